@@ -106,21 +106,27 @@ class Formula:
         """Return the feature matrix (n, d) of other units."""
         frame = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
-            known = {str(value) for value in state.get("categories", ())}
-            unknown = sorted({str(value) for value in frame.get(str(factor), ())} - known) if known else []
+            fixed_levels = {str(value) for value in state.get("categories", ())}
+            if fixed_levels:
+                unknown = sorted({str(value) for value in frame.get(str(factor), ())} - fixed_levels)
+            else:
+                unknown = []
             if unknown:
                 raise InputError(
                     f"{str(factor)!r} holds a category that the formula was not fixed on",
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        made = self._matrix(self._spec.get_model_matrix, None, frame)
-        return losses.feature_matrix("features", np.asarray(made))
+        matrix = self._matrix(self._spec.get_model_matrix, None, frame)
+        return losses.feature_matrix("features", np.asarray(matrix))
 
     def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
-        errors, frame = _formulaic().errors, _frame(data)
+        errors = _formulaic().errors
+        frame = _frame(data)
         try:
-            return make(frame) if formula is None else make(formula, frame, na_action="raise")
+            if formula is None:
+                return make(frame)
+            return make(formula, frame, na_action="raise")
         except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
@@ -141,7 +147,9 @@ def _frame(data: Any) -> Any:
 
     if isinstance(data, Mapping):
         return pd.DataFrame({name: np.asarray(values) for name, values in data.items()})
-    return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+    if isinstance(data, pd.DataFrame):
+        return data
+    return pd.DataFrame(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +162,16 @@ class Numbers:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the coefficients."""
-        return (INTERCEPT, *self.columns) if self.intercept and self.columns else self.columns
+        if self.intercept and self.columns:
+            return (INTERCEPT, *self.columns)
+        return self.columns
 
     def features(self, data: Mapping[str, Any]) -> FloatArray:
         """Return the feature matrix (n, d) of units."""
         matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
-        return losses.with_intercept(matrix) if self.intercept else matrix
+        if self.intercept:
+            return losses.with_intercept(matrix)
+        return matrix
 
 
 Columns = Numbers | Formula
@@ -239,30 +251,32 @@ def regress(
     require_sample(sample, "regress")
     if population is not None:
         population = require_same_population(sample, population)
-    population = population if population is not None else sample.population
-    chosen = (features,) if isinstance(features, str) else tuple(features)
+    if population is None:
+        population = sample.population
+    feature_columns = (features,) if isinstance(features, str) else tuple(features)
     for name in ("outcome", "weighting", "unlabelled", "names"):
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
-    loss = _checked_loss(family, chosen, formula)
+    loss = _checked_loss(family, feature_columns, formula)
     proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
     if population is not None:
-        wanted = chosen if formula is None else Formula.words(formula)
-        read = tuple(name for name in population.feature_names if name in wanted)
+        feature_names = feature_columns if formula is None else Formula.words(formula)
+        read = tuple(name for name in population.feature_names if name in feature_names)
         drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
-    columns: Columns = Numbers(chosen, intercept)
+    columns: Columns = Numbers(feature_columns, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
-    batch = {name: _column(drawn, name, numbers=name in chosen) for name in columns.columns}
+    batch = {name: _column(drawn, name, numbers=name in feature_columns) for name in columns.columns}
     estimator = str(options.get("estimator"))
-    joined, units, known = labelled_units(
+    joined, units, fit_arguments = labelled_units(
         sample, labels, population, proxy, estimator=estimator, columns=columns
     )
     outcome = joined.by_unit(joined.numbers())
     batch = {name: column[joined.labelled] for name, column in batch.items()}
-    matrix, names = columns.features(batch) if columns.names else None, columns.names or None
-    result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
+    matrix = columns.features(batch) if columns.names else None
+    names = columns.names or None
+    result = m_estimate(loss, outcome, features=matrix, names=names, **fit_arguments, **options)
     rows = []
     for row in result:
         row = units.complete(row, sample)
@@ -291,9 +305,9 @@ def labelled_units(
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)
-    known: dict[str, Any] = {"weighting": units.weighting}
+    arguments: dict[str, Any] = {"weighting": units.weighting}
     if estimator == "classical" or not sample.proxy_names:
-        return joined, units, known
+        return joined, units, arguments
     if population is None:
         raise InputError(
             "the population is not at hand, so its proxies and features cannot be read",
@@ -301,10 +315,10 @@ def labelled_units(
         )
     name = proxy if proxy is not None else sample.proxy_names[0]
     refuse_unknown("proxy", name, sample.proxy_names)
-    known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
+    arguments["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
     rule = sample.design.rule
-    known["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
-    return joined, units, known
+    arguments["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
+    return joined, units, arguments
 
 
 def from_population(
@@ -326,17 +340,11 @@ def from_population(
         The stratification rule of the design.
     merged : int (H,), optional
         Where strata were merged, the new code of each of the rule's.
-
-    Examples
-    --------
-    >>> from stratal.population.population import Population
-    >>> population = Population.from_arrays(proxy=[0.1, 0.9, 0.4], features={"length": [1.0, 2.0, 3.0]})
-    >>> next(from_population(population, "proxy", Numbers(("length",))).blocks()).features
-    array([[1., 1.],
-           [1., 2.],
-           [1., 3.]])
     """
-    codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
+    if merged is None:
+        codes = np.arange(1 if rule is None else rule.n_strata)
+    else:
+        codes = merged
     batches = partial(_blocks, population, proxy, columns, rule, codes)
     return losses.Unlabelled(batches, n_strata=int(codes.max()) + 1)
 
@@ -347,8 +355,14 @@ def _blocks(
     read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
     for batch in population.batches(read, _BATCH):
         values = np.asarray(batch[proxy], dtype=np.float64)
-        stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
-        features = columns.features(batch) if columns.names else np.empty((len(values), 0))
+        if rule is None:
+            stratum = np.zeros(len(values), dtype=np.int64)
+        else:
+            stratum = rule.assign(batch)
+        if columns.names:
+            features = columns.features(batch)
+        else:
+            features = np.empty((len(values), 0))
         stratum = codes[stratum].astype(np.int64, copy=False)
         yield losses.Block(features=features, proxy=values, stratum=stratum)
 
@@ -372,7 +386,9 @@ def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray
             allowed=near_names(name, columns) if columns else "none is known",
             action="Give the population (population=, --population FILE), or draw with show=.",
         )
-    return finite_vector(f"feature {name!r}", columns[name]) if numbers else np.asarray(columns[name])
+    if numbers:
+        return finite_vector(f"feature {name!r}", columns[name])
+    return np.asarray(columns[name])
 
 
 def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
@@ -397,33 +413,26 @@ _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "
 
 
 def options_of(request: Request, sample: Sample) -> dict[str, Any]:
-    """Return the options of the fit; `auto` takes the proxy where the population is at hand.
-
-    Examples
-    --------
-    >>> sample = Sample.from_labelled({"y": [1.0, 2.0]}, value="y", population_size=9)[0]
-    >>> options_of(PLAIN, sample)["estimator"]
-    'classical'
-    """
+    """Return the options of the fit; `auto` takes the proxy where the population is at hand."""
     reads = sample.population is not None and bool(sample.proxy_names)
     estimator = _ESTIMATORS.get(request.estimator, request.estimator)
     if request.estimator == "auto" and request.lam is None and not reads:
         estimator = "classical"
-    one = request.estimator == "difference" and request.lam is None
+    is_plain_difference = request.estimator == "difference" and request.lam is None
     return {
         "estimator": estimator,
-        "lam": 1.0 if one else request.lam,
+        "lam": 1.0 if is_plain_difference else request.lam,
         "proxy": None if estimator == "classical" else request.proxy,
         "target": request.target,
         "stratum_weights_known": request.stratum_weights_known,
     }
 
 
-def scaled_moments(population: Population, proxy: str | None, what: str) -> AnticipatedMoments:
+def scaled_moments(population: Population, proxy: str | None, subject: str) -> AnticipatedMoments:
     """Return a proxy's moments of the outcome; refuse one that only orders the units."""
     if not population.proxy_names or not population.proxy_info(proxy).scaled:
         raise InputError(
-            f"{what} needs a proxy on the outcome's scale",
+            f"{subject} needs a proxy on the outcome's scale",
             given=", ".join(population.proxy_names) or "no proxy",
             action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
             "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",
@@ -468,9 +477,12 @@ class Coefficient(Estimand):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        own = () if self.of == INTERCEPT else (self.of,)
-        given = (self.features,) if isinstance(self.features, str) else tuple(self.features)
-        self._set(features=() if given == own else given)
+        default_features = () if self.of == INTERCEPT else (self.of,)
+        if isinstance(self.features, str):
+            features = (self.features,)
+        else:
+            features = tuple(self.features)
+        self._set(features=() if features == default_features else features)
         if not self.numbers or self.of not in self.names:
             raise InputError(
                 "a coefficient must be one of the regression's",
@@ -505,25 +517,27 @@ class Coefficient(Estimand):
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
         square = weight * weight * (gap * gap + expected.variance)
-        whole = max(float(averages(population, [square])[0]), 1e-300)
+        mean_square = max(float(averages(population, [square])[0]), 1e-300)
         return Influence(
             value=float(fit.theta[self.names.index(self.of)]),
-            mean=(IN_ORDER / whole**0.5) * square,
+            mean=(IN_ORDER / mean_square**0.5) * square,
             square=square,
             cells=Cells(names=("all",)),
         )
 
     def _moments(self, population: Population) -> AnticipatedMoments:
         """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
-        found = scaled_moments(population, self.proxy, repr(self.text))
-        known = (*population.feature_names, *population.proxy_names)
-        for name in [number for number in self.numbers if number not in known]:
+        moments = scaled_moments(population, self.proxy, repr(self.text))
+        number_names = (*population.feature_names, *population.proxy_names)
+        for name in [number for number in self.numbers if number not in number_names]:
             raise InputError(
                 f"the population has no column of numbers {name!r}",
-                allowed=near_names(name, known),
+                allowed=near_names(name, number_names),
                 action="Several features are written coefficient:length,features=length+age.",
             )
-        return AnticipatedMoments(mean=found.mean, variance=found.mean) if self.family == "poisson" else found
+        if self.family == "poisson":
+            return AnticipatedMoments(mean=moments.mean, variance=moments.mean)
+        return moments
 
     def _linear(self, weights: FloatArray) -> Expression:
         """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
@@ -537,8 +551,8 @@ class Coefficient(Estimand):
         """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
         options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
         fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
-        found: Estimate = fitted.of(coefficient=self.of)
-        return replace(found, label=self.label, null=None, remarks=fitted.remarks)
+        estimate: Estimate = fitted.of(coefficient=self.of)
+        return replace(estimate, label=self.label, null=None, remarks=fitted.remarks)
 
 
 # The mean of the outcome at a linear predictor.
@@ -593,10 +607,12 @@ class Quantile(Estimand):
         proxy leaves open says how steeply.
         """
         expected = scaled_moments(population, self.proxy, "a quantile")
-        picture = population.distribution(population.proxy_info(self.proxy).name)
-        theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
-        left = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
-        steep = _LOGISTIC / left
+        distribution = population.distribution(population.proxy_info(self.proxy).name)
+        theta = weighted_quantile(
+            distribution.values, distribution.counts.astype(np.float64), self.probability
+        )
+        residual_sd = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
+        steep = _LOGISTIC / residual_sd
         below = logistic(steep * (theta - expected.mean))
         density, share = averages(population, [steep * below * (1.0 - below), below])
         scale = 1.0 / max(float(density), 1e-12)
@@ -611,13 +627,14 @@ class Quantile(Estimand):
         """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
-            proxy, estimator = options.pop("proxy"), options["estimator"]
-            joined, units, known = labelled_units(
+            proxy = options.pop("proxy")
+            estimator = options["estimator"]
+            joined, units, arguments = labelled_units(
                 sample, labels, sample.population, proxy, estimator=estimator
             )
             outcomes = joined.by_unit(joined.numbers())
             bounds = _bounds_of(sample, outcomes, joined.labelled, request)
-            tuned = quantile(outcomes, self.probability, bounds=bounds, **known, **options)
+            tuned = quantile(outcomes, self.probability, bounds=bounds, **arguments, **options)
             return units.complete(tuned, sample, label=self.label)
         if request.target != "population":
             raise InputError(
@@ -627,13 +644,13 @@ class Quantile(Estimand):
         columns, labelled = number_columns(sample, {"labels": labels})
         frame = Respondents.of(sample, labelled)
         bounds = _bounds_of(sample, columns[:, 0], labelled, request)
-        found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=bounds)
-        if len(columns) < 2 and not np.isfinite(found.standard_error):
+        estimate = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=bounds)
+        if len(columns) < 2 and not np.isfinite(estimate.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
                 action="Label at least 2 units, drawn at random.",
             )
-        return frame.complete(found, sample, label=self.label)
+        return frame.complete(estimate, sample, label=self.label)
 
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
@@ -646,16 +663,17 @@ class Quantile(Estimand):
         rows = []
         for name in names:
             member = groups[labelled] == name
-            found = quantile_estimate(
+            estimate = quantile_estimate(
                 columns[:, 0], self.probability, frame.weighting, bounds=bounds, member=member
             )
-            rows.append(frame.complete(found, sample, label={"domain": name}))
+            rows.append(frame.complete(estimate, sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
         columns, labelled = number_columns(sample, {"labels": labels})
-        z, weights = columns[:, 0], Respondents.of(sample, labelled).weighting.weights
+        z = columns[:, 0]
+        weights = Respondents.of(sample, labelled).weighting.weights
         value = weighted_quantile(z, weights, self.probability)
         return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)
 

@@ -33,12 +33,6 @@ class LossSums(NamedTuple):
         Σ w ∇ℓ.
     hessian : float (d, d)
         Σ w ∇²ℓ; zeros if it was not requested.
-
-    Examples
-    --------
-    >>> one = LossSums(gradient=np.ones(1), hessian=np.ones((1, 1)))
-    >>> one.plus(one).gradient
-    array([2.])
     """
 
     gradient: FloatArray
@@ -131,8 +125,8 @@ class Loss(ABC):
         self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
         """Return the sums of ℓ(x, y) less those of ℓ(x, f), outcome and proxy each with its weights."""
-        own = self.summed(theta, features, outcomes[0], weights[0], curvature=curvature)
-        return own.plus(self.summed(theta, features, outcomes[1], -weights[1], curvature=curvature))
+        outcome_sums = self.summed(theta, features, outcomes[0], weights[0], curvature=curvature)
+        return outcome_sums.plus(self.summed(theta, features, outcomes[1], -weights[1], curvature=curvature))
 
     def moments(self, theta: FloatArray, part: Part, centre: FloatArray | None = None) -> Pair:
         """Return Σ v (d,) and Σ v vᵀ (d, d) of v = w ∇ℓ less a `centre` (d,), w being 1 unless given."""
@@ -181,12 +175,6 @@ class GeneralisedLinear(Loss):
     A subclass gives the `mean`, the first derivative of the cumulant function b in the linear predictor
     η = xθ, and `variance`, the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ does
     not depend on the outcome, so the rectified loss is convex for λ in [0, 1].
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 2.0]])
-    >>> LinearLoss().gradients(np.array([1.0, 1.0]), x, np.array([2.0]))
-    array([[1., 2.]])
     """
 
     @abstractmethod
@@ -251,9 +239,9 @@ class GeneralisedLinear(Loss):
         if centre is not None:
             return super().moments(theta, part, centre)
         features, outcome, weights = part
-        left = self.mean(features @ theta) - outcome
-        left = left if weights is None else left * weights
-        return left @ features, features.T @ (features * (left * left)[:, None])
+        residual = self.mean(features @ theta) - outcome
+        residual = residual if weights is None else residual * weights
+        return residual @ features, features.T @ (features * (residual * residual)[:, None])
 
 
 class LinearLoss(GeneralisedLinear):
@@ -318,13 +306,7 @@ class PoissonLoss(GeneralisedLinear):
 
 
 def times(variables: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return the product of variables (n, d) and a matrix (d, k), column after column as `feature_matrix`.
-
-    Examples
-    --------
-    >>> times(np.ones((3, 2)), np.eye(2)).flags.f_contiguous
-    True
-    """
+    """Return the product of variables (n, d) and a matrix (d, k), column after column as `feature_matrix`."""
     return np.asarray((matrix.T @ variables.T).T)
 
 
@@ -362,8 +344,11 @@ class Block:
 
     def weighted(self, factors: FloatArray) -> FloatArray:
         """Return the factor (H,) of each unit's stratum, times the unit's weight if it has one (m,)."""
-        own = np.full(len(self.proxy), factors[0]) if len(factors) == 1 else factors[self.stratum]
-        return own if self.weights is None else own * self.weights
+        if len(factors) == 1:
+            unit_factors = np.full(len(self.proxy), factors[0])
+        else:
+            unit_factors = factors[self.stratum]
+        return unit_factors if self.weights is None else unit_factors * self.weights
 
 
 class Unlabelled:
@@ -399,15 +384,16 @@ class Unlabelled:
     def __init__(
         self, batches: Callable[[], Iterable[Block]], *, n_strata: int, separate: bool = False
     ) -> None:
-        self.separate, self._batches = separate, batches
+        self.separate = separate
+        self._batches = batches
         self.counts, self.totals, self.width = np.zeros(n_strata, dtype=np.int64), np.zeros(n_strata), 0
         for block in batches():
             refuse_nonfinite("proxy", block.proxy)
             refuse_nonfinite("features", block.features)
             codes = block.stratum.min(), block.stratum.max()
             if codes[0] < 0 or codes[1] >= n_strata:
-                what = "a stratum code is out of range"
-                raise InputError(what, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
+                problem = "a stratum code is out of range"
+                raise InputError(problem, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
             counts = np.bincount(block.stratum, minlength=n_strata) if n_strata > 1 else len(block.stratum)
             self.counts += counts
             weights = block.weights
@@ -425,9 +411,9 @@ class Unlabelled:
 
     def moved(self, stretch: float, shift: FloatArray) -> Unlabelled:
         """Return the units with proxy stretch · f + x'shift."""
-        found = copy.copy(self)
-        found._batches = partial(_moved, self._batches, stretch, shift)
-        return found
+        copied = copy.copy(self)
+        copied._batches = partial(_moved, self._batches, stretch, shift)
+        return copied
 
     @property
     def n_strata(self) -> int:
@@ -443,7 +429,8 @@ class Unlabelled:
         self, loss: Loss, theta: FloatArray, factors: FloatArray, *, curvature: bool = True
     ) -> LossSums:
         """Return Σ_h factors_h · (mean over U_h) of loss, gradient and Hessian at the proxy; factors (H,)."""
-        d, per_unit = len(theta), factors / self.totals
+        d = len(theta)
+        per_unit = factors / self.totals
         total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
         for block in self.blocks():
             weights = block.weighted(per_unit)
@@ -459,20 +446,27 @@ class Unlabelled:
         totals, squares = self._moments(loss, theta)
         means = totals / self.counts[:, None]
         spread = squares - totals[:, :, None] * means[:, None, :]
-        own, size = spread.diagonal(axis1=1, axis2=2), squares.diagonal(axis1=1, axis2=2)
-        if (own < _DIGITS_LOST * size).any():
+        variances = spread.diagonal(axis1=1, axis2=2)
+        size = squares.diagonal(axis1=1, axis2=2)
+        if (variances < _DIGITS_LOST * size).any():
             spread = self._moments(loss, theta, means)[1]
         return np.asarray(spread / np.maximum(self.counts - 1, 1)[:, None, None])
 
     def _moments(self, loss: Loss, theta: FloatArray, means: FloatArray | None = None) -> Pair:
         """Return the sums (H, d) of the proxy gradients, weighted, and of their squares about `means`."""
-        d, n_strata, scale = len(theta), self.n_strata, self.counts / self.totals
-        totals, squares = np.zeros((n_strata, d)), np.zeros((n_strata, d, d))
+        d = len(theta)
+        n_strata = self.n_strata
+        scale = self.counts / self.totals
+        totals = np.zeros((n_strata, d))
+        squares = np.zeros((n_strata, d, d))
         for block in self.blocks():
-            scaled = None if block.weights is None else block.weighted(scale)
+            if block.weights is None:
+                scaled = None
+            else:
+                scaled = block.weighted(scale)
             for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
-                own = slice(None) if n_strata == 1 else block.stratum == h
-                part = block.features[own], block.proxy[own], None if scaled is None else scaled[own]
+                rows = slice(None) if n_strata == 1 else block.stratum == h
+                part = block.features[rows], block.proxy[rows], None if scaled is None else scaled[rows]
                 total, square = loss.moments(theta, part, None if means is None else means[h])
                 totals[h] += total
                 squares[h] += square
@@ -523,14 +517,28 @@ class ArrayUnlabelled(Unlabelled):
     ) -> None:
         self.proxy = _shaped("proxy", proxy)
         n = len(self.proxy)
-        self.features = np.empty((n, 0)) if features is None else _columns(_shaped("features", features))
-        self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
-        self.weights = None if weights is None else finite_array("weights", weights)
-        given = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
-        if same_length(proxy=self.proxy, **{name: x for name, x in given.items() if x is not None}) == 0:
+        if features is None:
+            self.features = np.empty((n, 0))
+        else:
+            self.features = _columns(_shaped("features", features))
+        if stratum is None:
+            self.stratum = np.zeros(n, dtype=np.int64)
+        else:
+            self.stratum = np.asarray(stratum, dtype=np.int64)
+        if weights is None:
+            self.weights = None
+        else:
+            self.weights = finite_array("weights", weights)
+        optional_columns = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
+        if (
+            same_length(
+                proxy=self.proxy, **{name: x for name, x in optional_columns.items() if x is not None}
+            )
+            == 0
+        ):
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        whole = self._rows(slice(None))  # checked at once
-        super().__init__(lambda: [whole], n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
+        all_rows = self._rows(slice(None))  # checked at once
+        super().__init__(lambda: [all_rows], n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
         self._runs = self._cut()
 
     def _rows(self, rows: slice) -> Block:
@@ -552,32 +560,20 @@ class ArrayUnlabelled(Unlabelled):
 
     def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
         """Return the units with proxy stretch · f + x'shift."""
-        found = copy.copy(self)
-        found.proxy = self.features @ shift
-        found.proxy += stretch * self.proxy
-        found._runs = found._cut()
-        return found
+        copied = copy.copy(self)
+        copied.proxy = self.features @ shift
+        copied.proxy += stretch * self.proxy
+        copied._runs = copied._cut()
+        return copied
 
 
 def with_intercept(features: FloatArray) -> FloatArray:
-    """Return the features with a column of ones before them.
-
-    Examples
-    --------
-    >>> with_intercept(np.array([[2.0]]))
-    array([[1., 2.]])
-    """
+    """Return the features with a column of ones before them."""
     return np.concatenate([np.ones((len(features), 1)), features], axis=1)
 
 
 def finite_array(name: str, values: Any) -> FloatArray:
-    """Return `values` as finite float64 of shape (n,) or (n, q).
-
-    Examples
-    --------
-    >>> finite_array("proxy", [1, 2])
-    array([1., 2.])
-    """
+    """Return `values` as finite float64 of shape (n,) or (n, q)."""
     array = _shaped(name, values)
     refuse_nonfinite(name, array)
     return array
@@ -586,8 +582,8 @@ def finite_array(name: str, values: Any) -> FloatArray:
 def _shaped(name: str, values: Any) -> FloatArray:
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
-        what = f"{name} must be a vector or a matrix"
-        raise InputError(what, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
+        problem = f"{name} must be a vector or a matrix"
+        raise InputError(problem, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
     return array
 
 
@@ -597,11 +593,5 @@ def _columns(array: FloatArray) -> FloatArray:
 
 
 def feature_matrix(name: str, values: Any) -> FloatArray:
-    """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column.
-
-    Examples
-    --------
-    >>> feature_matrix("features", [1, 2]).shape
-    (2, 1)
-    """
+    """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column."""
     return _columns(finite_array(name, values))

@@ -48,11 +48,6 @@ def left_out_residuals(
         Cut at 0.75.
     stratum : int (n,)
     n_strata : int
-
-    Examples
-    --------
-    >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
-    array([0., 4.])
     """
     stretch = 1.0 / _kept(leverages) - 1.0
     return np.asarray(residuals + centred(residuals, stratum, n_strata) * stretch[:, None])
@@ -64,13 +59,7 @@ def _kept(leverages: FloatArray) -> FloatArray:
 
 
 def degrees_factor(n: int, used: float) -> float:
-    """Return √((n − 1)/(n − used)): residuals times this give HC1 with a design's divisor n − 1.
-
-    Examples
-    --------
-    >>> degrees_factor(10, 1)
-    1.0
-    """
+    """Return √((n − 1)/(n − used)): residuals times this give HC1 with a design's divisor n − 1."""
     return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
 
 
@@ -95,13 +84,6 @@ def few_clusters(
         H_c, of the labelled units' loss as far as it is not taken from the proxy.
     bread : float (d, d)
         A⁻¹, positive definite.
-
-    Examples
-    --------
-    >>> stretched, freedom = few_clusters(
-    ...     np.ones((8, 1)), np.repeat([0, 1, 2, 3], 2), np.full((4, 1, 1), 0.25), np.eye(1))
-    >>> stretched[0], freedom
-    (array([1.]), array([3.]))
     """
     root = np.linalg.cholesky(bread)
     values, vectors = np.linalg.eigh(root.T @ parts @ root)
@@ -110,11 +92,11 @@ def few_clusters(
     shrink = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
     pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), bread)  # S_c' b_k
     halves = np.einsum("cij,cjk->kci", parts, pulls)  # H_c S_c' b_k
-    own = np.einsum("cik,kci->kc", pulls, halves)
+    diagonal = np.einsum("cik,kci->kc", pulls, halves)
     shared = np.einsum("kci,ij,kcj->kc", halves, bread, halves)
     joint = np.einsum("kci,kcj->kij", halves, halves) @ bread
-    squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
-    trace = np.sum(own - shared, axis=1)
+    squares = np.sum(diagonal**2 - 2.0 * diagonal * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
+    trace = np.sum(diagonal - shared, axis=1)
     freedom = np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
     return shrink * np.einsum("nij,nj->ni", stretches[cluster], residual), freedom
 
@@ -125,7 +107,9 @@ _ROUNDING = 1e-24
 
 # Last steps, whose squares are the errors: of the start and of the first round, in which λ needs no exact θ,
 # and of the second.
-_START_TOLERANCE, _FIRST_TOLERANCE, _TOLERANCE = 1e-4, 0.05, 1e-7
+_START_TOLERANCE = 1e-4
+_FIRST_TOLERANCE = 0.05
+_TOLERANCE = 1e-7
 
 
 def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
@@ -139,9 +123,12 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
         lam = rectified.lam
         convex = bool(np.all((lam >= low) & (lam <= high)))
         outside = f"λ is outside {low:g} to {high:g}: the loss need not be convex, nor this its minimum"
-        theta = _start(rectified) if np.any(lam) else np.zeros(rectified.n_parameters)
-        found = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=() if convex else (outside,))
-        return found, rectified.require_solution(lam, theta)
+        if np.any(lam):
+            theta = _start(rectified)
+        else:
+            theta = np.zeros(rectified.n_parameters)
+        chosen = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=() if convex else (outside,))
+        return chosen, rectified.require_solution(lam, theta)
     theta = _start(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
         fit = lam_at(rectified, theta)
@@ -154,60 +141,76 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
 
 def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
-    units, weighting, stratum = rectified.unlabelled, rectified.weighting, rectified.stratum
+    units = rectified.unlabelled
+    weighting = rectified.weighting
+    stratum = rectified.stratum
     assert units is not None
-    n_strata, counts = len(rectified.counts), rectified.counts
-    wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
-    directions = rectified.labelled_inverse(theta) @ wanted
+    n_strata = len(rectified.counts)
+    counts = rectified.counts
+    minimised = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    directions = rectified.labelled_inverse(theta) @ minimised
     u, v = (
-        losses.times(rectified.loss.gradients(theta, rectified.features, given), directions)
-        for given in (rectified.outcome, rectified.proxy)
+        losses.times(rectified.loss.gradients(theta, rectified.features, values), directions)
+        for values in (rectified.outcome, rectified.proxy)
     )
-    stratified, published = weighting.random_within_strata, rectified.shrinkage == 0
-    per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
+    stratified = weighting.random_within_strata
+    published = rectified.shrinkage == 0
+    if rectified.estimator == "stratppi":
+        per_stratum = rectified.shrinkage
+    else:
+        per_stratum = None
     if stratified or units.separate:
-        along = directions @ directions.T
-        whole = (rectified.proxy_covariances(theta) * along).sum(axis=(1, 2))
+        direction_products = directions @ directions.T
+        population_variances = (rectified.proxy_covariances(theta) * direction_products).sum(axis=(1, 2))
     if not stratified:
-        found = fit_general(u, v[..., None], weighting, per_stratum, n_strata=n_strata, sized=False)
+        fit = fit_general(u, v[..., None], weighting, per_stratum, n_strata=n_strata, sized=False)
         if not units.separate:
-            return found
-        own = float(np.trace(weighting.covariance(v)))
-        imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
-        return replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
+            return fit
+        labelled_variance = float(np.trace(weighting.covariance(v)))
+        imputed = float(np.sum(rectified.shares**2 * population_variances / units.counts))
+        return replace(fit, lam=fit.lam * labelled_variance / max(labelled_variance + imputed, _ROUNDING))
 
-    def products(one: FloatArray, other: FloatArray) -> FloatArray:
+    def products(first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the sums of the products of two variables (n, k) over each stratum (H,)."""
-        return stratum_sums(np.einsum("nk,nk->n", one, other), stratum, n_strata)
+        return stratum_sums(np.einsum("nk,nk->n", first, second), stratum, n_strata)
 
-    size, u, v = products(v, v), centred(u, stratum, n_strata), centred(v, stratum, n_strata)
+    size = products(v, v)
+    u = centred(u, stratum, n_strata)
+    v = centred(v, stratum, n_strata)
     squares = np.einsum("nk,nk->n", v, v)
     shared = stratum_sums(squares, stratum, n_strata)
-    free, copies = np.maximum(counts - 1.0, 1.0), np.ones(n_strata)
-    varies, whole = shared > _ROUNDING * size, np.where(whole > _ROUNDING * size / free, whole, 0.0)
+    free = np.maximum(counts - 1.0, 1.0)
+    copies = np.ones(n_strata)
+    varies = shared > _ROUNDING * size
+    population_variances = np.where(population_variances > _ROUNDING * size / free, population_variances, 0.0)
     if units.separate:  # λ²V_h is drawn there too
         factors = weighting.variance_factors
         copies += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
     spread = (copies * varies * shared / free)[:, None, None]
-    outcome = shared if per_stratum is None else products(u, u) / free  # one λ for all does not ask for it
-    found = fit_stratified(
+    # one λ for all does not ask for it
+    if per_stratum is None:
+        outcome = shared
+    else:
+        outcome = products(u, u) / free
+    fit = fit_stratified(
         (varies * products(u, v) / free)[:, None],
-        (copies * whole)[:, None, None],
+        (copies * population_variances)[:, None, None],
         weighting.variance_factors,
         counts,
         per_stratum,
         None if published else LabelledSpread(proxies=spread, outcome=outcome),
     )
     if published:
-        return replace(found, spent=0.0 * found.spent)
-    pulls = found.spent / np.where(shared > 0, shared, 1.0)
-    return replace(found, leverages=pulls[stratum] * squares)
+        return replace(fit, spent=0.0 * fit.spent)
+    pulls = fit.spent / np.where(shared > 0, shared, 1.0)
+    return replace(fit, leverages=pulls[stratum] * squares)
 
 
 def _start(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
     assert rectified.unlabelled is not None
-    nothing, theta = np.zeros(len(rectified.shares)), np.zeros(rectified.n_parameters)
+    nothing = np.zeros(len(rectified.shares))
+    theta = np.zeros(rectified.n_parameters)
     try:
         if rectified.loss.quadratic:
             return np.asarray(-rectified.labelled_inverse(theta) @ rectified.labelled.gradient)
@@ -233,59 +236,59 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
 
     With it, the stretch, and κ, the share of the proxy's bias that the labels show. A proxy stays as it is
     where λ is not fitted, or the loss is not least squares.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import LinearLoss
-    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
-    >>> from stratal.designs import StratifiedWeighting
-    >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
-    >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
-    >>> y = 1 + 0.5 * noise[:20]
-    >>> loss, stretch, kept = moved(RectifiedLoss(loss=LinearLoss(), outcome=y, weighting=weighting,
-    ...     features=x[:20], proxy=5 + noise[:20], unlabelled=units))
-    >>> stretch, loss.proxy[:2].round(1)
-    (1.0, array([1.1, 0.9]))
     """
-    x, y, weights, proxy = rectified.features, rectified.outcome, rectified.weights, rectified.proxy
-    units, wanted = rectified.unlabelled, rectified.form == "auto" and rectified.lam is None
-    if units is None or not (wanted and rectified.loss.quadratic and x.shape[1]):
+    x = rectified.features
+    y = rectified.outcome
+    weights = rectified.weights
+    proxy = rectified.proxy
+    units = rectified.unlabelled
+    is_fitted = rectified.form == "auto" and rectified.lam is None
+    if units is None or not (is_fitted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     at_zero, hessian = rectified.whole
-    own, by_proxy = -bread @ rectified.labelled.gradient, bread @ (rectified.power.gradient - at_zero)
+    label_coefficients = -bread @ rectified.labelled.gradient
+    by_proxy = bread @ (rectified.power.gradient - at_zero)
     # The proxy's coefficients over the population.
-    whole = -rectified_loss.require_inverse(hessian) @ at_zero
-    stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
-    bias = own - stretch * by_proxy
+    proxy_coefficients = -rectified_loss.require_inverse(hessian) @ at_zero
+    stretch = _stretch(rectified, bread, y - x @ label_coefficients, proxy - x @ proxy_coefficients)
+    bias = label_coefficients - stretch * by_proxy
     leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
-    left = (y - stretch * proxy - x @ bias) / _kept(leverages)
-    spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
-    evidence = (
-        float(bias @ np.linalg.pinv(spread, hermitian=True) @ bias) if np.isfinite(spread).all() else 0.0
-    )
+    residual = (y - stretch * proxy - x @ bias) / _kept(leverages)
+    spread = bread @ rectified.weighting.covariance(x * residual[:, None]) @ bread
+    if np.isfinite(spread).all():
+        evidence = float(bias @ np.linalg.pinv(spread, hermitian=True) @ bias)
+    else:
+        evidence = 0.0
     limit = _EVIDENCE * x.shape[1]
-    kept = 1.0 - limit / evidence if evidence > limit else 0.0
-    if stretch == 1.0 and kept == 0.0:
+    bias_share = 1.0 - limit / evidence if evidence > limit else 0.0
+    if stretch == 1.0 and bias_share == 0.0:
         return rectified, 1.0, 0.0
-    found, shift = copy.copy(rectified), kept * bias
-    found.proxy, found.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
+    adjusted = copy.copy(rectified)
+    shift = bias_share * bias
+    adjusted.proxy, adjusted.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
     for name in ("whole", "power"):
         at_zero, hessian = getattr(rectified, name)
-        setattr(found, name, losses.LossSums(stretch * at_zero - hessian @ shift, hessian))
-    return found, stretch, kept
+        setattr(adjusted, name, losses.LossSums(stretch * at_zero - hessian @ shift, hessian))
+    return adjusted, stretch, bias_share
 
 
-def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_proxy: FloatArray) -> float:
+def _stretch(
+    rectified: RectifiedLoss, bread: FloatArray, outcome_residual: FloatArray, proxy_residual: FloatArray
+) -> float:
     """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
-    if np.abs(by_proxy).max() <= _MOVED_ROUNDING * np.abs(rectified.proxy).max():
+    if np.abs(proxy_residual).max() <= _MOVED_ROUNDING * np.abs(rectified.proxy).max():
         return 1.0  # the proxy is a line of the features: what is left of it is rounding
     x = losses.times(rectified.features, bread)
-    joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * by_proxy[:, None]], axis=1))
+    joint = rectified.weighting.covariance(
+        np.concatenate([x * outcome_residual[:, None], x * proxy_residual[:, None]], axis=1)
+    )
     d = x.shape[1]
     spread = float(joint[d:, d:].trace())
-    slope = float(joint[:d, d:].trace()) / spread if spread > 0 else 1.0
+    if spread > 0:
+        slope = float(joint[:d, d:].trace()) / spread
+    else:
+        slope = 1.0
     return slope if np.isfinite(slope) and slope > _STRETCH else 1.0
 
 
@@ -381,25 +384,34 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
     rectified = RectifiedLoss.of(loss=loss, outcome=outcome, weighting=weighting, **options)
     if rectified.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
-    rectified, stretch, kept = moved(rectified)
+    rectified, stretch, bias_share = moved(rectified)
     fit, solution = choose_lam(rectified)
-    theta, lam = solution.theta, fit.lam[:, 0]
+    theta = solution.theta
+    lam = fit.lam[:, 0]
     hessian = rectified.bread(theta, lam, solution.hessian)
-    if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
-        hessian = kept * rectified.labelled.hessian + (1.0 - kept) * hessian
-    covariance, own, freedoms, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
-    size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
-    shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
-    labelled = own if rectified.weighting is weighting else None
-    found = np.array([theta, covariance.diagonal(), freedoms])
-    shown["population_size"] = round(size)
-    rows = FittedRows(found, influences, labelled, rectified.names, weighting, shown)
-    bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
+    if bias_share > 0:  # so far it is the labels' own fit that was taken from the proxy
+        hessian = bias_share * rectified.labelled.hessian + (1.0 - bias_share) * hessian
+    covariance, labelled_variances, freedoms, influences, warnings = _sandwich(
+        rectified, theta, fit, hessian, bias_share
+    )
+    size = rectified.population_size
+    estimator = rectified.estimator_name
+    lam = stretch * lam
+    common_fields = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
+    labelled = labelled_variances if rectified.weighting is weighting else None
+    statistics = np.array([theta, covariance.diagonal(), freedoms])
+    common_fields["population_size"] = round(size)
+    rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
+    bias = (
+        (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
+        if bias_share > 0
+        else ()
+    )
     return Coefficients(
         estimates=rows,
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
-        remarks=(*fit.notes, *bias, *doubts),
+        remarks=(*fit.notes, *bias, *warnings),
         joint=covariance,
         loss=loss.name,
         lam=lam,
@@ -407,14 +419,10 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
 
 
 def common_lam(lam: FloatArray) -> tuple[float, ...]:
-    """Return the λ that all strata (H,) share, as `Estimate.lam` has it; none where it differs or is 0.
-
-    Examples
-    --------
-    >>> common_lam(np.array([0.5, 0.5])), common_lam(np.zeros(1))
-    ((0.5,), ())
-    """
-    return (float(lam[0]),) if lam.any() and (lam == lam[0]).all() else ()
+    """Return the λ that all strata (H,) share, as `Estimate.lam` has it; none where it differs or is 0."""
+    if lam.any() and (lam == lam[0]).all():
+        return (float(lam[0]),)
+    return ()
 
 
 @dataclass(eq=False)
@@ -504,27 +512,33 @@ class Coefficients(Estimates):
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
     ) -> tuple[FloatArray, FloatArray]:
         """Return the lower and the upper limits, (m,) each."""
-        own = self.estimates.limits.by(method) if isinstance(self.estimates, FittedRows) else None
-        if own is None:
+        if isinstance(self.estimates, FittedRows):
+            limits = self.estimates.limits.by(method)
+        else:
+            limits = None
+        if limits is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
-        low, high = own.ends(confidence_level, alternative)
+        low, high = limits.ends(confidence_level, alternative)
         return np.full(len(self), low), np.full(len(self), high)
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        found = Estimates.to_dict(self, confidence_level)
-        for row, own in zip(found[self.kind], self, strict=True):
-            row["degrees_of_freedom"] = own.degrees_of_freedom
-            row["interval_method"] = row["confidence_interval"] and own.confidence_interval().method
-        return found | plain_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
+        result = Estimates.to_dict(self, confidence_level)
+        for row, estimate in zip(result[self.kind], self, strict=True):
+            row["degrees_of_freedom"] = estimate.degrees_of_freedom
+            row["interval_method"] = row["confidence_interval"] and estimate.confidence_interval().method
+        return result | plain_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
 
 
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
-    kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
+    if loss in ("linear", "logistic", "poisson"):
+        kind = f"{loss} regression"
+    else:
+        kind = loss
     differ = bool((lam != lam[0]).any())
     shown = [f"{value:.2f}" for value in (lam[:6] if differ else lam[:1])]
-    more = ", …" if differ and len(lam) > 6 else ""
-    power = f" (λ = {', '.join(shown)}{more})" if lam.any() else ""
+    ellipsis = ", …" if differ and len(lam) > 6 else ""
+    power = f" (λ = {', '.join(shown)}{ellipsis})" if lam.any() else ""
     return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
@@ -536,14 +550,19 @@ def _sandwich(
     rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance, their variances by the labels, freedoms, influences and notes."""
-    lam, bread = fit.lam[:, 0], rectified_loss.require_inverse(hessian)
+    lam = fit.lam[:, 0]
+    bread = rectified_loss.require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
-    loss, x, y = rectified.loss, rectified.features, rectified.outcome
+    loss = rectified.loss
+    x = rectified.features
+    y = rectified.outcome
     weights = rectified.weights * (1.0 - (1.0 - moved) * lam[rectified.stratum])  # not taken from the proxy
-    pulls, few = loss.leverages(theta, x, bread), None
+    pulls = loss.leverages(theta, x, bread)
+    few = None
     pulls = None if pulls is None else weights * pulls
     groups = rectified.weighting.groups
-    corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
+    corrected = residual
+    leverages = np.zeros(len(x)) if fit.leverages is None else fit.leverages
     if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
         if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
             members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
@@ -555,17 +574,17 @@ def _sandwich(
             leverages = leverages + pulls
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     influences = losses.times(corrected, -bread)
-    own, freedom = rectified.weighting.covariance_and_freedoms(influences)
-    spread = own + bread @ rectified.drawn_units(theta, lam) @ bread
+    label_covariance, freedom = rectified.weighting.covariance_and_freedoms(influences)
+    spread = label_covariance + bread @ rectified.drawn_units(theta, lam) @ bread
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
-    left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
+    remaining_share = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
     at_zero = loss.gradients(np.zeros(len(bread)), x, y)
-    most = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
-    varies = spread.diagonal() > (_PERFECT * most) ** 2  # else it is the rounding of a perfect fit
+    rounding_scale = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
+    varies = spread.diagonal() > (_PERFECT * rounding_scale) ** 2  # else it is the rounding of a perfect fit
     spread = 0.5 * (spread + spread.T) * varies * varies[:, None]
-    freedoms = np.maximum(left * (freedom if few is None else few), 1.0)
-    return spread, own.diagonal(), freedoms, influences, notes
+    freedoms = np.maximum(remaining_share * (freedom if few is None else few), 1.0)
+    return spread, label_covariance.diagonal(), freedoms, influences, notes
 
 
 def leverage_notes(
@@ -576,12 +595,6 @@ def leverage_notes(
     A unit with a leverage above one half predicts itself more than all others do together. Where the mean
     grows exponentially (`grows`), units farther out than the labelled ones would decide: the slope of a
     Poisson regression on a log-normal feature covered .43 to .78 (docs/methods/regression.md).
-
-    Examples
-    --------
-    >>> u = np.array([[9.0], [1.0], [-1.0]])
-    >>> leverage_notes(("slope",), np.array([0.8, 0.1, 0.1]), u, grows=False)[0].split(";")[0]
-    "coefficient 'slope' rests on about 1.0 of 3 labels (highest leverage 0.80)"
     """
     if pulls is None or not len(pulls):
         return ()
@@ -589,15 +602,16 @@ def leverage_notes(
     if not grows and not highest > _DECIDES:
         return ()
     each = influences * influences
-    squares, fourth = np.sum(each, axis=0), np.sum(each * each, axis=0)
-    worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
-    fewest = int(np.argmin(worth))
-    if grows and not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST):
+    squares = np.sum(each, axis=0)
+    fourth = np.sum(each * each, axis=0)
+    effective_labels = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
+    fewest = int(np.argmin(effective_labels))
+    if grows and not (highest > _DECIDES_GROWTH or effective_labels[fewest] < _FEWEST):
         return ()
     return (
-        f"coefficient {names[fewest]!r} rests on about {worth[fewest]:.1f} of {len(influences)} labels "
-        f"(highest leverage {highest:.2f}); its interval covers less often than it says where other units "
-        "lie farther out: take the logarithm of a feature with a long tail, or label its far units",
+        f"coefficient {names[fewest]!r} rests on about {effective_labels[fewest]:.1f} of {len(influences)} "
+        f"labels (highest leverage {highest:.2f}); its interval covers less often than it says where other "
+        "units lie farther out: take the logarithm of a feature with a long tail, or label its far units",
     )
 
 
@@ -687,13 +701,6 @@ def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution
     ------
     InputError
         Where there is no minimum: collinear features, proxies that features separate.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
-    >>> fit_to_proxies(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
-    array([0.7])
     """
     shares = unlabelled.totals / unlabelled.totals.sum()
     block = next(unlabelled.blocks())
@@ -707,7 +714,8 @@ def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution
     if block.features.shape[1]:
         gram = unlabelled.summed(losses.LinearLoss(), start, shares).hessian
     try:
-        typical, root = loss.typical_curvature(block.proxy), rectified_loss.whitening(gram)
+        typical = loss.typical_curvature(block.proxy)
+        root = rectified_loss.whitening(gram)
         rectified_loss.refuse_failure(fit, loss, typical, root, rectified=False)
     except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."

@@ -37,7 +37,8 @@ from stratal.intervals.stratified import quantile_ranks
 _ROUNDING = 1e-12
 
 # Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q.
-_COARSE, _MARGIN = 33, 1.3
+_COARSE = 33
+_MARGIN = 1.3
 
 
 class Pinball(MeanLoss):
@@ -45,11 +46,6 @@ class Pinball(MeanLoss):
 
     Its Hessian is a density that nothing here needs: with Σ w in its place, as of a mean, influence is on the
     scale of the distribution function.
-
-    Examples
-    --------
-    >>> Pinball(0.5).gradients(np.array([1.0]), np.empty((2, 0)), np.array([0.0, 3.0])).ravel()
-    array([ 0.5, -0.5])
     """
 
     name: ClassVar[str] = "quantile"
@@ -74,14 +70,6 @@ class RectifiedPinball(RectifiedLoss):
         Sorted distinct labelled values of y and f.
     below, equal, sums : float (H, m)
         Of each stratum's units the share with f ≤ point and with f = point, and the mean of f · 1(f ≤ point).
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
-    >>> loss = RectifiedPinball(loss=Pinball(0.5), outcome=[1.0, 2.0, 9.0], weighting=weighting)
-    >>> loss.solve(np.zeros(1), np.zeros(1)).theta
-    array([2.])
     """
 
     loss: Pinball
@@ -95,18 +83,22 @@ class RectifiedPinball(RectifiedLoss):
 
     def _counts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Count the population's proxies at the points, in one pass."""
-        n_strata, m = len(self.shares), len(self.points)
-        found = np.zeros((3, n_strata, m + 1))
+        n_strata = len(self.shares)
+        m = len(self.points)
+        tables = np.zeros((3, n_strata, m + 1))
         if self.unlabelled is not None:
             for block in self.unlabelled.blocks():
                 gap, on_point = self._locate(block.proxy)
-                weights = np.ones(len(gap)) if block.weights is None else block.weights
+                if block.weights is None:
+                    weights = np.ones(len(gap))
+                else:
+                    weights = block.weights
                 cell = gap + block.stratum * (m + 1)
                 parts = weights, weights * on_point, weights * block.proxy
-                for total, part in zip(found, parts, strict=True):
+                for total, part in zip(tables, parts, strict=True):
                     total += np.bincount(cell, part, minlength=total.size).reshape(total.shape)
-            found /= self.unlabelled.totals[:, None]
-        counts, equal, sums = found[:, :, :m]
+            tables /= self.unlabelled.totals[:, None]
+        counts, equal, sums = tables[:, :, :m]
         return np.cumsum(counts, axis=1), equal, np.cumsum(sums, axis=1)
 
     def _locate(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
@@ -119,11 +111,14 @@ class RectifiedPinball(RectifiedLoss):
 
         The last end is F at infinity: 1, but for designs whose weights do not add up to one.
         """
-        values, weights = self.outcome, self.weights
+        values = self.outcome
+        weights = self.weights
         if self.proxy is not None:
             values = np.concatenate([values, self.proxy])
             weights = np.concatenate([weights, -weights * lam[self.stratum]])
-        position, m, factors = np.searchsorted(self.points, values), len(self.points), self.shares * lam
+        position = np.searchsorted(self.points, values)
+        m = len(self.points)
+        factors = self.shares * lam
         steps = np.bincount(position, weights, minlength=m)
         at = np.cumsum(steps) + factors @ self.below
         before = at - steps - factors @ self.equal
@@ -141,18 +136,20 @@ class RectifiedPinball(RectifiedLoss):
         k, the last one after all.
         """
         starts, _, partial = self.ends(lam)
-        values, gap = np.r_[-np.inf, self.points], np.arange(len(starts))
+        values = np.r_[-np.inf, self.points]
+        gap = np.arange(len(starts))
         if self.unlabelled is None or not np.any(lam):
             return values, starts, partial, gap
         per_unit = self.shares * lam / self.unlabelled.totals
-        found: list[FloatArray] = []
+        parts: list[FloatArray] = []
         for block in self.unlabelled.blocks():
             where, on_point = self._locate(block.proxy)
             rows = np.flatnonzero(gaps[where] & ~on_point)
             mass = per_unit[block.stratum[rows]]
-            mass = mass if block.weights is None else mass * block.weights[rows]
-            found.append(np.stack([where[rows], block.proxy[rows], mass]))
-        inner = np.concatenate(found, axis=1)
+            if block.weights is not None:
+                mass = mass * block.weights[rows]
+            parts.append(np.stack([where[rows], block.proxy[rows], mass]))
+        inner = np.concatenate(parts, axis=1)
         within, inside, masses = inner[:, np.argsort(inner[1], kind="stable")]
         of = within.astype(np.int64)
         # Masses add up from the start of their own gap.
@@ -162,17 +159,17 @@ class RectifiedPinball(RectifiedLoss):
         )
         order = np.argsort(np.r_[values, inside], kind="stable")
         joined = (values, inside), (starts, starts[of] + level), (partial, partial[of] + product)
-        return *(np.r_[one, two][order] for one, two in joined), np.r_[gap, of][order]
+        return *(np.r_[outer, inserted][order] for outer, inserted in joined), np.r_[gap, of][order]
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
         """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
         starts, ends, _ = self.ends(lam)
         goal = self.loss.probability * ends[-1] - _ROUNDING
         values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))
-        left = np.r_[0.0, at[:-1]]
+        share_before = np.r_[0.0, at[:-1]]
         begins = np.r_[False, np.diff(gap) > 0]
-        left[begins] = ends[gap[begins] - 1]
-        rises = (left < goal) & (at >= goal) & np.isfinite(values)
+        share_before[begins] = ends[gap[begins] - 1]
+        rises = (share_before < goal) & (at >= goal) & np.isfinite(values)
         values = values[rises]
         losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
         best = values[np.lexsort((values, losses))[:1]]
@@ -181,7 +178,8 @@ class RectifiedPinball(RectifiedLoss):
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
         """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
         assert self.unlabelled is not None
-        gap, counts = int(np.searchsorted(self.points, theta[0], side="right")), self.unlabelled.counts
+        gap = int(np.searchsorted(self.points, theta[0], side="right"))
+        counts = self.unlabelled.counts
         below = self.below[:, max(gap - 1, 0)] * (gap > 0)
         spread = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
         return np.asarray(spread[:, None, None])
@@ -215,8 +213,8 @@ class ScoreLimits(Limits):
 
     def by(self, method: str) -> Limits | None:
         """Return the limits by Student's t or the normal distribution."""
-        known = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
-        return known.get(method)
+        limits_by_method = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
+        return limits_by_method.get(method)
 
     def with_freedom(self, degrees_of_freedom: float) -> Limits:
         """Return the limits with these degrees of freedom."""
@@ -233,7 +231,10 @@ class ScoreLimits(Limits):
         crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
         values, at, _, gap = self.rectified.distribution(self.lam, crossed[0] | crossed[1])
         values, (lowest, highest) = np.r_[values, np.inf], (limit[gap] for limit in limits)
-        low = values[:-1][np.argmax(at >= lowest)] if np.any(at >= lowest) else values[-2]
+        if np.any(at >= lowest):
+            low = values[:-1][np.argmax(at >= lowest)]
+        else:
+            low = values[-2]
         high = values[np.flatnonzero(at <= highest)[-1] + 1]
         low = -np.inf if alternative == "less" else low
         return self.within(low, np.inf if alternative == "greater" else high)
@@ -248,18 +249,22 @@ class ScoreLimits(Limits):
         statistic = (self.rectified.loss.probability * ends[-1] - level) / self._error(gap)
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
-        return min(1.0, 2 * tail) if alternative == "two-sided" else tail
+        if alternative == "two-sided":
+            return min(1.0, 2 * tail)
+        return tail
 
     def _error(self, gap: int) -> float:
         """Return the standard error of F in a gap: it changes at labelled values alone."""
-        loss, start = self.rectified, max(gap - 1, 0)
+        loss = self.rectified
+        start = max(gap - 1, 0)
         value = np.array([loss.points[start] - (gap == 0)])
         residual = loss.residual_gradients(value, self.lam)
         if loss.correction != "none":
             free = len(residual) - len(loss.shares) + 1
             residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
         covariance = loss.weighting.covariance(residual) + loss.drawn_units(value, self.lam)
-        total, q = float(covariance[0, 0]), loss.loss.probability
+        total = float(covariance[0, 0])
+        q = loss.loss.probability
         if total <= _ROUNDING**2:
             total = q * (1.0 - q) * float(np.sum(loss.weights**2))
         return float(np.sqrt(total))
@@ -271,7 +276,9 @@ class ScoreLimits(Limits):
         errors = np.interp(gaps, coarse, [self._error(int(gap)) for gap in coarse])
         if len(coarse) == len(gaps):
             return errors
-        reach, starts, ends = critical * errors, np.abs(starts), np.abs(ends)
+        reach = critical * errors
+        starts = np.abs(starts)
+        ends = np.abs(ends)
         near = (np.maximum(starts, ends) > reach / _MARGIN) & (np.minimum(starts, ends) < reach * _MARGIN)
         errors[near] = [self._error(int(gap)) for gap in np.flatnonzero(near)]
         return errors
@@ -341,7 +348,10 @@ def quantile(
     limits = ScoreLimits(value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
     error = width_error(replace(limits, degrees_of_freedom=np.inf), rectified.outcome)
     of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
-    scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0
+    if np.isfinite(error) and of_score > 0:
+        scale = error / of_score
+    else:
+        scale = 0.0
     result = Linearised(
         value=value,
         variable=-scale * residual,
@@ -368,13 +378,7 @@ def require_probability(probability: float) -> None:
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
-    """Return the smallest value with a share of at least `probability` at or below it.
-
-    Examples
-    --------
-    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0]), 0.5)
-    2.0
-    """
+    """Return the smallest value with a share of at least `probability` at or below it."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / np.sum(weights)
     # Shares that sum to the probability itself may fall short of it by rounding.
@@ -436,7 +440,8 @@ class Woodruff(Limits):
 
     def _order_statistics(self, error_below: float, error_above: float) -> tuple[float, float]:
         """Return the limits of a simple random sample: the same ones, from ranks."""
-        n, weighting = len(self.z), self.weighting
+        n = len(self.z)
+        weighting = self.weighting
         size = round(weighting.population_size)
         lowest, highest = self.bounds or (-np.inf, np.inf)
         values = np.r_[lowest, np.sort(self.z), highest]
@@ -449,10 +454,14 @@ class Woodruff(Limits):
         `otherwise` is returned if even no label at or below it is enough, or if all of them are not.
         """
         values = np.r_[otherwise, self.candidates, otherwise]
-        too_few, enough = -1, len(values) - 1
+        too_few = -1
+        enough = len(values) - 1
         while enough - too_few > 1:
             place = (too_few + enough) // 2
-            below = self.z <= values[place] if place > 0 else np.zeros(len(self.z), dtype=bool)
+            if place > 0:
+                below = self.z <= values[place]
+            else:
+                below = np.zeros(len(self.z), dtype=bool)
             interval = self.share(below).confidence_interval(confidence_level, alternative=alternative)
             limit = interval.high if alternative == "less" else interval.low
             if limit >= self.probability - _ROUNDING:
@@ -513,7 +522,9 @@ def width_error(limits: Limits, labels: FloatArray) -> float:
     if is_open or np.isfinite(one_sided):
         return one_sided
     lowest, highest = limits.bounds or (float(np.min(labels)), float(np.max(labels)))
-    return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_REACHES[-1]))) if highest > lowest else np.nan
+    if highest > lowest:
+        return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_REACHES[-1])))
+    return np.nan
 
 
 def quantile_estimate(
@@ -533,17 +544,12 @@ def quantile_estimate(
     ------
     InputError
         For a probability outside (0, 1).
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
-    >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
-    >>> found.value, *found.confidence_interval()
-    (50.0, 40.0, 60.0)
     """
     require_probability(probability)
-    inside = np.ones(len(z), dtype=bool) if member is None else member
+    if member is None:
+        inside = np.ones(len(z), dtype=bool)
+    else:
+        inside = member
     if not np.any(inside):
         return undefined_estimate(weighting, 0, bounds, "no labelled unit")
     value = weighted_quantile(z[inside], weighting.weights[inside], probability)
@@ -555,8 +561,14 @@ def quantile_estimate(
     )
     if weighting.census:
         limits = StudentLimits(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
-    error = 0.0 if weighting.census else width_error(limits, z[inside])
-    scale = error / share.standard_error if share.standard_error > 0 and np.isfinite(error) else 1.0
+    if weighting.census:
+        error = 0.0
+    else:
+        error = width_error(limits, z[inside])
+    if share.standard_error > 0 and np.isfinite(error):
+        scale = error / share.standard_error
+    else:
+        scale = 1.0
     result = Linearised(
         value=value,
         variable=scale * (probability * counted - reached) / float(weighting.weights @ counted),

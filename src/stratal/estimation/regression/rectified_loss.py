@@ -24,17 +24,10 @@ _ALLOWED = {
 }
 
 
-def require_one_per(what: str, name: str, values: Any, count: int) -> None:
-    """Raise an `InputError` where something has not as many entries as there are units or coefficients.
-
-    Examples
-    --------
-    >>> require_one_per("coefficient", "names", ["a"], 2)
-    Traceback (most recent call last):
-    stratal.errors.InputError: names must have one entry per coefficient (given: 1; allowed: 2).
-    """
+def require_one_per(unit: str, name: str, values: Any, count: int) -> None:
+    """Raise an `InputError` where something has not as many entries as there are units or coefficients."""
     if len(values) != count:
-        raise InputError(f"{name} must have one entry per {what}", given=len(values), allowed=str(count))
+        raise InputError(f"{name} must have one entry per {unit}", given=len(values), allowed=str(count))
 
 
 def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
@@ -51,11 +44,6 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
     ------
     InputError
         For a coefficient that does not exist.
-
-    Examples
-    --------
-    >>> contrasts("slope", 2, ["intercept", "slope"]).ravel()
-    array([0., 1.])
     """
     if isinstance(minimise, str):
         if minimise == "trace":
@@ -72,7 +60,8 @@ _ROUGH = 1e-6
 
 
 # Newton's method needs some ten steps; a step halved 40 times is lost in a double's 52 bits beside θ.
-_MOST_STEPS, _MOST_HALVINGS = 100, 40
+_MOST_STEPS = 100
+_MOST_HALVINGS = 40
 
 
 # Share of what a step promises that it must keep.
@@ -80,13 +69,7 @@ _ENOUGH = 1e-4
 
 
 def whitening(gram: FloatArray) -> FloatArray:
-    """Return R (d, d) with R G R' = 1 of a positive definite G = Σ w x xᵀ.
-
-    Examples
-    --------
-    >>> whitening(np.array([[4.0]]))
-    array([[0.5]])
-    """
+    """Return R (d, d) with R G R' = 1 of a positive definite G = Σ w x xᵀ."""
     scale = 1.0 / np.sqrt(gram.diagonal())
     return np.asarray(np.linalg.inv(np.linalg.cholesky(gram * scale[:, None] * scale)) * scale)
 
@@ -133,11 +116,6 @@ class Solution:
     """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, and why it failed.
 
     `failed` is empty where it converged.
-
-    Examples
-    --------
-    >>> Solution(theta=np.zeros(1), hessian=np.eye(1)).failed
-    ''
     """
 
     theta: FloatArray
@@ -164,15 +142,10 @@ def newton(
     tolerance : float
         The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
         so that 1e-9 leaves rounding alone.
-
-    Examples
-    --------
-    >>> def parabola(theta, curvature):
-    ...     return LossSums(gradient=2 * (theta - 3), hessian=2 * np.eye(1))
-    >>> newton(parabola, np.zeros(1)).theta
-    array([3.])
     """
-    theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
+    theta = np.array(start, dtype=np.float64)
+    sums = evaluate(start, True)
+    first = 0.0
     for _ in range(_MOST_STEPS):
         inverse = positive_inverse(sums.hessian)
         if inverse is None:
@@ -198,13 +171,7 @@ def newton(
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
-    """Return the inverse of a positive definite matrix, or `None` if it is not one.
-
-    Examples
-    --------
-    >>> positive_inverse(np.array([[-1.0]])) is None
-    True
-    """
+    """Return the inverse of a positive definite matrix, or `None` if it is not one."""
     if not np.isfinite(matrix).all() or matrix.diagonal().min() <= 0:
         return None
     try:
@@ -215,13 +182,7 @@ def positive_inverse(matrix: FloatArray) -> FloatArray | None:
 
 
 def require_inverse(hessian: FloatArray) -> FloatArray:
-    """Return the inverse of a Hessian, or raise an `InputError` that says what to do.
-
-    Examples
-    --------
-    >>> require_inverse(np.array([[2.0]]))
-    array([[0.5]])
-    """
+    """Return the inverse of a Hessian, or raise an `InputError` that says what to do."""
     inverse = positive_inverse(hessian)
     if inverse is None:
         raise InputError(
@@ -239,9 +200,9 @@ def _line_search(
     steepness = np.linalg.norm(sums.gradient * scale)
     for halvings in range(_MOST_HALVINGS):
         length = 0.5**halvings
-        found = evaluate(theta + length * step, True)
-        if np.linalg.norm(found.gradient * scale) <= (1.0 - _ENOUGH * length) * steepness:
-            return theta + length * step, found
+        trial = evaluate(theta + length * step, True)
+        if np.linalg.norm(trial.gradient * scale) <= (1.0 - _ENOUGH * length) * steepness:
+            return theta + length * step, trial
     return None
 
 
@@ -260,12 +221,6 @@ def require_whitening(gram: FloatArray, names: Sequence[str]) -> FloatArray:
     ------
     InputError
         That names the features that depend on each other.
-
-    Examples
-    --------
-    >>> require_whitening(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
-    Traceback (most recent call last):
-    stratal.errors.InputError: features are collinear, or zero, among the labelled units (given: one, two)...
     """
     size = np.sqrt(gram.diagonal())
     size = np.where(size > 0, size, 1.0)
@@ -305,15 +260,6 @@ class RectifiedLoss:
     InputError
         For options that do not exist, data that do not fit together, collinear features, too few labels,
         unusable numbers.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
-    >>> loss = RectifiedLoss(loss=MeanLoss(), outcome=[1.0, 3.0], weighting=weighting)
-    >>> loss.evaluate(np.zeros(1), np.zeros(1)).gradient
-    array([-2.])
     """
 
     loss: Loss
@@ -334,13 +280,13 @@ class RectifiedLoss:
     form: str = "auto"
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
+    def of(cls, **options: Any) -> Self:
         """Return the loss by name, refusing names that do not exist."""
-        known = [entry.name for entry in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise InputError(f"no such option: {name!r}", allowed=near_names(name, known))
-        return cls(**given)
+        option_names = [entry.name for entry in fields(cls)]
+        for name in options:
+            if name not in option_names:
+                raise InputError(f"no such option: {name!r}", allowed=near_names(name, option_names))
+        return cls(**options)
 
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
@@ -348,13 +294,20 @@ class RectifiedLoss:
         units = self.unlabelled
         self.separate = units is not None and units.separate
         self.outcome = finite_array("outcome", self.outcome)
-        given, n = self.features, len(self.outcome)
-        self.features = np.empty((n, 0)) if given is None else feature_matrix("features", given)
+        features = self.features
+        n = len(self.outcome)
+        if features is None:
+            self.features = np.empty((n, 0))
+        else:
+            self.features = feature_matrix("features", features)
         self.weights, self.stratum = np.asarray(self.weighting.weights), self.weighting.stratum
         self.shares, self.counts = self.weighting.shares, self.weighting.counts
         if self.proxy is not None:
             self.proxy = finite_array("proxy", self.proxy)
-        self.estimator_name = self.estimator if self.proxy is not None else "classical"
+        if self.proxy is not None:
+            self.estimator_name = self.estimator
+        else:
+            self.estimator_name = "classical"
         for name in ("features", "proxy", "weights"):
             if getattr(self, name) is not None:
                 require_one_per("labelled unit", name, getattr(self, name), n)
@@ -384,7 +337,9 @@ class RectifiedLoss:
 
     def _require_labels(self) -> None:
         """Refuse labels from which nothing can be estimated."""
-        d, width, n = self.n_parameters, self.features.shape[1], len(self.outcome)
+        d = self.n_parameters
+        width = self.features.shape[1]
+        n = len(self.outcome)
         fewest = d if width else 1
         if d == 0 or n <= fewest:
             raise InputError(
@@ -422,13 +377,18 @@ class RectifiedLoss:
                 given=f"{width} and {units.width}",
                 allowed="the same features of both",
             )
-        known = self.weighting.random_within_strata and not units.separate
-        own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
-        if len(own) != units.n_strata or (known and not np.array_equal(units.counts, own)):
+        is_population = self.weighting.random_within_strata and not units.separate
+        if is_population:
+            design_sizes = np.asarray(self.weighting.sizes)
+        else:
+            design_sizes = np.zeros(len(self.shares))
+        if len(design_sizes) != units.n_strata or (
+            is_population and not np.array_equal(units.counts, design_sizes)
+        ):
             raise InputError(
                 "the unlabelled units are not the population of the design",
                 given=f"{units.counts.tolist()[:5]} units per stratum",
-                allowed=f"{own.tolist()[:5]}" if known else f"{len(own)} strata",
+                allowed=f"{design_sizes.tolist()[:5]}" if is_population else f"{len(design_sizes)} strata",
                 action="Give all N units with the design's stratum codes, or say separate=True.",
             )
 
@@ -443,16 +403,20 @@ class RectifiedLoss:
         Those of a quadratic loss follow from one pass over the units, but for the gradient alone: it corrects
         what rounding left of the others.
         """
-        loss, x, y, units = self.loss, self.features, self.outcome, self.unlabelled
+        loss = self.loss
+        x = self.features
+        y = self.outcome
+        units = self.unlabelled
         if units is None or not lam.any():
             return loss.summed(theta, x, y, self.weights, curvature=curvature)
         if curvature and loss.quadratic and lam.min() == lam.max():
-            own, power = self.labelled, self.power
-            hessian = own.hessian + lam[0] * power.hessian
-            return LossSums(own.gradient + lam[0] * power.gradient + hessian @ theta, hessian)
+            labelled_sums = self.labelled
+            power = self.power
+            hessian = labelled_sums.hessian + lam[0] * power.hessian
+            return LossSums(labelled_sums.gradient + lam[0] * power.gradient + hessian @ theta, hessian)
         weights = self.weights, self.weights * lam[self.stratum]
-        own = loss.rectified(theta, x, (y, self.proxy), weights, curvature=curvature)
-        return own.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+        labelled_sums = loss.rectified(theta, x, (y, self.proxy), weights, curvature=curvature)
+        return labelled_sums.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     @cached_property
     def whole(self) -> LossSums:
@@ -522,14 +486,19 @@ class RectifiedLoss:
 
     def bread(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
         """Return A (d, d) as `hessian` says; `at_minimum` is the rectified loss's own."""
-        loss, units = self.loss, self.unlabelled
+        loss = self.loss
+        units = self.unlabelled
         if self.hessian == "rectified" or units is None or not np.any(lam):
             return at_minimum
         if not units.separate:
-            return self.whole.hessian if loss.quadratic else units.summed(loss, theta, self.shares).hessian
+            if loss.quadratic:
+                return self.whole.hessian
+            return units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)
-        own = loss.hessian(theta, self.features, self.outcome, self.weights * share[self.stratum])
-        return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
+        labelled_hessian = loss.hessian(
+            theta, self.features, self.outcome, self.weights * share[self.stratum]
+        )
+        return labelled_hessian + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
 
     def drawn_units(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
         """Return what the draw of other units than the labelled adds to the rectified gradient's covariance.
@@ -549,6 +518,8 @@ class RectifiedLoss:
 def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:
     if names is None:
         prefix = "x" if n_features else "y"
-        return ("mean",) if d == 1 and not n_features else tuple(f"{prefix}{j}" for j in range(d))
+        if d == 1 and not n_features:
+            return ("mean",)
+        return tuple(f"{prefix}{j}" for j in range(d))
     require_one_per("coefficient", "names", names, d)
     return tuple(str(name) for name in names)
