@@ -9,7 +9,7 @@ PYTEST = $(BIN)/python -m pytest -q -n 2
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow attack audit coverage mutants lint map papers bench docs figures build clean
+.PHONY: help demo test test-slow attack audit coverage mutants lint structure papers bench docs figures build clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,8 +63,8 @@ lint: $(READY)  ## Check style, format and types
 	$(BIN)/ruff format --check src tests benchmarks papers
 	$(BIN)/mypy
 
-map: $(READY)  ## Count rooms, arrows, loops, lines and calls (SOURCES= other folders to set beside)
-	$(BIN)/python -m tests.architecture.house $(SOURCES) src/stratal
+structure: $(READY)  ## Count subpackages, imports, cycles, lines and calls (SOURCES= other folders to compare)
+	$(BIN)/python -m tests.architecture.structure $(SOURCES) src/stratal
 
 papers: $(READY)  ## Reproduce the papers (PAPERS_DATA= a folder of data; writes reproduced-PAPER/ and docs/papers)
 	for paper in fogliato kumar-raj stratppi open-questions; do \

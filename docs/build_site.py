@@ -1,9 +1,9 @@
-"""Builds the site: `make docs`, or `python docs/build_site.py [FOLDER]`. Offline; a warning ends it.
+"""Build the site: `make docs`, or `python docs/build_site.py [FOLDER]`. Works offline; a warning is an error.
 
-It first writes all pages into build/pages: those of `docs` as they are, and those that are made: the reference of
-each room from its docstrings, the benchmarks, the changes, a notebook of each tutorial. Links to files outside
-`docs` lead to their place in the site; figures stand in the page itself, so that they follow its colours;
-`folder/*.md` in the navigation means the pages of that folder. Then MkDocs makes build/site of them.
+It first writes all pages into build/pages: the pages of `docs`, and generated ones: the reference of each subpackage
+from its docstrings, the benchmarks, the changelog, and a notebook of each tutorial. Links to files outside `docs`
+are replaced by links within the site. Figures are part of the page, so that they follow its colours.
+`folder/*.md` in the navigation means the pages of that folder. Then MkDocs builds build/site from them.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def reference_page() -> str:
     )
 
 
-ROOMS = {
+SUBPACKAGES = {
     "population": "Population",
     "proxy": "Proxies",
     "designs": "Designs and samples",
@@ -87,43 +87,43 @@ ROOMS = {
     "study": "Studies",
     "errors": "Mistakes",
 }
-"""Rooms that have a page of the reference → its title."""
+"""Subpackage with a page of the reference → title of the page."""
 
 
 def public_values() -> dict[str, list[tuple[str, str]]]:
-    """Return, by room, (name as a user writes it, place of its docstring) of every public function and class."""
+    """Return, by subpackage, (name as a user writes it, place of its docstring) of every public function and class."""
     import importlib
 
     import stratal
 
     found: dict[str, list[tuple[str, str]]] = {}
-    for room in ROOMS:
-        module = importlib.import_module(f"stratal.{room}")
+    for subpackage in SUBPACKAGES:
+        module = importlib.import_module(f"stratal.{subpackage}")
         names = [
             (f"stratal.{name}", getattr(stratal, name)) for name in stratal.__all__ if name != "__version__"
         ]
-        names = [(name, value) for name, value in names if room_of(value) == room]
+        names = [(name, value) for name, value in names if subpackage_of(value) == subpackage]
         taken = {id(value) for _, value in names}
-        inner = [(f"stratal.{room}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ())]
-        names += [(name, value) for name, value in inner if id(value) not in taken and room_of(value) == room]
-        found[room] = [(name, f"{value.__module__}.{value.__qualname__}") for name, value in names]
+        inner = [(f"stratal.{subpackage}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ())]
+        names += [(name, value) for name, value in inner if id(value) not in taken and subpackage_of(value) == subpackage]
+        found[subpackage] = [(name, f"{value.__module__}.{value.__qualname__}") for name, value in names]
     return found
 
 
-def room_of(value: Any) -> str:
-    """Return the room in which a public function or class is written, "" of anything else."""
+def subpackage_of(value: Any) -> str:
+    """Return the subpackage that defines a public function or class, "" for anything else."""
     place = getattr(value, "__module__", "") or ""
-    rooms = [room for room in ROOMS if f"{place}.".startswith(f"stratal.{room}.")]
-    return max(rooms, key=len, default="") if callable(value) else ""
+    subpackages = [subpackage for subpackage in SUBPACKAGES if f"{place}.".startswith(f"stratal.{subpackage}.")]
+    return max(subpackages, key=len, default="") if callable(value) else ""
 
 
 def reference_pages() -> dict[str, str]:
-    """Return path in the site → page of the reference, one for each room, in which mkdocstrings sets the docstrings."""
+    """Return path in the site → page of the reference, one for each subpackage, in which mkdocstrings inserts the docstrings."""
     return {
-        f"reference/{room.rpartition('.')[2]}.md": f"# {ROOMS[room]}\n\n"
+        f"reference/{subpackage.rpartition('.')[2]}.md": f"# {SUBPACKAGES[subpackage]}\n\n"
         + "\n\n".join(f"::: {place}\n    options:\n      heading: {name}" for name, place in values)
         + "\n"
-        for room, values in public_values().items()
+        for subpackage, values in public_values().items()
         if values
     }
 

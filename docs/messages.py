@@ -1,4 +1,4 @@
-"""The page of all messages: what every mistake says and what to do, read from the source."""
+"""Generate the page of all error messages from the source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Named = list[tuple[int, str, ast.expr]]
 
 
 def assigned(tree: ast.Module) -> Named:
-    """Return what names are given in a file; a message may have one for its words."""
+    """Return the assignments to names in a file; the text of a message may have a name."""
     found: Named = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -28,8 +28,8 @@ def assigned(tree: ast.Module) -> Named:
 
 
 def words(node: ast.expr | None, named: Named = ()) -> str:
-    """Return the words of an expression that makes a text; what is filled in at run time is `…`."""
-    if isinstance(node, ast.Name):  # the words that it was given last before the call
+    """Return the text of an expression; parts that are filled in at run time are `…`."""
+    if isinstance(node, ast.Name):  # the last assignment before the call
         before = [text for line, name, text in named if name == node.id and line < node.lineno]
         text = words(before[-1]) if before else "…"
         return text if " " in text else "…"
@@ -47,9 +47,9 @@ def words(node: ast.expr | None, named: Named = ()) -> str:
 
 
 def raised() -> Iterator[tuple[str, str, str, str]]:
-    """Yield room, what is said, what is allowed and what to do, of every mistake that the source names."""
+    """Yield subpackage, problem, allowed values and advice of every error in the source."""
     for path in sorted(SOURCE.rglob("*.py")):
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        subpackage = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text())
         named = assigned(tree)
         for node in ast.walk(tree):
@@ -60,27 +60,27 @@ def raised() -> Iterator[tuple[str, str, str, str]]:
                 what = words(node.args[0] if node.args else given.get("what"), named)
             elif isinstance(node.func, ast.Name) and node.func.id == "HTTPException":
                 what, _, action = words(node.args[1], named).partition(". ")
-                yield room, what, "", action
+                yield subpackage, what, "", action
                 continue
             elif "action" in given:
                 what = next((said for said in map(words, node.args) if " " in said), "…")
             else:
                 continue
-            yield room, what, words(given.get("allowed"), named), words(given.get("action"), named)
+            yield subpackage, what, words(given.get("allowed"), named), words(given.get("action"), named)
 
 
 def page() -> str:
-    """Return the page, a table for each room, without repetitions."""
-    rooms: dict[str, list[str]] = {}
-    for room, *parts in raised():
+    """Return the page, a table for each subpackage, without repetitions."""
+    subpackages: dict[str, list[str]] = {}
+    for subpackage, *parts in raised():
         row = "| " + " | ".join(" ".join(part.split()).replace("|", "\\|") for part in parts) + " |"
-        kept = rooms.setdefault(room, [])
+        kept = subpackages.setdefault(subpackage, [])
         if row not in kept and (parts[0].strip("… ") or parts[2].strip("… ")):
             kept.append(row)
     text = (
-        "# All messages\n\nEverything that `stratal` may say of a mistake, by the part of the package that says it; `…` is filled in when it "
-        "is said. The common ones are explained [in the FAQ](../how-to/messages.md).\n"
+        "# All messages\n\nAll error messages of `stratal`, by the part of the package that raises them. `…` stands for a value that is "
+        "filled in. The most frequent ones are explained in [error messages](../how-to/messages.md).\n"
     )
-    for room, rows in sorted(rooms.items()):
-        text += f"\n## {room}\n\n| message | allowed | what to do |\n|---|---|---|\n" + "\n".join(sorted(rows)) + "\n"
+    for subpackage, rows in sorted(subpackages.items()):
+        text += f"\n## {subpackage}\n\n| message | allowed | what to do |\n|---|---|---|\n" + "\n".join(sorted(rows)) + "\n"
     return text

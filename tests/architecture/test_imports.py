@@ -1,4 +1,4 @@
-"""Imports point one way, the public face is lazy, and the array layers need NumPy and SciPy alone."""
+"""Imports follow the layers, public names are loaded lazily, and arrays need only NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 
 import pytest
 from scipy import special
-from tests.architecture.house import HERE, LOOSE, ROOMS, House, room
+from tests.architecture.structure import LAYERS, SINGLE_MODULES, SOURCE, Package, subpackage
 
-HOUSE = House(HERE, HERE.parents[1] / "papers")
+PACKAGE = Package(SOURCE, SOURCE.parents[1] / "papers")
 
 ARRAY_LAYERS = (
     "designs",
@@ -23,21 +23,21 @@ ARRAY_LAYERS = (
 )
 
 
-def test_every_file_has_a_room_with_a_floor():
-    homes = {room(name) for name in HOUSE.paths}
+def test_every_file_belongs_to_a_layer():
+    subpackages = {subpackage(name) for name in PACKAGE.paths}
 
-    assert homes <= set(ROOMS), "give the new room its floor in house.py, and a line in CONTRIBUTING.md"
-    assert len(homes - set(LOOSE)) <= 17
-    assert {path.stem for path in HERE.glob("*.py")} == set(LOOSE)
-
-
-def test_no_import_points_up():
-    """Lazy and local imports count; for types alone, only a protocol or base class may stand above."""
-    assert list(HOUSE.pointing_up()) == []
+    assert subpackages <= set(LAYERS), "add the new subpackage to LAYERS and to the table in CONTRIBUTING.md"
+    assert len(subpackages - set(SINGLE_MODULES)) <= 17
+    assert {path.stem for path in SOURCE.glob("*.py")} == set(SINGLE_MODULES)
 
 
-def test_no_files_import_each_other_in_a_circle():
-    assert HOUSE.loops() == []
+def test_no_import_points_to_a_later_layer():
+    """Lazy imports count. For type annotations, a protocol or abstract base class may be in a later layer."""
+    assert PACKAGE.upward_imports() == []
+
+
+def test_no_files_import_each_other_in_a_cycle():
+    assert PACKAGE.cycles() == []
 
 
 def loaded_after(code: str) -> set[str]:
@@ -62,13 +62,13 @@ def test_import_stratal_loads_no_third_party_package():
     assert third_party(loaded_after("import stratal")) == {"stratal"}
 
 
-def test_the_array_layers_need_numpy_and_scipy_alone():
+def test_the_array_layers_need_only_numpy_and_scipy():
     imports = ", ".join(f"stratal.{name}" for name in ARRAY_LAYERS)
 
     assert third_party(loaded_after(f"import {imports}")) <= {"stratal", *numeric()}
 
 
-def test_the_path_over_arrays_needs_numpy_and_scipy_alone():
+def test_arrays_from_plan_to_interval_need_only_numpy_and_scipy():
     code = (
         "import stratal, numpy; p = stratal.Population.from_arrays(proxy=numpy.linspace(0, 1, 50));"
         "s = stratal.plan(p, 20).draw(seed=1); stratal.estimate(s, [1] * 19 + [0]).confidence_interval()"
@@ -77,7 +77,7 @@ def test_the_path_over_arrays_needs_numpy_and_scipy_alone():
     assert third_party(loaded_after(code)) <= {"stratal", *numeric()}
 
 
-def test_masked_arrays_are_loaded_by_those_alone_who_have_some():
+def test_masked_arrays_are_loaded_only_if_an_input_is_masked():
     code = (
         "import stratal, numpy, sys; stratal.Population.from_arrays(proxy=numpy.linspace(0, 1, 50));"
         "print('numpy.ma' in sys.modules)"
@@ -90,7 +90,7 @@ def test_masked_arrays_are_loaded_by_those_alone_who_have_some():
 def test_type_checkers_see_the_names_that_exist_at_run_time():
     import stratal
 
-    text = (HERE / "__init__.py").read_text()
+    text = (SOURCE / "__init__.py").read_text()
     seen = {name: module for module, name in re.findall(r"from stratal\.(\S+) import \w+ as (\w+)", text)}
 
     assert {name: module for name, module in seen.items() if name not in stratal._ROOMS} == stratal._HOMES

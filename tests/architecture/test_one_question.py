@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 
-from tests.architecture.house import HERE, House, room
+from tests.architecture.structure import SOURCE, Package, subpackage
 
-HOUSE = House(HERE, None)
+PACKAGE = Package(SOURCE)
 
 # What decides whether labels are compared with the model's answers, and what compares them.
 DECODERS = {"is_compared", "comparison_note", "known_classes", "shares_equal"}
@@ -53,9 +53,9 @@ EXCEPTIONS = {
 
 def imports_of_commands():
     """Yield each import of another part of the package in `cli/`."""
-    for arrow in HOUSE.arrows:
-        if room(arrow.importer) == "cli" and room(arrow.module) != "cli":
-            yield arrow
+    for entry in PACKAGE.imports:
+        if subpackage(entry.importer) == "cli" and subpackage(entry.module) != "cli":
+            yield entry
 
 
 def public_names(package):
@@ -66,7 +66,7 @@ def public_names(package):
 def test_only_the_resolver_decides_what_a_label_is():
     found = {
         name
-        for name, tree in HOUSE.trees.items()
+        for name, tree in PACKAGE.trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and (getattr(node.func, "id", None) or getattr(node.func, "attr", None)) in DECODERS
@@ -78,18 +78,18 @@ def test_only_the_resolver_decides_what_a_label_is():
 
 def test_a_command_imports_public_functions_and_what_handles_files():
     found = set()
-    for arrow in imports_of_commands():
-        package = ".".join(arrow.module.split(".")[:2])
-        is_public = arrow.module == package and arrow.name in public_names(package)
-        handles_files = arrow.module in FILES_AND_SERVERS or package in FILES_AND_SERVERS
+    for entry in imports_of_commands():
+        package = ".".join(entry.module.split(".")[:2])
+        is_public = entry.module == package and entry.name in public_names(package)
+        handles_files = entry.module in FILES_AND_SERVERS or package in FILES_AND_SERVERS
         if package not in OPEN_TO_COMMANDS and not is_public and not handles_files:
-            found.add((arrow.module, arrow.name))
+            found.add((entry.module, entry.name))
 
     assert found == set(EXCEPTIONS)
 
 
 def test_the_commands_that_estimate_import_public_functions_only():
     allowed = {"stratal", "stratal.errors", "stratal.question", "stratal.evaluation", "stratal.report"}
-    modules = {arrow.module for arrow in imports_of_commands() if arrow.importer == "stratal.cli.estimate"}
+    modules = {entry.module for entry in imports_of_commands() if entry.importer == "stratal.cli.estimate"}
 
     assert modules <= allowed

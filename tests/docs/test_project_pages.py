@@ -1,4 +1,4 @@
-"""The pages for those who carry on: the map is the house, templates exist, decisions have one form."""
+"""Pages for contributors: the table of subpackages is complete, templates exist, decisions have one form."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 import tomllib
 from pathlib import Path
 
-from tests.architecture.house import ROOMS
+from tests.architecture.structure import LAYERS
 
 ROOT = Path(__file__).parents[2]
-MAP = (ROOT / "CONTRIBUTING.md").read_text()
+CONTRIBUTING_TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("papers/*.py")]
 
 PARTS = ["## Context", "## Decision", "## Consequences", "## Rejected alternatives"]
 MAX_DECISIONS = 20  # records in force; a record that continues another is merged into it
 
-UNPUBLISHED = ("peers.md", "design.md", "style.md", "house plan", "stratal reproduce ")
+UNPUBLISHED = ("peers.md", "design.md", "style.md", "stratal reproduce ")
 
 
-def test_the_map_lists_the_rooms_in_the_order_of_imports():
-    rows = re.findall(r"^\| (`[a-z`/, ]+`) \|", MAP, re.MULTILINE)
-    rooms = [name.strip("`/") for row in rows for name in row.split(", ")]
+def test_the_table_lists_the_subpackages_in_the_order_of_imports():
+    rows = re.findall(r"^\| (`[a-z`/, ]+`) \|", CONTRIBUTING_TEXT, re.MULTILINE)
+    subpackages = [name.strip("`/") for row in rows for name in row.split(", ")]
 
-    assert rooms == [name for name in ROOMS if not name.startswith("__")]
+    assert subpackages == [name for name in LAYERS if not name.startswith("__")]
 
 
-def test_every_file_that_the_map_names_exists():
-    named = sorted(set(re.findall(r"\]\(([^)#]+)\)", MAP)))
+def test_every_file_that_the_page_names_exists():
+    named = sorted(set(re.findall(r"\]\(([^)#]+)\)", CONTRIBUTING_TEXT)))
     lost = [target for target in named if not (ROOT / target).exists()]
 
     assert lost == [], "CONTRIBUTING.md: name the files that took their place"
