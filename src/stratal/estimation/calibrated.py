@@ -49,11 +49,6 @@ class FoldFit(Record):
     fitted : Calibration or Learned
     column : int, optional
         The one column that it is fitted to; all unless given.
-
-    Examples
-    --------
-    >>> FoldFit(kind="none", fitted=calibration.Learned(level=0.5)).apply(np.zeros((2, 3)))
-    array([0.5, 0.5])
     """
 
     kind: str
@@ -66,7 +61,7 @@ class FoldFit(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelledUnits(Record):
+class CalibrationUnits(Record):
     """Labelled units to learn from.
 
     Parameters
@@ -90,68 +85,61 @@ class LabelledUnits(Record):
     bounds: tuple[float, float]
     column: int | None = None
 
-    def fit(self, kind: str, learner: Any, kept: BoolArray) -> FoldFit:
+    def fit(self, kind: str, learner: Any, selected: BoolArray) -> FoldFit:
         """Return what is fitted to the kept units (m,)."""
-        z, weights = self.z[kept], self.weights[kept]
-        how: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
+        z = self.z[selected]
+        weights = self.weights[selected]
+        options: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
             level = float(np.average(z, weights=weights))
             return FoldFit(kind="none", fitted=calibration.Learned(level=level, bounds=self.bounds))
         if kind == "learner":
-            learned = calibration.learn(self.features[kept], z, learner=learner, **how)
+            learned = calibration.learn(self.features[selected], z, learner=learner, **options)
             return FoldFit(kind=kind, fitted=learned)
         assert self.column is not None
-        curve = calibration.calibrate(self.features[kept, self.column], z, method=kind, **how)
+        curve = calibration.calibrate(self.features[selected, self.column], z, method=kind, **options)
         return FoldFit(kind=kind, fitted=curve, column=self.column)
 
     def each(self, kind: str, learner: Any = None) -> tuple[FoldFit, ...]:
         """Return for each fold what is fitted to the others."""
         return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
 
-    def loss(self, predicted: FloatArray, kept: BoolArray) -> float:
+    def loss(self, predicted: FloatArray, selected: BoolArray) -> float:
         """Return what the variance of a difference estimator is proportional to, on the kept units (m,)."""
-        stratum, weights = self.stratum[kept], self.weights[kept]
-        residuals = (self.z - predicted)[kept]
+        stratum = self.stratum[selected]
+        weights = self.weights[selected]
+        residuals = (self.z - predicted)[selected]
         counts = np.bincount(stratum)
         means = np.bincount(stratum, residuals) / np.maximum(counts, 1)
         overall = float(np.average(residuals, weights=weights))
-        alone = counts[stratum] == 1
-        centred = residuals - np.where(alone, overall, means[stratum])
-        freedom = np.where(alone, 1.0, counts[stratum] / np.maximum(counts[stratum] - 1, 1))
+        is_single = counts[stratum] == 1
+        centred = residuals - np.where(is_single, overall, means[stratum])
+        freedom = np.where(is_single, 1.0, counts[stratum] / np.maximum(counts[stratum] - 1, 1))
         return float(np.sum(weights**2 * centred**2 * freedom))
 
 
-def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[FoldFit, ...]:
+def chosen_fits(units: CalibrationUnits, learner: Any) -> tuple[FoldFit, ...]:
     """Return one fit for each fold, from the other folds: the kind that predicts those best.
 
     Parameters
     ----------
-    units : LabelledUnits
+    units : CalibrationUnits
         In three folds or more.
     learner : str or scikit-learn estimator
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.random((100, 2))
-    >>> units = LabelledUnits(features=x, z=x.mean(axis=1), weights=np.ones(100), stratum=np.zeros(100, int),
-    ...                  folds=np.arange(100) % 5, bounds=(0.0, 1.0), column=0)
-    >>> [fit.kind for fit in chosen_fits(units, "ridge")]
-    ['learner', 'learner', 'learner', 'learner', 'learner']
     """
     n_folds = int(units.folds.max()) + 1
     if n_folds < FEWEST_FOLDS:
-        what = "a learner is chosen and checked by folds"
-        raise InputError(what, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
+        problem = "a learner is chosen and checked by folds"
+        raise InputError(problem, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
     for j, k in combinations(range(n_folds), 2):
         for kind in kinds:
-            found = units.fit(kind, learner, (units.folds != j) & (units.folds != k))
+            fit = units.fit(kind, learner, (units.folds != j) & (units.folds != k))
             for outer, inner in ((k, j), (j, k)):
                 rows = units.folds == inner
-                predicted[kind][outer, rows] = found.apply(units.features[rows])
+                predicted[kind][outer, rows] = fit.apply(units.features[rows])
     fits = []
     for k in range(n_folds):
         others = units.folds != k
@@ -161,68 +149,56 @@ def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[FoldFit, ...]:
 
 
 def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -> str:
-    """Return in which folds the learner was kept.
-
-    Examples
-    --------
-    >>> level = calibration.Learned(level=0.5)
-    >>> fits = tuple(FoldFit(kind=kind, fitted=level) for kind in ("none", "learner"))
-    >>> kept_note(fits, "ridge", ("judge_a", "judge_b"))
-    'ridge learned from judge_a, judge_b: kept in 1 of 2 folds, as the other folds decided (no proxy in 1)'
-    """
+    """Return in which folds the learner was kept."""
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
     rest = ", ".join(f"{words} in {counts[kind]}" for kind, words in others.items() if counts[kind])
-    more = f" and {len(names) - 4} more columns" if len(names) > 5 else ""
-    shown = ", ".join(names[:4] if more else names) + more
-    kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
-    return f"{calibration.described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
+    if len(names) > 5:
+        remainder = f" and {len(names) - 4} more columns"
+    else:
+        remainder = ""
+    shown = ", ".join(names[:4] if remainder else names) + remainder
+    share_kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
+    return f"{calibration.described(learner)} learned from {shown}: {share_kept}" + (
+        f" ({rest})" if rest else ""
+    )
 
 
-def feature_columns(population: Population, wanted: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the columns to learn from: those named, patterns spelt out, or all proxies and features.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy={"judge_a": [0.1, 0.2], "judge_b": [0.3, 0.1]})
-    >>> feature_columns(population, ["judge_*"])
-    ('judge_a', 'judge_b')
-    """
+def feature_columns(population: Population, requested: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the columns to learn from: those named, patterns spelt out, or all proxies and features."""
     existing = (*population.proxy_names, *population.feature_names)
-    patterns = existing if wanted is None else (wanted,) if isinstance(wanted, str) else tuple(wanted)
-    found = fitting(patterns, existing)
+    if requested is None:
+        patterns = existing
+    elif isinstance(requested, str):
+        patterns = (requested,)
+    else:
+        patterns = tuple(requested)
+    columns = fitting(patterns, existing)
     strange = [pattern for pattern in patterns if not fitting([pattern], existing)]
-    if strange or not found:
-        what = f"no column {strange[0]!r} to learn from" if strange else "nothing to learn from"
+    if strange or not columns:
+        if strange:
+            problem = f"no column {strange[0]!r} to learn from"
+        else:
+            problem = "nothing to learn from"
         action = "Name proxies or features of the population: features=, --features."
-        raise InputError(what, allowed=", ".join(existing) or "none", action=action)
-    return found
+        raise InputError(problem, allowed=", ".join(existing) or "none", action=action)
+    return columns
 
 
 def features_of(sample: Sample, population: Population, names: tuple[str, ...]) -> FloatArray:
-    """Return the columns of the drawn units (n, d): from the sample, or looked up in the population.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], features={"f1": [3.0, 4.0]})
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> sorted(features_of(sample, population, ("proxy", "f1")).tolist())
-    [[0.1, 3.0], [0.5, 4.0]]
-    """
-    known = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
-    if any(name not in known for name in names):
+    """Return the columns of the drawn units (n, d): from the sample, or looked up in the population."""
+    columns_of_sample = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+    if any(name not in columns_of_sample for name in names):
         texts = id_texts(sample.ids)
-        found = population.find(texts)
-        place = {text: row for row, text in enumerate(id_texts(found.ids))}
+        drawn = population.find(texts)
+        place = {text: row for row, text in enumerate(id_texts(drawn.ids))}
         if not place.keys() >= set(texts):
             strange = next(text for text in texts if text not in place)
             raise not_drawn_from("", f"no unit {strange!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
-        columns = {**found.features, **dict(zip(population.proxy_names, found.proxies.T, strict=True))}
-        known = {name: values[rows] for name, values in columns.items()} | known
-    return np.column_stack([known[name] for name in names])
+        columns = {**drawn.features, **dict(zip(population.proxy_names, drawn.proxies.T, strict=True))}
+        columns_of_sample = {name: values[rows] for name, values in columns.items()} | columns_of_sample
+    return np.column_stack([columns_of_sample[name] for name in names])
 
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
@@ -283,18 +259,7 @@ class CalibratedProxy(Record):
 
 
 def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_folds: object) -> IntArray:
-    """Return the fold of each labelled unit (m,), from its permanent random number; clusters stay whole.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> from stratal.estimation.respondents import Respondents
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
-    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
-    >>> everyone = np.ones(4, dtype=bool)
-    >>> np.bincount(sample_folds(sample, everyone, Respondents.of(sample, everyone), 2))
-    array([2, 2])
-    """
+    """Return the fold of each labelled unit (m,), from its permanent random number; clusters stay whole."""
     count = check_folds(n_folds, frame.weighting.draws)
     keys = keys_of_ids(id_texts(sample.ids[labelled]), sample.seed, "fold:")
     return assign_folds(keys, frame.stratum, count, frame.weighting.groups)
@@ -307,27 +272,17 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     ------
     InputError
         If the sample was not drawn from it.
-
-    Examples
-    --------
-    >>> import stratal, tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "units.csv"
-    >>> _ = file.write_text("id,proxy\\na,0.1\\nb,0.9\\n")
-    >>> population = stratal.Population.read(file, id="id", proxy="proxy")
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> population_of(sample, file).size
-    2
     """
     others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
-    more = [name for name in features if name not in (*sample.proxy_names, *others)]
-    found = Population.read(
+    additional = [name for name in features if name not in (*sample.proxy_names, *others)]
+    population = Population.read(
         path,
         id=sample.question.id,
         proxy=list(sample.proxy_names),
         groups=[name for name in others if name in sample.groups],
-        features=[*(name for name in others if name not in sample.groups), *more],
+        features=[*(name for name in others if name not in sample.groups), *additional],
     )
-    return require_same_population(sample, found)
+    return require_same_population(sample, population)
 
 
 def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> str:
@@ -341,22 +296,17 @@ def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> 
     ------
     InputError
         For an estimator that does not use the proxy.
-
-    Examples
-    --------
-    >>> calibrated_estimator("auto", given=False)
-    'difference'
     """
     if given or estimator in _USES_PROXY:
         return estimator
     if estimator == "auto":
         return "ppi++" if method == HISTORY else "difference"
-    what = f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate"
-    raise InputError(what, allowed=", ".join(("auto", *_USES_PROXY)))
+    problem = f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate"
+    raise InputError(problem, allowed=", ".join(("auto", *_USES_PROXY)))
 
 
 def calibrated_proxy(
-    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, how: Calibrating
+    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, options: Calibrating
 ) -> CalibratedProxy:
     """Calibrate a proxy on the labels, each fold by the others.
 
@@ -367,46 +317,40 @@ def calibrated_proxy(
     frame : Respondents
     z : float (m,)
         Outcomes of the labelled units.
-    how : Calibrating
+    options : Calibrating
 
     Raises
     ------
     InputError
         Without the population, for several proxies or an outcome without bounds (unless it is a learner), an
         unknown method, too few labels, and a population that the sample was not drawn from.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> from stratal.estimation.respondents import Respondents
-    >>> population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
-    >>> sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
-    >>> everyone = np.ones(10, dtype=bool)
-    >>> z = (sample.proxies[:, 0] > 0.7) * 1.0
-    >>> frame = Respondents.of(sample, everyone)
-    >>> calibrated_proxy(sample, everyone, frame, z, Calibrating(column=[0], method="logistic")).values.shape
-    (10, 1)
     """
-    population = how.population if how.population is not None else sample.population
-    folds = sample_folds(sample, labelled, frame, N_FOLDS) if how.folds is None else how.folds
-    limits, method = infer_outcome(z, how.outcome, how.bounds)[1], how.method
-    learner, history = calibration.is_learner(method), isinstance(method, str) and method == HISTORY
+    population = options.population if options.population is not None else sample.population
+    if options.folds is None:
+        folds = sample_folds(sample, labelled, frame, N_FOLDS)
+    else:
+        folds = options.folds
+    limits = infer_outcome(z, options.outcome, options.bounds)[1]
+    method = options.method
+    learner = calibration.is_learner(method)
+    history = isinstance(method, str) and method == HISTORY
     if not learner:
-        _refuse_curve(how, limits)
+        _refuse_curve(options, limits)
     if population is None:
         raise InputError(
             "calibration needs the population, for the calibrated proxy's mean over all units",
             action="Give population= (--population FILE): the one that the sample was drawn from.",
         )
-    names = tuple(sample.proxy_names[k] for k in how.column)
+    names = tuple(sample.proxy_names[k] for k in options.column)
     place: int | None = 0
     if learner:
-        wanted = how.features
-        if wanted is None and history:
-            wanted = history_columns(population.feature_names) or (f"{HISTORY}_*",)
-        proxies, names = names, feature_columns(population, wanted)
+        learned_columns = options.features
+        if learned_columns is None and history:
+            learned_columns = history_columns(population.feature_names) or (f"{HISTORY}_*",)
+        proxies = names
+        names = feature_columns(population, learned_columns)
         place = next((names.index(name) for name in proxies if name in names), None)
-    units = LabelledUnits(
+    units = CalibrationUnits(
         features=features_of(sample, population, names)[labelled],
         z=z,
         weights=frame.weighting.weights,
@@ -424,32 +368,41 @@ def calibrated_proxy(
     else:
         curves = units.each(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
-    whole = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
+    summary_by_curve = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
     if frame.codes is not None:
-        whole = whole.merged(frame.codes)
-    stratum, n_strata = frame.stratum, len(whole.sizes)
+        summary_by_curve = summary_by_curve.merged(frame.codes)
+    stratum = frame.stratum
+    n_strata = len(summary_by_curve.sizes)
     shares = fold_shares(folds, stratum, n_strata)
-    centred = np.column_stack([curve.apply(units.features) for curve in curves]) - whole.proxy_means[stratum]
-    given = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
-    means = np.einsum("kh,hk->h", shares, whole.proxy_means)
-    variances = np.einsum("kh,hkk->h", shares, whole.proxy_covariances)
-    summary = StratumSummary(
-        sizes=whole.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
+    centred = (
+        np.column_stack([curve.apply(units.features) for curve in curves])
+        - summary_by_curve.proxy_means[stratum]
     )
-    values = (given + means[stratum])[:, None]
+    calibrated_values = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
+    means = np.einsum("kh,hk->h", shares, summary_by_curve.proxy_means)
+    variances = np.einsum("kh,hkk->h", shares, summary_by_curve.proxy_covariances)
+    summary = StratumSummary(
+        sizes=summary_by_curve.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
+    )
+    values = (calibrated_values + means[stratum])[:, None]
     return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
 
 
-def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
+def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
-    if not isinstance(how.method, str) or how.method not in calibration.METHODS:
+    if not isinstance(options.method, str) or options.method not in calibration.METHODS:
         allowed = f"{', '.join((*calibration.METHODS, *calibration.NAMES))}, or a scikit-learn estimator"
-        raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
-    if how.features is not None:
-        what = f"calibration '{how.method}' is of one proxy, so it takes no features"
-        raise InputError(what, action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}.")
-    if len(how.column) != 1:
-        action = "Name one: proxy=." if how.column else "Give the population a proxy."
+        raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
+    if options.features is not None:
+        problem = f"calibration '{options.method}' is of one proxy, so it takes no features"
+        raise InputError(
+            problem, action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}."
+        )
+    if len(options.column) != 1:
+        if options.column:
+            action = "Name one: proxy=."
+        else:
+            action = "Give the population a proxy."
         raise InputError("calibration needs one proxy", action=action)
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
@@ -462,16 +415,18 @@ def _rule(sample: Sample) -> Rule:
         return strata.rule
     if len(sample.summary.sizes) == 1:
         return Everything()
-    what = "how this sample's strata were made is not known, so the calibrated proxy has no mean in them"
-    raise InputError(what, allowed="samples that stratal drew")
+    problem = "how this sample's strata were made is not known, so the calibrated proxy has no mean in them"
+    raise InputError(problem, allowed="samples that stratal drew")
 
 
 def _of_population(
     population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[FoldFit, ...], sizes: IntArray
 ) -> StratumSummary:
     """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
-    n_strata, diagonal = len(sizes), np.arange(len(curves))
-    counts, sums = np.zeros(n_strata, dtype=np.int64), np.zeros((n_strata, len(curves)))
+    n_strata = len(sizes)
+    diagonal = np.arange(len(curves))
+    counts = np.zeros(n_strata, dtype=np.int64)
+    sums = np.zeros((n_strata, len(curves)))
     products = np.zeros((n_strata, len(curves), len(curves)))
     centres = np.empty(0)
     for batch in population.batches(tuple(dict.fromkeys((*names, *rule.columns)))):
@@ -484,8 +439,9 @@ def _of_population(
         sums += _totals(values, codes, n_strata)
         products[:, diagonal, diagonal] += _totals(values**2, codes, n_strata)
     if not np.array_equal(counts, sizes):
-        given, own = counts.tolist()[:5], sizes.tolist()[:5]
-        raise not_drawn_from("", f"strata of {given} units, where the sample's have {own}")
+        counted = counts.tolist()[:5]
+        expected = sizes.tolist()[:5]
+        raise not_drawn_from("", f"strata of {counted} units, where the sample's have {expected}")
     return StratumSummary.of_sums(counts, sums, products, centres)
 
 

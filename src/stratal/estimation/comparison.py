@@ -70,17 +70,6 @@ class ModelOutcomes(Record):
         Of the outcomes.
     slopes : float (k, p), optional
         What of the sample's proxies predicts each model's outcome; None for none.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
-    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
-    >>> everyone, z = np.ones(5, dtype=bool), np.array([[1.0, 1], [1, 1], [1, 1], [1, 0], [0, 0]])
-    >>> pair = ModelOutcomes(sample=sample, frame=Respondents.of(sample, everyone), labelled=everyone,
-    ...                      z=z, models=("new", "old"), bounds=(0, 1))
-    >>> pair.difference().value, pair.win_rate().value, round(pair.ratio().value, 2)
-    (0.2, 0.6, 1.33)
     """
 
     sample: Sample
@@ -105,7 +94,7 @@ class ModelOutcomes(Record):
         target: str = "population",
     ) -> ModelOutcomes:
         """Return the outcomes (m, k) of the labelled units, each with the sample's proxy that predicts it."""
-        slopes = [[float(own == name) for name in sample.proxy_names] for own in proxies]
+        slopes = [[float(proxy == name) for name in sample.proxy_names] for proxy in proxies]
         return cls(
             sample=sample,
             frame=Respondents.of(sample, labelled, needless),
@@ -127,25 +116,26 @@ class ModelOutcomes(Record):
         self, pairs: Sequence[tuple[int, int]], *, simultaneous: bool = True, seed: int = 0
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
-        frame, both = self.frame, [self.pair(*places) for places in pairs]
+        frame = self.frame
+        both = [self.pair(*places) for places in pairs]
         differences = [
             replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
         ]
-        whole = frame.share == 1.0
-        columns = zip(self.models, self.z.T, strict=True) if whole else ()
-        refused = self.bounds is None and any(found.limits() is None for found in differences)
-        found = Comparisons.from_rows(
+        is_complete = frame.share == 1.0
+        columns = zip(self.models, self.z.T, strict=True) if is_complete else ()
+        refused = self.bounds is None and any(comparisons.limits() is None for comparisons in differences)
+        comparisons = Comparisons.from_rows(
             self.sample,
             differences,
             "comparisons",
             remarks=(*frame.notes, *([_ALIKE] if refused else [])),
             about=", paired",
             means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
-            ratios=tuple(pair.ratio() for pair in both) if whole else (),
+            ratios=tuple(pair.ratio() for pair in both) if is_complete else (),
             win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
             ties=tuple(float(np.mean(pair.gap == 0)) for pair in both),
         )
-        return found.simultaneous(seed=seed) if simultaneous else found
+        return comparisons.simultaneous(seed=seed) if simultaneous else comparisons
 
     @property
     def gap(self) -> FloatArray:
@@ -154,9 +144,12 @@ class ModelOutcomes(Record):
 
     def difference(self) -> Estimate:
         """Return the mean of the first less the second."""
-        most = None if self.bounds is None else float(self.bounds[1] - self.bounds[0])
+        if self.bounds is None:
+            largest = None
+        else:
+            largest = float(self.bounds[1] - self.bounds[0])
         binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
-        return replace(self._contrast(self.gap, most, tie=0.0, wins=binary), null=0.0)
+        return replace(self._contrast(self.gap, largest, tie=0.0, wins=binary), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
@@ -168,11 +161,14 @@ class ModelOutcomes(Record):
         result = ratio_of_means(first, second, weighting, self.target)
         if not (np.isfinite(result.value) and result.value > 0):
             why = "the mean outcome of a model is 0"
-            found = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
-            return self.frame.complete(found, self.sample)
+            estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+            return self.frame.complete(estimate, self.sample)
         hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
         exact = weighting.census and self.target == "population"
-        freedom = np.inf if exact else max(result.degrees_of_freedom, 1.0)
+        if exact:
+            freedom = np.inf
+        else:
+            freedom = max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
             value=result.value,
             bounds=(0.0, np.inf),
@@ -180,10 +176,10 @@ class ModelOutcomes(Record):
             degrees_of_freedom=freedom,
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
-        found = linearised_estimate(
+        estimate = linearised_estimate(
             result, weighting, limits=limits, target=self.target, degrees_of_freedom=freedom
         )
-        return self.frame.complete(found, self.sample)
+        return self.frame.complete(estimate, self.sample)
 
     def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
         """Return tie + reach times the difference of the models' proxies, of labelled units and of strata.
@@ -197,30 +193,44 @@ class ModelOutcomes(Record):
         used = np.flatnonzero(slopes)
         if len(used) == 0:
             return None
-        whole, weighting, stratum = self.frame.summary, self.frame.weighting, self.frame.stratum
-        own, n_strata = self.sample.proxies[self.labelled], len(whole.sizes)
-        values = tie + (own @ slopes)[:, None]
+        summary_of_strata = self.frame.summary
+        weighting = self.frame.weighting
+        stratum = self.frame.stratum
+        sample_proxies = self.sample.proxies[self.labelled]
+        n_strata = len(summary_of_strata.sizes)
+        values = tie + (sample_proxies @ slopes)[:, None]
         summary = StratumSummary(
-            sizes=whole.sizes,
-            proxy_means=tie + (whole.proxy_means @ slopes)[:, None],
-            proxy_covariances=np.einsum("i,hij,j->h", slopes, whole.proxy_covariances, slopes)[:, None, None],
+            sizes=summary_of_strata.sizes,
+            proxy_means=tie + (summary_of_strata.proxy_means @ slopes)[:, None],
+            proxy_covariances=np.einsum("i,hij,j->h", slopes, summary_of_strata.proxy_covariances, slopes)[
+                :, None, None
+            ],
         )
         bounds = [self.sample.proxy_info[k].bounds for k in used]
         if n_strata == 1 or None in bounds or not weighting.random_within_strata:
             return values, summary
         low, high = np.array(bounds, dtype=np.float64).T
-        unknown = ((own[:, used] - low) * (high - own[:, used])) @ slopes[used] ** 2
-        moments, factors = ProxyMoments.of(values, summary, stratum), weighting.variance_factors
+        unknown = ((sample_proxies[:, used] - low) * (high - sample_proxies[:, used])) @ slopes[used] ** 2
+        moments = ProxyMoments.of(values, summary, stratum)
+        factors = weighting.variance_factors
         explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
         unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
-        share = explained / (explained + unexplained) if explained > 0 else 0.0
+        if explained > 0:
+            share = explained / (explained + unexplained)
+        else:
+            share = 0.0
         pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
         return (values, summary) if pays else None
 
     def mean(self, z: FloatArray, **options: Any) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
-        given = {"target": self.target, "bounds": self.bounds, "design": self.sample.design.kind, **options}
-        return plain_mean(z, self.frame.weighting, **given)
+        mean_options = {
+            "target": self.target,
+            "bounds": self.bounds,
+            "design": self.sample.design.kind,
+            **options,
+        }
+        return plain_mean(z, self.frame.weighting, **mean_options)
 
     def _contrast(self, contrast: FloatArray, most: float | None, *, tie: float, wins: bool) -> Estimate:
         """Return the mean of tie + (1 − tie) · contrast over all units, with an interval of its own.
@@ -228,14 +238,18 @@ class ModelOutcomes(Record):
         Units that have no label as the contrast is known there are ties; where there are bounds it is `most`
         at most. `wins` says that it is 1, 0 or −1: the interval is then made of those of wins and losses.
         """
-        frame, sample = self.frame, self.sample
+        frame = self.frame
+        sample = self.sample
         if self.target != "population" and frame.share < 1:
-            what = "strata without labels are known for these units, not for others"
-            raise InputError(what, given=f"target={self.target!r}", allowed="'population'")
+            problem = "strata without labels are known for these units, not for others"
+            raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
         reach = (1.0 - tie) * frame.share
         proxy = self._proxy(reach, tie)
-        values, summary = (np.zeros((len(contrast), 0)), None) if proxy is None else proxy
-        found = estimate_mean(
+        if proxy is None:
+            values, summary = (np.zeros((len(contrast), 0)), None)
+        else:
+            values, summary = proxy
+        estimate = estimate_mean(
             tie + reach * contrast,
             values,
             frame.weighting,
@@ -247,18 +261,18 @@ class ModelOutcomes(Record):
             outcome="unbounded" if most is None else "bounded",
             design=sample.design.kind,
         )
-        found = frame.complete(found, sample)
-        limits: Limits = contrast_limits(found)
+        estimate = frame.complete(estimate, sample)
+        limits: Limits = contrast_limits(estimate)
         if wins and proxy is None:
-            limits = self._limits_of_wins(found, contrast, reach)
-        found = replace(found, evidence=replace(found.evidence, own=limits))
+            limits = self._limits_of_wins(estimate, contrast, reach)
+        estimate = replace(estimate, evidence=replace(estimate.evidence, own=limits))
         if frame.share == 1:
-            return found
+            return estimate
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
-        spread = max(square - (found.value - tie) ** 2, 0.0)
-        return replace(found, whole=(spread, sample.population_size))
+        spread = max(square - (estimate.value - tie) ** 2, 0.0)
+        return replace(estimate, whole=(spread, sample.population_size))
 
-    def _limits_of_wins(self, found: Estimate, contrast: FloatArray, reach: float) -> SumLimits:
+    def _limits_of_wins(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumLimits:
         """Return the limits of tie + reach times the share of wins less that of losses.
 
         Without a tie among the labels, losses are the complement of wins: the limits are those of
@@ -268,10 +282,11 @@ class ModelOutcomes(Record):
         sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
         coefficients = np.array([reach, -reach])
         if np.all(contrast != 0):
-            sides, coefficients = sides[:, :1], 2.0 * coefficients[:1]
+            sides = sides[:, :1]
+            coefficients = 2.0 * coefficients[:1]
         return SumLimits(
-            value=found.value,
-            bounds=found.bounds,
+            value=estimate.value,
+            bounds=estimate.bounds,
             terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
             coefficients=coefficients,
             correlation=correlation_from(target_covariance(sides, self.frame.weighting, self.target)),
@@ -285,9 +300,11 @@ class ModelOutcomes(Record):
         if self.bounds is None:
             return 0.0
         low, high = self.bounds
-        weighting, contrast = self.frame.weighting, self.gap
+        weighting = self.frame.weighting
+        contrast = self.gap
         ends = np.array([high - value * low, low - value * high]) / below
-        strata, same = self.sample.design.strata, agreement_of(self.models)
+        strata = self.sample.design.strata
+        same = agreement_of(self.models)
         if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
             differ = np.asarray(same.of(groups) == 0)
@@ -323,37 +340,42 @@ class _RatioLimits(OffsetLimits):
         with np.errstate(over="ignore"):
             factor = float(np.exp(quantile * self.error / self.value))
         factor = factor if factor < _MEANINGLESS else np.inf
-        low, high = self.value / factor, self.value * factor
+        low = self.value / factor
+        high = self.value * factor
         if self.means is not None:
             first, second = self.means
             low = max(low, _limit(first, "greater", error) / _limit(second, "less", error))
             least = _limit(second, "greater", error)
-            high = min(high, _limit(first, "less", error) / least) if least > 0 else high
+            if least > 0:
+                high = min(high, _limit(first, "less", error) / least)
         return self.value - min(low, self.value), max(high, self.value) - self.value
 
 
 def _limit(mean: Term, alternative: str, error: float) -> float:
-    found = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
-    return max(float(found.low), 0.0) if alternative == "greater" else float(found.high)
+    interval = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
+    if alternative == "greater":
+        return max(float(interval.low), 0.0)
+    return float(interval.high)
 
 
-def contrast_limits(found: Estimate) -> StudentLimits:
+def contrast_limits(estimate: Estimate) -> StudentLimits:
     """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
-    seen, weighting = found.evidence, found.evidence.weighting
-    of_design = float(weighting.covariance(seen.residuals[:, None])[0, 0])
-    of_population = drawn_variance(seen.z, weighting, found.target)
+    evidence = estimate.evidence
+    weighting = estimate.evidence.weighting
+    of_design = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
+    of_population = drawn_variance(evidence.z, weighting, estimate.target)
     variance = of_design + of_population
-    freedom = weighting.degrees_of_freedom(seen.residuals)
-    freedom = target_freedom(freedom, seen.residuals, weighting, of_design, of_population)
+    freedom = weighting.degrees_of_freedom(evidence.residuals)
+    freedom = target_freedom(freedom, evidence.residuals, weighting, of_design, of_population)
     census = len(weighting.weights) >= weighting.population_size and variance == 0
-    if found.bounds is not None and not census:
-        low, high = found.bounds
+    if estimate.bounds is not None and not census:
+        low, high = estimate.bounds
         reach = (high - low) / 2.0
-        hidden = unseen_pair(seen.z, weighting, np.array([reach, -reach]))
+        hidden = unseen_pair(evidence.z, weighting, np.array([reach, -reach]))
         variance = (variance if np.isfinite(variance) else reach**2) + hidden
     return StudentLimits(
-        value=found.value,
-        bounds=found.bounds,
+        value=estimate.value,
+        bounds=estimate.bounds,
         standard_error=float(np.sqrt(max(variance, 0.0))),
         degrees_of_freedom=np.inf if census else max(freedom, 1.0),
     )
@@ -374,16 +396,18 @@ def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) ->
 
 
 def bounds_of_outcomes(
-    sample: Sample, z: FloatArray, given: tuple[float, float] | None = None
+    sample: Sample, z: FloatArray, stated: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
     """Return the bounds of models' outcomes: as given; the sample's; or 0 to 1 where all are 0, ½ or 1."""
-    if given is not None:
-        return infer_outcome(z.ravel(), "bounded", given)[1]
-    known = sample.question.outcome.bounds
-    if known is not None and np.all((z >= known[0]) & (z <= known[1])):
-        return known
+    if stated is not None:
+        return infer_outcome(z.ravel(), "bounded", stated)[1]
+    sample_bounds = sample.question.outcome.bounds
+    if sample_bounds is not None and np.all((z >= sample_bounds[0]) & (z <= sample_bounds[1])):
+        return sample_bounds
     halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
-    return (0.0, 1.0) if halves and sample.question.outcome.scale != "unbounded" else None
+    if halves and sample.question.outcome.scale != "unbounded":
+        return (0.0, 1.0)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -407,15 +431,18 @@ class Comparisons(Estimates):
 
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
         """Return a plain dict for each pair, with its ratio and win rate."""
-        found = Estimates.rows(self, confidence_level)
-        for row, rate, ties in zip(found, self.win_rates, self.ties, strict=True):
-            own = rate.row(confidence_level)
-            row["win_rate"] = {name: own[name] for name in _SHOWN} | {"ties": ties}
-        for row, ratio in zip(found, self.ratios, strict=False):
-            own = ratio.row(confidence_level)
-            known = np.isfinite(ratio.value) and own["confidence_interval"] is not None
-            row["ratio"] = {name: own[name] for name in _SHOWN} if known else None
-        return found
+        rows = Estimates.rows(self, confidence_level)
+        for row, rate, ties in zip(rows, self.win_rates, self.ties, strict=True):
+            row_of_estimate = rate.row(confidence_level)
+            row["win_rate"] = {name: row_of_estimate[name] for name in _SHOWN} | {"ties": ties}
+        for row, ratio in zip(rows, self.ratios, strict=False):
+            row_of_estimate = ratio.row(confidence_level)
+            has_ratio = np.isfinite(ratio.value) and row_of_estimate["confidence_interval"] is not None
+            if has_ratio:
+                row["ratio"] = {name: row_of_estimate[name] for name in _SHOWN}
+            else:
+                row["ratio"] = None
+        return rows
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:
         """Return the ranks of each model that the intervals of all differences leave open.
@@ -428,14 +455,18 @@ class Comparisons(Estimates):
         names = list(dict.fromkeys(str(name) for row in self for name in row.label.values()))
         if len(self) != len(names) * (len(names) - 1) // 2:
             raise InputError("ranks need the differences of all pairs", action="Leave reference= out.")
-        better, worse = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        better = dict.fromkeys(names, 0)
+        worse = dict.fromkeys(names, 0)
         for row in self:
             low, high = row.limits(confidence_level) or (None, None)
-            a, b = str(row.label["a"]), str(row.label["b"])
+            a = str(row.label["a"])
+            b = str(row.label["b"])
             if low is not None and low > 0:
-                best, worst = a, b
+                best = a
+                worst = b
             elif high is not None and high < 0:
-                best, worst = b, a
+                best = b
+                worst = a
             else:
                 continue
             better[worst] += 1
@@ -450,13 +481,17 @@ class Comparisons(Estimates):
         if not self.means:
             return []
         k = len(self.means)
-        ranks = self.ranks(confidence_level) if len(self) == k * (k - 1) // 2 else {}
+        if len(self) == k * (k - 1) // 2:
+            ranks = self.ranks(confidence_level)
+        else:
+            ranks = {}
         order = sorted(self.means, key=lambda mean: -mean.value)
-        best, found = str(order[0].label["model"]), []
+        best = str(order[0].label["model"])
+        leaderboard = []
         for mean in order:
             name = str(mean.label["model"])
             gap, ends = self._gap(name, best, confidence_level)
-            found.append(
+            leaderboard.append(
                 {
                     "rank": list(ranks[name]) if ranks else None,
                     "model": name,
@@ -466,7 +501,7 @@ class Comparisons(Estimates):
                     "to_best_interval": ends,
                 }
             )
-        return found
+        return leaderboard
 
     def _gap(self, a: str, b: str, level: float) -> tuple[float | None, list[float | None] | None]:
         """Return the difference of two models and its ends, whichever of the two came first."""
@@ -486,7 +521,10 @@ class Comparisons(Estimates):
     def page(self, confidence_level: float = 0.95) -> Page:
         """Return what is printed."""
         board = self.leaderboard(confidence_level)
-        first = [leaderboard_table(board, confidence_level)] if board else []
+        if board:
+            first = [leaderboard_table(board, confidence_level)]
+        else:
+            first = []
         return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))
 
 
@@ -547,15 +585,19 @@ def compare(
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
     require_sample(sample, "compare")
-    given: dict[str, Any] = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
-    if len(given) < 2:
+    outcomes_by_model: dict[str, Any]
+    if hasattr(outcomes, "items"):
+        outcomes_by_model = dict(outcomes.items())
+    else:
+        outcomes_by_model = {}
+    if len(outcomes_by_model) < 2:
         raise InputError(
             "a comparison needs two models",
-            given=len(given) or type(outcomes).__name__,
+            given=len(outcomes_by_model) or type(outcomes).__name__,
             allowed="2 or more",
             action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
         )
-    names = list(given)
+    names = list(outcomes_by_model)
     pairs = list(combinations(range(len(names)), 2))
     if reference is not None:
         refuse_unknown("model", reference, names)
@@ -564,15 +606,18 @@ def compare(
     for model, proxy in (proxies or {}).items():
         refuse_unknown("model", model, names)
         refuse_unknown("proxy", proxy, sample.proxy_names)
-    columns = joined_columns(sample, given)
+    columns = joined_columns(sample, outcomes_by_model)
     z, labelled = number_columns(sample, columns)
-    own = [proxies.get(name) for name in names] if proxies else ()
+    model_proxies = [proxies.get(name) for name in names] if proxies else ()
     target = target or unstated_target(sample, labelled)
-    models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
-    found = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
-    found, missing = with_label_values(found, columns), sample.size - len(z)
+    models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
+    comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
+    comparisons = with_label_values(comparisons, columns)
+    missing = sample.size - len(z)
     note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
-    return replace(found, remarks=(*found.remarks, note)) if missing else found
+    if missing:
+        return replace(comparisons, remarks=(*comparisons.remarks, note))
+    return comparisons
 
 
 # What a pair's row shows of its ratio and its win rate.
@@ -584,7 +629,8 @@ _ALIKE = "outcomes without bounds that always differ alike give no interval: giv
 # How often each of two answers that differ is taken to be right where no proxy says.
 _TIED = 0.45
 
-SAME, DIFFERENT = "same answer", "different answers"
+SAME = "same answer"
+DIFFERENT = "different answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -600,14 +646,15 @@ class OfModels(Estimand, listed="models", shown="model_a,model_b"):
 
     def __post_init__(self) -> None:
         self._set(models=tuple(self.models), proxies=tuple(self.proxies))
-        count, several = len(set(self.models)), self.most != 2
+        count = len(set(self.models))
+        several = self.most != 2
         if count < 2 or count < len(self.models) or (count > 2 and not several):
             allowed = "two or more" if several else "two"
-            given = ", ".join(self.models)
-            raise InputError(f"'{self.kind}' needs different models", given=given, allowed=allowed)
+            names = ", ".join(self.models)
+            raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
-            given = ", ".join(self.proxies)
-            raise InputError("each model needs its proxy", given=given, allowed=f"{count} names")
+            names = ", ".join(self.proxies)
+            raise InputError("each model needs its proxy", given=names, allowed=f"{count} names")
 
     @property
     def same(self) -> Agree:
@@ -644,7 +691,7 @@ class OfModels(Estimand, listed="models", shown="model_a,model_b"):
             return observed
         # Answers that differ are not both right.
         least = [self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])]
-        return tuple(Share(parts=(own, least[0]), least=1.0) for own in observed)
+        return tuple(Share(parts=(chance, least[0]), least=1.0) for chance in observed)
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the models, whose outcomes are labels where the sample does not hold their answers."""
@@ -667,7 +714,10 @@ class OfModels(Estimand, listed="models", shown="model_a,model_b"):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        proxies = self.proxies if set(self.proxies) <= set(sample.proxy_names) else ()
+        if set(self.proxies) <= set(sample.proxy_names):
+            proxies = self.proxies
+        else:
+            proxies = ()
         return ModelOutcomes.of(
             sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
         )
@@ -739,9 +789,9 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
         if self.by_answers(population.group_names):
             mean = (1.0 - self.same) * mean
         value = float(averages(population, [mean])[0])
-        cells, known = self.cells(population)
+        cells, equal_answers = self.cells(population)
         square = self.square(population, 1.0)
-        return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known=equal_answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -761,8 +811,13 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
-        found = Difference(self.models, self.proxies).influence(population)
-        return replace(found, value=0.5 + found.value / 2, mean=0.5 * found.mean, square=0.25 * found.square)
+        difference = Difference(self.models, self.proxies).influence(population)
+        return replace(
+            difference,
+            value=0.5 + difference.value / 2,
+            mean=0.5 * difference.mean,
+            square=0.25 * difference.square,
+        )
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the wins, less one half."""
@@ -789,8 +844,10 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            what = "the ratio's denominator is a model that is expected never to be right"
-            raise InputError(what, action="Plan for the difference of the two models instead, or swap them.")
+            problem = "the ratio's denominator is a model that is expected never to be right"
+            raise InputError(
+                problem, action="Plan for the difference of the two models instead, or swap them."
+            )
         value = above / below
         mean = (1.0 / below) * (first - value * second)
         square = (1.0 / below**2) * self.square(population, value)
@@ -822,14 +879,15 @@ class Differences(OfModels, Several, kind="differences"):
 
     def influence(self, population: Population) -> Influence:
         """Return the moments of all differences as one; none matters where all models answer the same."""
-        found = together([part.influence(population) for part in self.parts], population)
-        cells, known = self.cells(population)
-        return replace(found, cells=cells, known=known)
+        joint = together([part.influence(population) for part in self.parts], population)
+        cells, equal_answers = self.cells(population)
+        return replace(joint, cells=cells, known=equal_answers)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return how far the models' outcomes lie apart on the labelled units."""
         models = self.outcomes(sample, labels, self.same)
-        z, labelled = models.z, models.labelled
+        z = models.z
+        labelled = models.labelled
         apart = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
         return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -apart, apart), labelled=labelled)
 
@@ -838,7 +896,9 @@ class Differences(OfModels, Several, kind="differences"):
         """The difference of each pair."""
         pairs = combinations(self.models, 2)
         proxies = combinations(self.proxies, 2) if self.proxies else repeat(())
-        return tuple(Difference(pair, own) for pair, own in zip(pairs, proxies, strict=False))
+        return tuple(
+            Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
+        )
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
         """Return the differences of all pairs, with intervals that hold together."""

@@ -83,12 +83,6 @@ class Shares:
     ----------
     hits, predicted, true : float (…, K)
     everything : float
-
-    Examples
-    --------
-    >>> shares = Shares.of(np.array([0, 1]), np.array([1, 1]), np.array([0.5, 0.5]), 2)
-    >>> shares.hits.tolist(), shares.predicted.tolist()
-    ([0.0, 0.5], [0.0, 1.0])
     """
 
     hits: FloatArray
@@ -103,8 +97,8 @@ class Shares:
         # A class that no average counts may be among the answers alone, or among the truths alone.
         size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
         hits, of_answers, of_truth = (
-            np.bincount(codes, own, minlength=size).astype(np.float64)
-            for codes, own in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
+            np.bincount(codes, weight, minlength=size).astype(np.float64)
+            for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
         )
         return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
 
@@ -128,15 +122,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class ClassRatio:
-    """The ratio of two linear forms in the shares of one class (its number), or its average over K classes.
-
-    Examples
-    --------
-    >>> half = np.array([0.5, 0.5])
-    >>> recall = ClassRatio(np.array([1.0, 0, 0, 0]), np.array([0.0, 0, 1, 0]), 1, 2)
-    >>> recall(Shares(hits=half / 2, predicted=half, true=half, everything=1.0))[0]
-    0.5
-    """
+    """Ratio of two linear forms in the shares of one class, or its average over K classes."""
 
     above: FloatArray
     below: FloatArray
@@ -147,21 +133,24 @@ class ClassRatio:
         """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
         above, below = (shares.forms(form) for form in (self.above, self.below))
         places = np.arange(below.shape[-1])
-        counted = places < self.n_classes if isinstance(self.which, str) else places == self.which
-        kept = (below > _DUST * shares.everything) & counted
-        below = np.where(kept, below, 1.0)
+        if isinstance(self.which, str):
+            counted = places < self.n_classes
+        else:
+            counted = places == self.which
+        is_defined = (below > _DUST * shares.everything) & counted
+        below = np.where(is_defined, below, 1.0)
         by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
-        return np.where(kept, above / below, 0.0), np.asarray(by * kept, np.float64), below
+        return np.where(is_defined, above / below, 0.0), np.asarray(by * is_defined, np.float64), below
 
     def value(self, shares: Shares) -> FloatArray:
         """Return the ratio or the average (…,), NaN where there is none."""
         each, part, _ = self._parts(shares)
         # A mean over the classes needs all of them.
-        known = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
-        whole = part.sum(axis=-1)
-        known &= whole > _DUST
-        ratio = (part * each).sum(axis=-1) / np.where(known, whole, 1.0)
-        return np.where(known, np.clip(ratio, 0.0, 1.0), np.nan)
+        is_defined = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
+        total = part.sum(axis=-1)
+        is_defined &= total > _DUST
+        ratio = (part * each).sum(axis=-1) / np.where(is_defined, total, 1.0)
+        return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
         """Return it, its slopes, and what is wrong where there is none."""
@@ -172,7 +161,10 @@ class ClassRatio:
         if np.isnan(value):
             missing = self.n_classes - int(np.sum(part > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        around = each if self.which != "micro" else np.full_like(each, value)
+        if self.which != "micro":
+            around = each
+        else:
+            around = np.full_like(each, value)
         share = part / part.sum()
         slopes = (share / below)[:, None] * (self.above - around[:, None] * self.below)
         if self.which == "weighted":
@@ -191,23 +183,30 @@ class _Signed:
 
     def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
-        p, t, total = shares.predicted, shares.true, shares.everything
+        p = shares.predicted
+        t = shares.true
+        total = shares.everything
         above = shares.hits.sum(axis=-1) * total - (p * t).sum(axis=-1)
-        pairs = ((p, p), (t, t)) if self.name == "mcc" else ((p, t), (t, p))
+        if self.name == "mcc":
+            pairs = ((p, p), (t, t))
+        else:
+            pairs = ((p, t), (t, p))
         first, second = (np.asarray(total**2 - (a * b).sum(axis=-1)) for a, b in pairs)
         return above, np.sqrt(np.maximum(first * second, 0.0)), first, second
 
     def value(self, shares: Shares) -> FloatArray:
         """Return it (…,)."""
         above, below, first, second = self._parts(shares)
-        known = np.minimum(first, second) > _DUST * shares.everything**2
-        return np.where(known, np.clip(above / np.where(known, below, 1.0), -1.0, 1.0), np.nan)
+        is_defined = np.minimum(first, second) > _DUST * shares.everything**2
+        return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
         value = float(self.value(shares))
         if np.isnan(value):
             return np.nan, shares, "only one class was seen"
-        p, t, total = shares.predicted, shares.true, shares.everything
+        p = shares.predicted
+        t = shares.true
+        total = shares.everything
         _, below, first, second = self._parts(shares)
         of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
         slopes = Shares(
@@ -239,13 +238,6 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     ------
     InputError
         For an unknown metric or average.
-
-    Examples
-    --------
-    >>> half = np.array([0.5, 0.5])
-    >>> perfect = Shares(hits=half, predicted=half, true=half, everything=1.0)
-    >>> metric_function("f2", 1, 2)(perfect)[0]
-    1.0
     """
     if name in SIGNED:
         return _Signed(name)
@@ -269,14 +261,6 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
     function : Metric
         As `metric_function` returns it.
     n_classes : int
-
-    Examples
-    --------
-    >>> recall = of_two_shares(metric_function("recall", 1, 5), 5)
-    >>> recall(np.array([0.1, 0.2]), np.array([0.1, 0.0]), 0.3)
-    array([0.5, 1. ])
-    >>> round(float(of_two_shares(metric_function("mcc", None, 2), 2)(0.1, 0.1, 0.3)), 3)
-    0.218
     """
     metric = function
     if isinstance(function, ClassRatio) and isinstance(function.which, int):
@@ -300,11 +284,6 @@ def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return a metric's numerator and denominator in (hits, predicted, true, all).
 
     F_β is (1 + β²) hits over predicted + β² true (van Rijsbergen 1979).
-
-    Examples
-    --------
-    >>> form_of("f2")
-    ((5.0, 0, 0, 0), (0, 1, 4.0, 0))
     """
     if name in _FORMS:
         return _FORMS[name]
@@ -315,13 +294,7 @@ def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def is_f_measure(name: str) -> bool:
-    """Return whether a name is that of an F_β.
-
-    Examples
-    --------
-    >>> is_f_measure("f0.5"), is_f_measure("f0"), is_f_measure("false")
-    (True, False, False)
-    """
+    """Return whether a name is that of an F_β."""
     return bool(re.fullmatch(r"f\d+(\.\d+)?", name)) and float(name[1:]) > 0
 
 
@@ -339,15 +312,6 @@ class Confusion:
     possible : bool (H, K + 1), optional
         Which answers each stratum can hold, the last column for all that are none of the classes; every
         one unless given.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> confusion = Confusion(true=np.array([1, 1, 0, 0]), predicted=np.array([1, 0, 0, 0]), n_classes=2,
-    ...                       weighting=weighting)
-    >>> confusion.metric("recall", 1).value
-    0.5
     """
 
     true: IntArray
@@ -372,20 +336,25 @@ class Confusion:
         InputError
             For an unknown metric or average.
         """
-        function, counted = metric_function(name, which, self.n_classes), np.ones(len(self.true))
+        function = metric_function(name, which, self.n_classes)
+        counted = np.ones(len(self.true))
         if isinstance(which, int):
             counted = (self._along(which, form_of(name)[1]) > 0).astype(np.float64)
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
         lowest = -1.0 if name in SIGNED else 0.0
-        n, bounds = int(counted.sum()), (lowest, 1.0)
+        n = int(counted.sum())
+        bounds = (lowest, 1.0)
         if not np.isfinite(value):
-            found = None
+            estimate = None
             if which == "macro" or name == "balanced_accuracy":
-                found = self._some_classes_unseen("recall" if which is None else name, target)
-            return found or undefined_estimate(self.weighting, n, bounds, note, target=target)
+                estimate = self._some_classes_unseen("recall" if which is None else name, target)
+            return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
         member = counted > 0
-        clusters = None if self.weighting.census else self.weighting.group_clusters(member)
+        if self.weighting.census:
+            clusters = None
+        else:
+            clusters = self.weighting.group_clusters(member)
         if clusters is not None and isinstance(which, int) and name in RATES:
             # Of units that were drawn together a rate is the mean of a group, which knows its clusters.
             return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
@@ -403,19 +372,19 @@ class Confusion:
                 remarks=(no_interval_note(clusters),),
             )
         of_shares = self._of_shares(name, which, function, target)
-        own = result.variance
-        varies = np.isfinite(own) and own > 0
+        variance = result.variance
+        varies = np.isfinite(variance) and variance > 0
         averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
         # No estimate within these bounds errs by more than half of them on average.
-        most = ((1.0 - lowest) / 2.0) ** 2
+        largest_variance = ((1.0 - lowest) / 2.0) ** 2
         if of_shares is None or not varies:
             smoothed_trials = self._trials(name, which, function, counted, result, target)
             # Labels that all agree have no variance of their own; what they may have missed has.
             if not varies:
-                own = min(smoothed_trials.standard_error**2, most)
+                variance = min(smoothed_trials.standard_error**2, largest_variance)
         elif averaged and any(_agrees(rate) for rate in of_shares.rates):
             length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
-            own = min(max(own, ((length_below + length_above) / 2.0) ** 2), most)
+            variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         limits: Limits
         if of_shares is not None:
             limits = replace(of_shares, value=value, bounds=bounds)
@@ -452,11 +421,11 @@ class Confusion:
                     limits = replace(second, bounds=bounds)
                     second = None
             if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumLimits):
-                own = max(own, min(_variance_of_terms(second), most))
+                variance = max(variance, min(_variance_of_terms(second), largest_variance))
             if second is not None:
                 limits = OuterLimits(value=value, bounds=bounds, first=limits, second=second)
-        if varies and own > result.variance:
-            result = result.scaled(own)
+        if varies and variance > result.variance:
+            result = result.scaled(variance)
         return linearised_estimate(
             result,
             self.weighting,
@@ -464,7 +433,7 @@ class Confusion:
             target=target,
             n=n,
             member=member,
-            standard_error=float(np.sqrt(max(own, 0.0))),
+            standard_error=float(np.sqrt(max(variance, 0.0))),
         )
 
     def within(
@@ -493,13 +462,17 @@ class Confusion:
         metric = metric_function(name, which, self.n_classes)
         of_two = of_two_shares(metric, self.n_classes)
         if of_two is None and name != "kappa":
-            what = f"{name} of groups is of two classes"
+            problem = f"{name} of groups is of two classes"
             action = "Ask for kappa, or for the recall of each class."
-            raise InputError(what, given=f"{self.n_classes} classes", action=action)
+            raise InputError(problem, given=f"{self.n_classes} classes", action=action)
         inside = member.astype(np.float64)
         shares = self.shares(member)
-        value, slopes, note = metric(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
-        n, bounds = int(member.sum()), (-1.0 if name in SIGNED else 0.0, 1.0)
+        if np.any(member):
+            value, slopes, note = metric(shares)
+        else:
+            value, slopes, note = (np.nan, shares, "no labelled unit")
+        n = int(member.sum())
+        bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
         if not np.isfinite(value):
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         influence = inside * slopes.along(self.true, self.predicted)
@@ -545,7 +518,8 @@ class Confusion:
         if self.possible is not None:
             groups = [np.append(number, len(classes)) == k for k in range(len(classes) + 1)]
             possible = np.stack([self.possible[:, group].any(axis=1) for group in groups], axis=1)
-        true, predicted = number[self.true], number[self.predicted]
+        true = number[self.true]
+        predicted = number[self.predicted]
         return replace(self, true=true, predicted=predicted, n_classes=len(classes), possible=possible)
 
     def _of_shares(
@@ -561,13 +535,14 @@ class Confusion:
         if of_two is None:
             return None
         # An average holds both classes: the precision of the other one is a matter of misses.
-        used, needs = self.weighting.counts > 0, _NEEDS.get(name if len(either) == 1 else "", (True, True))
+        used = self.weighting.counts > 0
+        needs = _NEEDS.get(name if len(either) == 1 else "", (True, True))
         for k in either:
             answered = self._answered_alike(k)
             if answered is None:
                 continue
             sides = (np.any(used & answered), np.any(used & ~answered))
-            if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
+            if all(is_available or not needed for is_available, needed in zip(sides, needs, strict=True)):
                 return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
         if name in SIGNED:
             return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
@@ -580,18 +555,19 @@ class Confusion:
         those of the mean over all strata. Averages by true share and Matthews' correlation covered .11 to
         .65 where most units were in strata with few labels.
         """
-        size, weighting = len(slopes.hits), self.weighting
+        size = len(slopes.hits)
+        weighting = self.weighting
         true, predicted = np.divmod(np.arange(size**2), size)
         cells = slopes.along(true, predicted).reshape(size, size)
         open_to = np.ones((len(weighting.counts), size), dtype=bool)
         if self.possible is not None and weighting.random_within_strata:
             open_to = self.possible[:, :size]
-        least = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
-        most = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
-        seen = slopes.along(self.true, self.predicted)
-        found = shares_above(seen, least, most, weighting, target)
+        lowest = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
+        highest = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
+        labelled_slopes = slopes.along(self.true, self.predicted)
+        limits = shares_above(labelled_slopes, lowest, highest, weighting, target)
         single = len(np.unique(np.round(cells, 12))) <= 2
-        return (None if found is None else replace(found, value=value)), single
+        return (None if limits is None else replace(limits, value=value)), single
 
     def _answered_alike(self, which: int) -> BoolArray | None:
         """Return which strata (H,) are answered with a class, if the others hold no such answer."""
@@ -599,7 +575,9 @@ class Confusion:
             return None
         rows = self._holds(np.array([which, self.n_classes]), which)
         answered, otherwise = (np.asarray(row) for row in rows)
-        return None if np.any((self.weighting.counts > 0) & answered & otherwise) else answered
+        if np.any((self.weighting.counts > 0) & answered & otherwise):
+            return None
+        return answered
 
     def unseen_note(self, which: int, class_name: str) -> str | None:
         """Return what labels without a miss leave possible; None where one was seen, or nothing is known.
@@ -615,12 +593,14 @@ class Confusion:
             side = side & ~answered
         if not np.any(side):
             return None
-        sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
-        units, most = int(sizes.sum()), int(np.floor(most_unseen(sizes, counts) + 1e-9))
+        sizes = np.asarray(weighting.sizes)[side]
+        counts = weighting.counts[side]
+        units = int(sizes.sum())
+        max_missed = int(np.floor(most_unseen(sizes, counts) + 1e-9))
         note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
-            f"{class_name!r}, yet up to {most:,} of these {units:,} units may be (97.5 % confidence), so "
-            "that the interval is wide."
+            f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5 % confidence), "
+            "so that the interval is wide."
         )
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
         if hits <= 0:
@@ -645,7 +625,8 @@ class Confusion:
     def _terms(self, name: str, value: float, target: str) -> SumLimits:
         """Return the classes' own metrics, with the correlation of their errors."""
         name = "recall" if name == "balanced_accuracy" else name
-        variables, terms = [], []
+        variables = []
+        terms = []
         true, predicted, shares = self._pseudo(range(self.n_classes))
         weights = np.concatenate([self.weighting.weights, shares])
         all_shares = Shares.of(true, predicted, weights, self.n_classes + 1)
@@ -674,11 +655,18 @@ class Confusion:
         True and predicted classes (n + J,), and the shares of what was added (J,). Wrong answers confuse the
         class with one that does not exist, whose number is K.
         """
-        weights, nobody = self.weighting.weights, self.n_classes
-        true, predicted, shares = [], [], []
+        weights = self.weighting.weights
+        nobody = self.n_classes
+        true = []
+        predicted = []
+        shares = []
         for k in classes:
-            is_true, is_predicted = self.true == k, self.predicted == k
-            involved = ~is_true | ~is_predicted if negative else is_true | is_predicted
+            is_true = self.true == k
+            is_predicted = self.predicted == k
+            if negative:
+                involved = ~is_true | ~is_predicted
+            else:
+                involved = is_true | is_predicted
             if not np.any(involved):
                 if len(classes) > 1:
                     continue
@@ -700,11 +688,11 @@ class Confusion:
             return None
         if isinstance(which, int):
             return self._holds(predicted, which)
-        found = self._holds(predicted)
+        possible = self._holds(predicted)
         for j in range(len(self.true), len(true)):
             if predicted[j] == self.n_classes:
-                found[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
-        return found
+                possible[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
+        return possible
 
     def _trials(
         self,
@@ -716,21 +704,24 @@ class Confusion:
         target: str,
     ) -> SmoothedTrials:
         """Return the effective number of trials, with the variance that they were counted by."""
-        alone, lowest = isinstance(which, int), -1.0 if name in SIGNED else 0.0
+        is_single_class = isinstance(which, int)
+        lowest = -1.0 if name in SIGNED else 0.0
         true, predicted, shares = self._pseudo(
             [which] if isinstance(which, int) else range(self.n_classes),
-            negative=alone and name in ("specificity", "negative_predictive_value"),
+            negative=is_single_class and name in ("specificity", "negative_predictive_value"),
         )
         possible = self._possible(which, true, predicted)
-        smoothing = smoothed(self.weighting, shares, counted if alone else None, possible)
+        smoothing = smoothed(self.weighting, shares, counted if is_single_class else None, possible)
         weights = smoothing.weights
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
         variable = slopes.along(true, predicted)
-        n, hidden, larger = len(self.true), smoothing.variance(variable), 1.0
-        if alone:
+        n = len(self.true)
+        hidden = smoothing.variance(variable)
+        larger = 1.0
+        if is_single_class:
             # Borrowed labels must not make the denominator look larger than it was found to be.
-            seen = float(self.weighting.weights @ counted)
-            larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
+            observed = float(self.weighting.weights @ counted)
+            larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / observed, 1.0) ** 2
         largest, error = smoothed_variance(hidden, variable, weights, result, self.weighting, target, larger)
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
@@ -743,7 +734,7 @@ class Confusion:
 
 
 def some_unseen(
-    name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], what: str = "classes"
+    name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], subject: str = "classes"
 ) -> Estimate | None:
     """Return a macro average where a few classes have no label there; None where more have none.
 
@@ -759,21 +750,21 @@ def some_unseen(
         That of each class.
     of_some : callable
         Returns the macro average over some of the classes.
-    what : str
+    subject : str
         What a note calls them.
     """
-    seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
-    missing = len(each) - len(seen)
+    labelled_classes = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
+    missing = len(each) - len(labelled_classes)
     if not 0 < missing <= MOST_UNSEEN * len(each):
         return None
-    fewest = min(each[k].n for k in seen)
-    alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
-    others = of_some(seen)
-    share = len(seen) / len(each)
+    fewest = min(each[k].n for k in labelled_classes)
+    alike = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
+    others = of_some(labelled_classes)
+    share = len(labelled_classes) / len(each)
     value = share * others.value + (1.0 - share) * alike
     note = (
-        f"{missing} of {len(each)} {what} have no label in the denominator: their {name} is taken "
-        f"for that of the {what} with the fewest labels, {alike:.3g}, and the interval takes it for "
+        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is taken "
+        f"for that of the {subject} with the fewest labels, {alike:.3g}, and the interval takes it for "
         "anything from 0 to 1"
     )
     limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
@@ -834,12 +825,6 @@ class UnseenClasses(OffsetLimits):
         The mean over the classes that were seen.
     share : float
         Their share of the classes.
-
-    Examples
-    --------
-    >>> found = UnseenClasses(value=0.5, seen=BinomialLimits(value=0.5, trials=25), share=0.9)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [0.27, 0.73]
     """
 
     seen: Term
@@ -850,8 +835,9 @@ class UnseenClasses(OffsetLimits):
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the mean."""
         low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
-        least, most = self.share * low, self.share * high + 1.0 - self.share
-        return self.value - least, most - self.value
+        lowest = self.share * low
+        highest = self.share * high + 1.0 - self.share
+        return self.value - lowest, highest - self.value
 
 
 def _agrees(term: Term) -> bool:
@@ -870,10 +856,14 @@ def _variance_of_terms(limits: SumLimits) -> float:
     errors = np.zeros(len(limits.terms))
     for k, term in enumerate(limits.terms):
         errors[k] = term.standard_error
-        own = term.evidence.own
-        if _agrees(term) and isinstance(own, BinomialLimits) and np.isfinite(own.trials):
-            trials = own.trials + 1.0
-            share = (own.trials * term.value + 0.5) / trials
+        limits_of_term = term.evidence.own
+        if (
+            _agrees(term)
+            and isinstance(limits_of_term, BinomialLimits)
+            and np.isfinite(limits_of_term.trials)
+        ):
+            trials = limits_of_term.trials + 1.0
+            share = (limits_of_term.trials * term.value + 0.5) / trials
             errors[k] = max(errors[k], np.sqrt(share * (1.0 - share) / trials))
     errors *= limits.coefficients
     return max(float(errors @ limits.correlation @ errors), 0.0)
@@ -896,8 +886,12 @@ def smoothed_variance(
     if target == "superpopulation":
         # Labels that agree, be they of all units, leave open what other units would have been.
         drawn = float(weights @ variable**2 / weights.sum()) / weighting.population_size
-    hidden, drawn = hidden * larger, drawn * larger
-    shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
+    hidden = hidden * larger
+    drawn = drawn * larger
+    if np.isfinite(result.design_variance):
+        shown = result.design_variance
+    else:
+        shown = 0.0
     return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
 
 
@@ -918,7 +912,8 @@ def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArr
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
     """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
     parts = np.bincount(true, (weights * variable) ** 2)
-    sums, squares = np.bincount(true, weights), np.bincount(true, weights**2)
+    sums = np.bincount(true, weights)
+    squares = np.bincount(true, weights**2)
     used = parts > 0
     if not np.any(used):
         return np.inf

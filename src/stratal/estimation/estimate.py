@@ -14,10 +14,10 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, installed, names_mistyped
+from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_limits, undefined
 from stratal.estimation.notes import NoteInputs
 from stratal.estimation.stratum_table import StratumRow, StratumTable
-from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits

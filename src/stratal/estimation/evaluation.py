@@ -145,8 +145,10 @@ def estimate(
         sample = replace(sample, population=require_same_population(sample, request.population))
     if judge is not None:
         if estimand is not None:
-            given = f"judge={judge!r} and estimand="
-            raise InputError("a judge is an estimand of its own", given=given, action="Leave one out.")
+            stated_options = f"judge={judge!r} and estimand="
+            raise InputError(
+                "a judge is an estimand of its own", given=stated_options, action="Leave one out."
+            )
         estimand = Estimand.of_kind("judge")(judge)
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
     if options:
@@ -160,24 +162,23 @@ def estimate(
         joined = [column.labelled for column in columns.values() if isinstance(column, Joined)]
         if joined:
             request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))
-    found = (
-        requested.estimate(sample, labels, request)
-        if by is None
-        else requested.by(sample, labels, by, request)
-    )
+    if by is None:
+        result = requested.estimate(sample, labels, request)
+    else:
+        result = requested.by(sample, labels, by, request)
     for column in columns.values():
         column.kept.clear()
     if look is not None:
-        found = at_look(found, sample, look)
+        result = at_look(result, sample, look)
     if "" not in columns:  # outcomes, which are numbers
-        return with_label_values(found, columns)
+        return with_label_values(result, columns)
     parts = requested.parts_of(sample)
     compared = None
     if "predicted" in requested.takes:
         compared = compared_column(sample, columns[""], request.predicted)
     classes = compared is not None or any(part.reads_classes(sample) for part in parts)
-    known = _answers(parts, sample, compared) if classes else None
-    return with_label_values(found, columns, known, classes=classes)
+    answers = _answers(parts, sample, compared) if classes else None
+    return with_label_values(result, columns, answers, classes=classes)
 
 
 def compared_answers(
@@ -208,7 +209,7 @@ def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict
     return joined, {"": joined}
 
 
-def at_look(found: Any, sample: Sample, look: int) -> Any:
+def at_look(estimates: Any, sample: Sample, look: int) -> Any:
     """Return estimates at a planned look.
 
     The information of a nested sample is 1 / (1/n − 1/N) times a constant, of each stratum and so to first
@@ -217,21 +218,33 @@ def at_look(found: Any, sample: Sample, look: int) -> Any:
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
         raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
-    rows = found if isinstance(found, Estimates) else [found]
-    planned, size = PlannedLooks.parse(sample.looks), sample.population_size
+    rows = estimates if isinstance(estimates, Estimates) else [estimates]
+    planned = PlannedLooks.parse(sample.looks)
+    size = sample.population_size
     evenly = planned.at(look).information
     drawn = np.cumsum(np.bincount(sample.round, minlength=2)[1:])
-    parts = drawn[:look] / drawn[look - 1] if len(drawn) >= look else np.array(evenly)
+    if len(drawn) >= look:
+        parts = drawn[:look] / drawn[look - 1]
+    else:
+        parts = np.array(evenly)
     n = max(row.labels for row in rows) * parts
     at = planned.at(look, n / np.maximum(1.0 - n / size, 1.0 / size))
     rows = [row.at(at) for row in rows]
-    return replace(found, estimates=tuple(rows)) if isinstance(found, Estimates) else rows[0]
+    if isinstance(estimates, Estimates):
+        return replace(estimates, estimates=tuple(rows))
+    return rows[0]
 
 
 def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
-    given = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
-    first = given if isinstance(given, str) else sample.question.answer if given else None
+    compared_column = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
+    first = (
+        compared_column
+        if isinstance(compared_column, str)
+        else sample.question.answer
+        if compared_column
+        else None
+    )
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} | {*sample.question.outcome.classes} or None
@@ -303,9 +316,9 @@ def estimate_from(
     groups = dict(groups_labelled or {})
     other_groups = dict(groups_population or {})
     if set(groups) != set(other_groups):
-        given = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
+        stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
         action = "Give each column in groups_labelled= and in groups_population=."
-        raise InputError("groups are given of one side alone", given=given, action=action)
+        raise InputError("groups are given of one side alone", given=stated_columns, action=action)
     stratum = None if stratum_labelled is None else "stratum"
     columns = {
         "label": np.asarray(labels, dtype=object),

@@ -47,16 +47,6 @@ class NewVersion(Printed):
         unknown outcome is the worst or the best) and a `confidence_interval` that holds for both. `known` of
         them have a known new outcome; the others are the ids that `needs_labels` and `needs_answers` list.
         `warnings` are there if the new answers match almost no label.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.6] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
-    >>> new = new_version(sample, ["cat"] * 20, {unit: "cat" for unit in range(40)}, predicted=True)
-    >>> new.found["new"]["estimate"], new.found["needs_labels"]
-    (1.0, [])
     """
 
     found: dict[str, Any]
@@ -137,9 +127,9 @@ def new_version(
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
     if not np.any(answered):
-        what = "no drawn unit has an answer of the new version"
+        problem = "no drawn unit has an answer of the new version"
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
-        raise LabelError(what, allowed=allowed, action="Check that the ids are those of the sample.")
+        raise LabelError(problem, allowed=allowed, action="Check that the ids are those of the sample.")
     same = answered & (before == after)
     warned: list[str] = []
     if predicted:
@@ -203,9 +193,11 @@ def _compared(sample: Sample, labels: Any, predicted: bool | str | None, request
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)
-    what = "a new version is compared by its mean outcome"
+    problem = "a new version is compared by its mean outcome"
     action = "Ask for the mean: estimand='mean' (--estimand mean)."
-    raise InputError(what, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action)
+    raise InputError(
+        problem, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action
+    )
 
 
 def _scattered(
@@ -218,29 +210,33 @@ def _scattered(
     return scattered, observed.notes
 
 
-def _answers(sample: Sample, given: Any) -> tuple[AnyArray, BoolArray]:
+def _answers(sample: Sample, answers: Any) -> tuple[AnyArray, BoolArray]:
     """Return the answer to each drawn unit (n,) as text, empty where it is blank, and which have one (n,).
 
     A blank answer is an answer: the new version said nothing, where the old one may have been right. A unit
     that does not occur has none.
     """
     texts = id_texts(sample.ids)
-    if isinstance(given, Labels):
-        pairs = list(zip(given.ids, given.values, strict=True))
-    elif hasattr(given, "items"):
-        pairs = list(given.items())
+    if isinstance(answers, Labels):
+        pairs = list(zip(answers.ids, answers.values, strict=True))
+    elif hasattr(answers, "items"):
+        pairs = list(answers.items())
     else:
-        return _texts(class_column(sample, given, "answers of the new version")), np.ones(sample.size, bool)
-    names = id_texts(np.array([name for name, _ in pairs], dtype=object)) if pairs else []
-    drawn, found = set(texts), {}
+        return _texts(class_column(sample, answers, "answers of the new version")), np.ones(sample.size, bool)
+    if pairs:
+        names = id_texts(np.array([name for name, _ in pairs], dtype=object))
+    else:
+        names = []
+    drawn = set(texts)
+    answer_of_unit = {}
     for name, (_, value) in zip(names, pairs, strict=True):
-        if name in found:
-            what = f"unit {name!r} has several answers of the new version"
-            raise LabelError(what, action="Give one answer for each unit.")
+        if name in answer_of_unit:
+            problem = f"unit {name!r} has several answers of the new version"
+            raise LabelError(problem, action="Give one answer for each unit.")
         if name in drawn:
-            found[name] = value
-    answered = np.array([name in found for name in texts], dtype=bool)
-    return _texts([found.get(name) for name in texts]), answered
+            answer_of_unit[name] = value
+    answered = np.array([name in answer_of_unit for name in texts], dtype=bool)
+    return _texts([answer_of_unit.get(name) for name in texts]), answered
 
 
 def _texts(values: Any) -> AnyArray:
@@ -250,18 +246,24 @@ def _texts(values: Any) -> AnyArray:
     return np.array(texts, dtype=object)
 
 
-def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
+def _old_answers(sample: Sample, old_answers: Any, predicted: bool | str) -> AnyArray:
     """Return what was judged (n,) as text, None where it is not known."""
-    if given is None:
-        given = predicted if isinstance(predicted, str) else sample.question.answer
-    if given is None:
+    if old_answers is None:
+        if isinstance(predicted, str):
+            old_answers = predicted
+        else:
+            old_answers = sample.question.answer
+    if old_answers is None:
         allowed = "old_answers=, or a sample drawn with the model's answers (--predicted COL)"
         raise InputError("nothing says what the model answered before", allowed=allowed)
-    if isinstance(given, str):
-        kept = sample.shown[given] if given in sample.shown else class_column(sample, given, "answers")
-        return _texts(kept)
-    texts, there = _answers(sample, given)
-    texts[~there] = None
+    if isinstance(old_answers, str):
+        if old_answers in sample.shown:
+            column = sample.shown[old_answers]
+        else:
+            column = class_column(sample, old_answers, "answers")
+        return _texts(column)
+    texts, has_answer = _answers(sample, old_answers)
+    texts[~has_answer] = None
     return texts
 
 
@@ -280,13 +282,18 @@ def _figures(
     before, after = z
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
-        what = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
-        raise InputError(what, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
+        problem = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
+        raise InputError(problem, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
     same = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
-    ends = bounds if bounds is not None and np.any(unknown) else (np.nan,)
-    ways = [np.where(unknown, end, after) for end in ends]
-    news = [estimate(sample, way, **options | same | {"estimand": "mean"}) for way in ways]
-    rows = [compare(sample, {"new": way, "old": before}, bounds=bounds, target=old.target)[0] for way in ways]
+    worst_and_best = bounds if bounds is not None and np.any(unknown) else (np.nan,)
+    outcomes_at_ends = [np.where(unknown, end, after) for end in worst_and_best]
+    news = [
+        estimate(sample, outcomes, **options | same | {"estimand": "mean"}) for outcomes in outcomes_at_ends
+    ]
+    rows = [
+        compare(sample, {"new": outcomes, "old": before}, bounds=bounds, target=old.target)[0]
+        for outcomes in outcomes_at_ends
+    ]
     return {
         "old": _spanned([old], *level),
         "new": _spanned(news, *level),
@@ -294,10 +301,12 @@ def _figures(
     }
 
 
-def _spanned(found: list[Estimate], level: float, method: str = "auto") -> dict[str, Any]:
+def _spanned(estimates: list[Estimate], level: float, method: str = "auto") -> dict[str, Any]:
     """Return what is known of a figure from its estimate at worst and at best."""
-    values, ends = [row.value for row in found], [row.limits(level, method) for row in found]
-    low, high = ends[0], ends[-1]
+    values = [row.value for row in estimates]
+    ends = [row.limits(level, method) for row in estimates]
+    low = ends[0]
+    high = ends[-1]
     return {
         "estimate": values[0] if len(values) == 1 else None,
         "lowest": min(values),

@@ -39,15 +39,7 @@ FEWEST_FOR_TAILS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RootLimits(OffsetLimits):
-    """The limits of the root of an estimate: the roots of its limits.
-
-    Examples
-    --------
-    >>> from stratal.intervals.limits import BinomialLimits
-    >>> mean_square = BinomialLimits(value=0.25, bounds=(0.0, 1.0), trials=50.0)
-    >>> [round(end, 3) for end in RootLimits(value=0.5, square=mean_square).ends(0.95, "two-sided")]
-    [0.372, 0.627]
-    """
+    """The limits of the root of an estimate: the roots of its limits."""
 
     square: Term
 
@@ -61,16 +53,7 @@ class RootLimits(OffsetLimits):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExplainedLimits(OffsetLimits):
-    """The limits of 1 − a / b from those of a mean square and a variance, with their correlation.
-
-    Examples
-    --------
-    >>> from stratal.intervals.limits import BinomialLimits
-    >>> rest, spread = (BinomialLimits(value=value, trials=200.0) for value in (0.1, 0.4))
-    >>> limits = ExplainedLimits(value=0.75, rest=rest, spread=spread, correlation=0.5)
-    >>> [round(end, 2) for end in limits.ends(0.95, "two-sided")]
-    [0.64, 0.83]
-    """
+    """The limits of 1 − a / b from those of a mean square and a variance, with their correlation."""
 
     rest: Term
     spread: Term
@@ -85,7 +68,8 @@ class ExplainedLimits(OffsetLimits):
         parts = []
         for term, step in zip((self.rest, self.spread), around, strict=True):
             low, high = term.confidence_interval(level)
-            below, above = term.value - max(low, 0.0), min(high, np.finfo(np.float64).max) - term.value
+            below = term.value - max(low, 0.0)
+            above = min(high, np.finfo(np.float64).max) - term.value
             parts.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
         rest, spread = parts
         values = 1.0 - rest / np.where(spread > 0, spread, np.nan)
@@ -95,14 +79,7 @@ class ExplainedLimits(OffsetLimits):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogRestLimits(OffsetLimits):
-    """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R².
-
-    Examples
-    --------
-    >>> limits = LogRestLimits(value=0.8, standard_error=0.05, degrees_of_freedom=50.0)
-    >>> [round(end, 2) for end in limits.ends(0.95, "two-sided")]
-    [0.67, 0.88]
-    """
+    """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R²."""
 
     standard_error: float
     degrees_of_freedom: float
@@ -126,16 +103,10 @@ def mean_square(
     """Return the mean of the squared errors (n,), of which none exceeds `largest` in size where it is given.
 
     `member` (n,) marks the units of a group whose mean it is; all unless given.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> mean_square(np.array([1.0, -1.0, 3.0, 1.0]), weighting).value
-    3.0
     """
     squares = errors**2
-    member = np.ones(len(errors), dtype=bool) if member is None else member
+    if member is None:
+        member = np.ones(len(errors), dtype=bool)
     if largest is not None or not np.any(member):
         bounds = (0.0, np.inf if largest is None else largest**2)
         return domain_mean(squares, member, weighting, bounds=bounds, target=target)
@@ -161,15 +132,7 @@ def mean_square(
 
 
 def root_mean_square(square: Estimate) -> Estimate:
-    """Return the root of a mean square.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> root_mean_square(mean_square(np.array([3.0, -3.0, 3.0, 3.0]), weighting, 9.0)).value
-    3.0
-    """
+    """Return the root of a mean square."""
     bounds = (0.0, np.inf if square.bounds is None else float(np.sqrt(square.bounds[1])))
     if not np.isfinite(square.value):
         return undefined_estimate(square.evidence.weighting, square.n, bounds, target=square.target)
@@ -204,24 +167,21 @@ def explained_share(
     """Return R²: 1 − mean square of the errors (n,) / variance of the labels (n,).
 
     `bounds` are those of labels and predictions alike.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> explained_share(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.0, 2.0, 4.0, 6.0]), weighting).value
-    0.8
     """
     centre = float(weighting.weights @ labels) / weighting.total
     width = None if bounds is None else bounds[1] - bounds[0]
-    farthest = None if bounds is None else max(centre - bounds[0], bounds[1] - centre)
+    if bounds is None:
+        farthest = None
+    else:
+        farthest = max(centre - bounds[0], bounds[1] - centre)
     ratio = ratio_of_means(errors**2, (labels - centre) ** 2, weighting, target)
     if not np.isfinite(ratio.value):
         reason = "the labels do not differ"
         return undefined_estimate(weighting, len(labels), _EXPLAINED, reason, target=target)
     freedom = max(min(ratio.degrees_of_freedom, kurtosis_freedom(ratio.variable, weighting.weights)), 1.0)
     result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
-    own, varies = result.value, result.variance > ROUNDING * ratio.value**2
+    value = result.value
+    varies = result.variance > ROUNDING * ratio.value**2
     limits: Limits | None = None
     if width is not None:
         rest = mean_square(errors, weighting, width, target)
@@ -229,45 +189,39 @@ def explained_share(
         variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
         correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
         limits = ExplainedLimits(
-            value=own, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
+            value=value, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
         )
     elif np.isfinite(result.variance) and varies:
-        estimate = np.array([[own], [result.variance], [freedom]])
+        estimate = np.array([[value], [result.variance], [freedom]])
         skewed = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
         of_log = LogRestLimits(
-            value=own, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
+            value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
         )
-        limits = OuterLimits(value=own, bounds=_EXPLAINED, first=skewed, second=of_log)
+        limits = OuterLimits(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
     return linearised_estimate(result, weighting, limits=limits, target=target, degrees_of_freedom=freedom)
 
 
 def largest_share(values: FloatArray) -> float:
-    """Return the share of the sum of squares that the largest 2 % of the values (n,) hold, one at least.
-
-    Examples
-    --------
-    >>> largest_share(np.array([3.0, 1.0, 1.0, 1.0]))
-    0.75
-    """
+    """Return the share of the sum of squares that the largest 2 % of the values (n,) hold, one at least."""
     squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
     count = max(1, round(LARGEST_PART * len(squares)))
     total = float(squares.sum())
-    return float(squares[-count:].sum()) / total if total > 0 else 0.0
+    if total > 0:
+        return float(squares[-count:].sum()) / total
+    return 0.0
 
 
 def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
-    """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum.
-
-    Examples
-    --------
-    >>> [note.code for note in heavy_tail_notes(np.append(np.ones(99), 30.0))]
-    ['heavy-tails']
-    """
-    share, n = largest_share(errors), len(errors)
+    """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum."""
+    share = largest_share(errors)
+    n = len(errors)
     if n < FEWEST_FOR_TAILS or share <= HEAVY_SHARE:
         return ()
     count = max(1, round(LARGEST_PART * n))
-    which = "the largest error holds" if count == 1 else f"the {count} largest of {n} errors hold"
+    if count == 1:
+        which = "the largest error holds"
+    else:
+        which = f"the {count} largest of {n} errors hold"
     text = (
         f"{which} {share:.0%} of the sum of squares: the errors have heavy tails, and an interval of their "
         "mean square covers less often than it says where the largest ones were not drawn. State the bounds "

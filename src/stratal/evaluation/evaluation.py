@@ -206,7 +206,7 @@ class Evaluation:
         InputError
             If no judge was requested, or the file exists.
         """
-        from stratal.estimation.second_look import write_disagreements
+        from stratal.estimation.disagreement_review import write_disagreements
 
         request = self.request
         if not request.judge:

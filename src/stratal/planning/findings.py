@@ -21,9 +21,9 @@ from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
+from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.evaluation import compared_answers, estimate
 from stratal.estimation.resolve import outcomes
-from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, agreement_of
 from stratal.labels.labels import Labels, join, with_ids_of

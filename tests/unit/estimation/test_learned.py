@@ -4,7 +4,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.calibrated import LabelledUnits, chosen_fits, feature_columns, features_of
+from stratal.estimation.calibrated import CalibrationUnits, chosen_fits, feature_columns, features_of
 
 pytest.importorskip("sklearn")
 
@@ -20,7 +20,7 @@ def judged(seed=0, n=2000):
 
 def units_of(z, x, folds=5, column=0, stratum=None):
     n = len(z)
-    return LabelledUnits(
+    return CalibrationUnits(
         features=x,
         z=z,
         weights=np.ones(n),

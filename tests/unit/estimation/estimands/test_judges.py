@@ -10,9 +10,9 @@ from tests.tiers import sized
 
 import stratal
 from stratal.estimation.confusion import Confusion
+from stratal.estimation.disagreement_review import write_disagreements
 from stratal.estimation.estimands.judges import JudgeReport, rogan_gladen
 from stratal.estimation.resolve import with_group
-from stratal.estimation.second_look import write_disagreements
 from stratal.report.estimates import judge_notes, judge_sentences
 
 

@@ -42,17 +42,6 @@ def effective_size_interval(
     evidence : Evidence
         What it is of.
     confidence_level : float
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
-    >>> sample = stratal.plan(population, 100).draw(seed=7)
-    >>> labels = {unit: float((unit >= 500) != (unit % 10 == 0)) for unit in sample.ids.tolist()}
-    >>> found = stratal.estimate(sample, labels)
-    >>> low, high = effective_size_interval(found.effective_sample_size, found.evidence)
-    >>> low < found.effective_sample_size < high
-    True
     """
     weighting = evidence.weighting
     stratified = weighting.random_within_strata and not evidence.superpopulation
@@ -66,7 +55,8 @@ def effective_size_interval(
     ends = np.quantile(logs, [tail, 1.0 - tail])
     around = ends - logs.mean() + math.log(size)
     at = around if evidence.own is not None else ends  # a win rate's own size is not that of its parts
-    low, high = math.exp(min(around[0], at[0])), math.exp(max(around[1], at[1]))
+    low = math.exp(min(around[0], at[0]))
+    high = math.exp(max(around[1], at[1]))
     return min(low, size), float(min(max(high, size), weighting.population_size))
 
 
@@ -89,52 +79,55 @@ def random_labels_of_equal_width(
     confidence_level : float
     range_ : (float, float), optional
         That of the effective size. Without one it does not stand, nor where all of it is more than this.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=range(5000))
-    >>> sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=7)
-    >>> found = stratal.estimate(sample, [1.0] * 50)
-    >>> ends = tuple(found.confidence_interval())
-    >>> round(random_labels_of_equal_width(None, found.evidence, ends, 0.95, None))
-    50
     """
     if evidence.bounds is None or evidence.own is not None or evidence.census:
         return None
     lowest, highest = evidence.bounds
     scale = highest - lowest
-    value, width = (evidence.value - lowest) / scale, (interval[1] - interval[0]) / scale
-    few, many = math.log(0.1), math.log(1e15)
+    value = (evidence.value - lowest) / scale
+    width = (interval[1] - interval[0]) / scale
+    few = math.log(0.1)
+    many = math.log(1e15)
     for _ in range(_BISECTIONS):  # binary trials whose interval about the value has this width
         middle = (few + many) / 2.0
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
-        few, many = (middle, many) if high - low > width else (few, middle)
+        if high - low > width:
+            few, many = (middle, many)
+        else:
+            few, many = (few, middle)
     binary = value * (1.0 - value)
     labels = math.exp(many) * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
     if not evidence.superpopulation:
         labels = labels / (1.0 + labels / evidence.weighting.population_size)
-    return float(labels) if size is None or range_ is None or labels < range_[0] else None
+    if size is None or range_ is None or labels < range_[0]:
+        return float(labels)
+    return None
 
 
 def _replicated(evidence: Evidence) -> FloatArray:
     """Return the effective size of each replicate (B,)."""
-    weighting, z, residuals = evidence.weighting, evidence.z, evidence.residuals
-    stratum, counts = weighting.stratum, weighting.counts
-    shares, factors = weighting.shares, weighting.variance_factors
+    weighting = evidence.weighting
+    z = evidence.z
+    residuals = evidence.residuals
+    stratum = weighting.stratum
+    counts = weighting.counts
+    shares = weighting.shares
+    factors = weighting.variance_factors
     chances = (shares / np.maximum(counts, 1))[stratum]
     chances = chances / chances.sum()
     rng = np.random.default_rng(_SEED)
-    variance, means, within = np.zeros(REPLICATES), [], []
+    variance = np.zeros(REPLICATES)
+    means = []
+    within = []
     for h, count in enumerate(counts):
-        own = np.flatnonzero(stratum == h)
+        unit_indices = np.flatnonzero(stratum == h)
         other = rng.choice(len(z), size=REPLICATES, p=chances)
         weights = rng.gamma(np.r_[np.ones(count), BORROWED], size=(REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
-        mean, spread = _borrowed_moments(z, own, other, weights)
+        mean, spread = _borrowed_moments(z, unit_indices, other, weights)
         means.append(mean)
         within.append(spread)
-        variance += factors[h] * _borrowed_moments(residuals, own, other, weights)[1]
+        variance += factors[h] * _borrowed_moments(residuals, unit_indices, other, weights)[1]
     centres = np.column_stack(means)
     between = (centres - (centres @ shares)[:, None]) ** 2
     spread = (np.column_stack(within) + between) @ shares
@@ -144,10 +137,12 @@ def _replicated(evidence: Evidence) -> FloatArray:
 
 
 def _borrowed_moments(
-    values: FloatArray, own: IntArray, other: IntArray, weights: FloatArray
+    values: FloatArray, unit_indices: IntArray, other: IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
-    known, borrowed, last = values[own], values[other], weights[:, -1]
-    mean = weights[:, :-1] @ known + last * borrowed
-    square = weights[:, :-1] @ known**2 + last * borrowed**2
+    stratum_values = values[unit_indices]
+    borrowed = values[other]
+    borrowed_weights = weights[:, -1]
+    mean = weights[:, :-1] @ stratum_values + borrowed_weights * borrowed
+    square = weights[:, :-1] @ stratum_values**2 + borrowed_weights * borrowed**2
     return mean, np.maximum(square - mean**2, 0.0)

@@ -22,7 +22,7 @@ LEAST = 10
 
 
 def proxy_check(
-    sample: Sample, labelled: BoolArray, found: Estimate, confidence_level: float = 0.95
+    sample: Sample, labelled: BoolArray, estimate: Estimate, confidence_level: float = 0.95
 ) -> dict[str, Any] | None:
     """Return how far the first proxy is calibrated; None if there is none on the outcome's scale.
 
@@ -31,7 +31,7 @@ def proxy_check(
     sample : Sample
     labelled : bool (n,)
         The drawn units that the estimate used.
-    found : Estimate
+    estimate : Estimate
     confidence_level : float
 
     Returns
@@ -41,32 +41,30 @@ def proxy_check(
         `proxy_mean`, `outcome_mean` and its `confidence_interval`; `correlations` of each proxy with the
         labels; `left_open`, the variance of what the estimate's proxy leaves of the labels over theirs. Bins
         have about as many labels each; all means are weighted as the units were drawn.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.25] * 50 + [0.75] * 50)
-    >>> sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
-    >>> found = stratal.estimate(sample, [0.0, 1.0] * 20)
-    >>> check = proxy_check(sample, np.ones(40, dtype=bool), found)
-    >>> [round(row["proxy_mean"], 9) for row in check["bins"]]
-    [0.25, 0.75]
     """
-    z, weighting = found.evidence.z, found.evidence.weighting
+    z = estimate.evidence.z
+    weighting = estimate.evidence.weighting
     if not sample.proxy_info or not sample.proxy_info[0].scaled or int(labelled.sum()) != len(z):
         return None
     # Weights that are fitted to margins may be negative.
-    proxy, weights = sample.proxies[labelled, 0], np.maximum(weighting.weights, 0.0)
+    proxy = sample.proxies[labelled, 0]
+    weights = np.maximum(weighting.weights, 0.0)
     bias = None
     with suppress(InputError):  # one label leaves the variance unknown
-        mean = plain_mean(proxy - z, weighting, outcome="unbounded", target=found.target, design=found.design)
+        mean = plain_mean(
+            proxy - z, weighting, outcome="unbounded", target=estimate.target, design=estimate.design
+        )
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
-    left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
-    values, count = np.sort(proxy), max(1, min(BINS, len(z) // LEAST))
+    residual_variance, spread = np.diag(
+        np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
+    ).tolist()
+    values = np.sort(proxy)
+    count = max(1, min(BINS, len(z) // LEAST))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
-    code, bins = np.searchsorted(np.unique(cuts), proxy, side="right"), []
+    code = np.searchsorted(np.unique(cuts), proxy, side="right")
+    bins = []
     for member in (code == k for k in np.unique(code)):
-        inside = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
+        inside = domain_mean(z, member, weighting, bounds=estimate.bounds, target=estimate.target)
         bins.append(
             {
                 "from": float(proxy[member].min()),
@@ -87,7 +85,7 @@ def proxy_check(
                 {"proxy": info.name, "correlation": _correlation(column, z, weights)}
                 for info, column in columns
             ],
-            "left_open": left / spread if spread > 0 else None,
+            "left_open": residual_variance / spread if spread > 0 else None,
         }
     )
 
@@ -96,7 +94,9 @@ def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float
     """Return the weighted correlation of a proxy (n,) with labels (n,); None where one is constant."""
     covariance = np.cov(proxy, z, aweights=weights, ddof=0)
     both = covariance[0, 0] * covariance[1, 1]
-    return float(covariance[0, 1] / np.sqrt(both)) if both > 0 else None
+    if both > 0:
+        return float(covariance[0, 1] / np.sqrt(both))
+    return None
 
 
 REPORTED = "with the design"
@@ -106,14 +106,14 @@ WEIGHTED = "labels alone, weighted"
 
 
 def side_by_side(
-    sample: Sample, found: Estimate, confidence_level: float = 0.95, method: str = "auto"
+    sample: Sample, estimate: Estimate, confidence_level: float = 0.95, method: str = "auto"
 ) -> list[dict[str, Any]]:
     """Return readings of the same labels: naive, the proxy alone, the labels alone, and the reported one.
 
     Parameters
     ----------
     sample : Sample
-    found : Estimate
+    estimate : Estimate
         What is reported.
     confidence_level : float
     method : str
@@ -123,41 +123,36 @@ def side_by_side(
     -------
     list of dict
         `name`, `estimate`, `confidence_interval` (or None), `what`, `reported`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
-    >>> sample = stratal.plan(population, budget=20).draw(seed=7)
-    >>> found = stratal.estimate(sample, [1.0, 0.0] * 10)
-    >>> [row["name"] for row in side_by_side(sample, found)]
-    ['labels, unweighted', 'proxy alone', 'with the design']
     """
-    evidence, about = found.evidence, {"outcome": found.outcome, "bounds": found.bounds}
+    evidence = estimate.evidence
+    options = {"outcome": estimate.outcome, "bounds": estimate.bounds}
     alike = StratifiedWeighting(
         stratum=np.zeros(len(evidence.z), np.int64),
-        sizes=np.array([max(found.population_size, len(evidence.z))]),
+        sizes=np.array([max(estimate.population_size, len(evidence.z))]),
     )
-    naive = plain_mean(evidence.z, alike, design="simple-random", **about)
-    how = "their plain mean, as if units had been drawn alike"
-    rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), how)]
-    known = bool(sample.proxy_info) and sample.proxy_info[0].scaled
-    proxy = float(sample.summary.overall_means[0]) if known else np.nan
+    naive = plain_mean(evidence.z, alike, design="simple-random", **options)
+    description = "their plain mean, as if units had been drawn alike"
+    rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
+    has_scaled_proxy = bool(sample.proxy_info) and sample.proxy_info[0].scaled
+    if has_scaled_proxy:
+        proxy = float(sample.summary.overall_means[0])
+    else:
+        proxy = np.nan
     if np.isfinite(proxy):
-        how = "its mean over all units: no label, so no interval, and whatever error the proxy has"
-        rows.append(_row(PROXY, proxy, None, how))
+        description = "its mean over all units: no label, so no interval, and whatever error the proxy has"
+        rows.append(_row(PROXY, proxy, None, description))
     if evidence.tuned:
         plainly = plain_mean(
-            evidence.z, evidence.weighting, target=found.target, design=found.design, **about
+            evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
         ends = plainly.limits(confidence_level)
         rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, the proxy left out"))
-    how = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
-    ends = found.limits(confidence_level, method)
-    return [*rows, _row(REPORTED, found.value, ends, how) | {"reported": True}]
+    description = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
+    ends = estimate.limits(confidence_level, method)
+    return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 
 
-def _row(name: str, value: float, ends: Any, what: str) -> dict[str, Any]:
+def _row(name: str, value: float, ends: Any, description: str) -> dict[str, Any]:
     return plain_dict(
-        {"name": name, "estimate": value, "confidence_interval": ends, "what": what, "reported": False}
+        {"name": name, "estimate": value, "confidence_interval": ends, "what": description, "reported": False}
     )

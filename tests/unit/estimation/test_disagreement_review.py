@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.pasted import write
 
 import stratal
-from stratal.estimation.second_look import write_disagreements
+from stratal.estimation.disagreement_review import write_disagreements
 from stratal.study.opening import open_study
 
 

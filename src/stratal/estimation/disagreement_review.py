@@ -54,18 +54,6 @@ def write_disagreements(
     ------
     InputError
         If the path does not end in `.csv`, or there is a file already.
-
-    Examples
-    --------
-    >>> import stratal, tempfile
-    >>> columns = {"ids": ["a", "b", "c"], "groups": {"judge": ["pass", "fail", "pass"]}}
-    >>> population = stratal.Population.from_arrays(**columns)
-    >>> sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    >>> path = Path(tempfile.mkdtemp()) / "again.csv"
-    >>> write_disagreements(sample, {"a": "pass", "b": "pass", "c": "pass"}, ["judge"], path)
-    1
-    >>> path.read_text().splitlines()
-    ['id,judge,differs_from,first_label,label', 'b,fail,judge,pass,']
     """
     target = Path(path)
     if target.suffix.lower() != ".csv" or target.exists():
@@ -79,11 +67,15 @@ def write_disagreements(
     spelling = {
         judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
     }
-    classes = {judge: class_column(sample, given, "labels") for judge, given in spelling.items()}
+    classes = {judge: class_column(sample, verdicts, "labels") for judge, verdicts in spelling.items()}
     people = next(iter(classes.values()), class_column(sample, joined, "labels"))
-    labelled = np.array([said is not None for said in people], dtype=bool)
-    surest = sample.proxies[:, 0] if sample.proxies.shape[1] else np.zeros(sample.size)
-    differ, shown = [], {}
+    labelled = np.array([answer is not None for answer in people], dtype=bool)
+    if sample.proxies.shape[1]:
+        surest = sample.proxies[:, 0]
+    else:
+        surest = np.zeros(sample.size)
+    differ = []
+    shown = {}
     for judge in judges:
         if judge in sample.groups:
             shown[judge] = group_column(sample, judge)
@@ -92,14 +84,14 @@ def write_disagreements(
             continue
         shown[judge] = number_column(sample, judge, "judge")
         numbers = number_column(sample, joined, "label")
-        apart = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
-        differ.append(apart > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
-        surest = apart
+        distance = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
+        differ.append(distance > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
+        surest = distance
     count = np.sum(differ, axis=0)
     rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
-    own = {sample.question.id, *judges, DIFFERS_FROM, FIRST + value, value}
-    payload = {name: given for name, given in sample.shown.items() if name not in own}
-    if sample.proxies.shape[1] and sample.proxy_names[0] not in own | set(payload):
+    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST + value, value}
+    payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
+    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
         payload[sample.proxy_names[0]] = surest
     ids = id_texts(sample.ids)
     # As people wrote it, by which it is found again in their file.
@@ -113,8 +105,8 @@ def write_disagreements(
         head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST + value, value)
         stream.write(csv_line(head))
         for row in rows:
-            which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
+            which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])
             first = written.get((row, people[row]), people[row])
-            given = (column[row] for column in (*payload.values(), *shown.values()))
-            stream.write(csv_line((ids[row], *given, *token.values(), which, first, "")))
+            entries = (column[row] for column in (*payload.values(), *shown.values()))
+            stream.write(csv_line((ids[row], *entries, *token.values(), which, first, "")))
     return len(rows)
