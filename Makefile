@@ -1,4 +1,4 @@
-# One command for each thing one does; `make help` lists them.
+# One command for each task; `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,8 +14,8 @@ export OMP_NUM_THREADS := 1
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# What is installed with: uv where it is there, which takes a quarter of pip's time. It trusts what the machine
-# trusts, as pip does: a company's network may have a certificate of its own (the first name is that of uv < 0.10).
+# Install with uv if it exists: it takes a quarter of the time of pip. Like pip, it uses the certificates of the system,
+# because a company's network may have its own (UV_NATIVE_TLS is the name in uv < 0.10).
 export UV_NATIVE_TLS := true
 export UV_SYSTEM_CERTS := true
 UV := $(shell command -v uv)
@@ -33,27 +33,27 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(INSTALL) --editable ".[demo]"
 	@touch $(VENV)/.demo
 
-demo: $(if $(wildcard $(READY)),$(READY),$(VENV)/.demo)  ## Set up what the demonstration needs, and run the whole trip on real data
+demo: $(if $(wildcard $(READY)),$(READY),$(VENV)/.demo)  ## Install the demonstration, and run it on real data
 	$(BIN)/stratal demo
 
 test: $(READY)  ## Run the fast tier of the tests (minutes)
 	$(PYTEST) -m "not slow"
 
-test-slow: $(READY)  ## Run all tests in full: every engine, long simulations, the papers, attacks (hours)
+test-slow: $(READY)  ## Run all tests in full: engines, long simulations, papers, attacks (hours)
 	STRATAL_TESTS=slow $(PYTEST)
 	$(MAKE) attack
 
-attack: $(READY)  ## Damage files, kill draws, fuzz calls (SHARE= of the tries, 1 by default)
+attack: $(READY)  ## Damage files, kill draws, fuzz calls (SHARE= share of the attempts, default 1)
 	$(BIN)/python -m tests.attack $(or $(SHARE),1)
 
-audit: $(READY)  ## Look for known vulnerabilities of the packages that are installed
+audit: $(READY)  ## Check the installed packages for known vulnerabilities
 	$(INSTALL) --group audit
 	$(BIN)/pip-audit --skip-editable
 
-coverage: $(READY)  ## Run the fast tier and measure the branches that it reaches (at least 95 %)
+coverage: $(READY)  ## Run the fast tier and measure its branch coverage (at least 95 %)
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
 
-mutants: $(READY)  ## Change the kernels line by line and count what the tests notice (KERNEL='stratal.strata.*')
+mutants: $(READY)  ## Run mutation tests of the kernels (KERNEL='stratal.strata.*')
 	$(INSTALL) --group mutants
 	$(BIN)/mutmut run $(KERNEL)
 	$(BIN)/mutmut results
@@ -70,22 +70,22 @@ papers: $(READY)  ## Reproduce the papers (PAPERS_DATA= a folder of data; writes
 	for paper in fogliato kumar-raj stratppi open-questions; do \
 	  $(BIN)/python -m papers $$paper --docs docs/papers $(PAPERS_OPTIONS) || exit 1; done
 
-bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
+bench: $(READY)  ## Run the benchmarks against other packages (minutes; writes benchmarks/RESULTS.md)
 	$(BIN)/python -m benchmarks.run
 
-docs: $(READY)  ## Build the site into build/site, offline; a warning ends it
+docs: $(READY)  ## Build the site into build/site, offline; a warning is an error
 	$(BIN)/python docs/make_pages.py
 	$(BIN)/python docs/build_site.py
 
-figures: $(READY)  ## Draw the figures of the documentation again (minutes)
+figures: $(READY)  ## Draw the figures of the documentation (minutes)
 	$(BIN)/python docs/figures.py
 
-build: $(READY)  ## Build wheel and sdist, install the wheel by itself, and run it
+build: $(READY)  ## Build wheel and sdist, install the wheel alone, and run it
 	rm -rf dist
 	$(BIN)/python -m build --quiet
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 	build/wheel/bin/stratal --help
 
-clean:  ## Remove what the other commands made
+clean:  ## Remove the files of the other commands
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist mutants

@@ -1,4 +1,4 @@
-"""Each promise of docs/guarantees.md names the tests that hold it, and these exist."""
+"""Each guarantee of docs/guarantees.md names its tests, and these exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 ROWS = [
     line
     for line in (ROOT / "docs/guarantees.md").read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ") and not line.startswith("| promise")
+    if line.startswith("| ") and not line.startswith("| guarantee")
 ]
 
 
@@ -21,11 +21,11 @@ def names(path: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
-def test_a_promise_names_tests_that_exist():
+def test_a_guarantee_names_tests_that_exist():
     for row in ROWS:
-        held = re.findall(r"`(tests/[^`]*)`", row)
-        assert held, f"nothing holds it: {row}"
-        for entry in held:
+        named = re.findall(r"`(tests/[^`]*)`", row)
+        assert named, f"no test is named: {row}"
+        for entry in named:
             path, _, name = entry.partition("::")
             assert name in names(ROOT / path), entry
             assert name.startswith(("test_", "Test"))
