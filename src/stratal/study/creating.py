@@ -55,9 +55,11 @@ def round_file(folder: Path, number: int, name: str) -> Path:
     """
     action = "Go back to a backup (stratal study backup), and do not trust where this study came from."
     if name != round_name(number):
-        what = f"{folder}: the file of round {number} has another name"
-        given = repr(name)[:100]
-        raise StudyError(what, kind="damaged", given=given, allowed=round_name(number), action=action)
+        problem = f"{folder}: the file of round {number} has another name"
+        stored_name = repr(name)[:100]
+        raise StudyError(
+            problem, kind="damaged", given=stored_name, allowed=round_name(number), action=action
+        )
     try:
         return file_inside(folder, name)
     except InputError as error:
@@ -70,9 +72,9 @@ def require_next_round(connection: Connection, number: int) -> None:
     if number == last + 1:
         return
     if number <= last:
-        what = f"another round was drawn meanwhile, so that round {number} was not saved"
+        problem = f"another round was drawn meanwhile, so that round {number} was not saved"
         action = "Look at `stratal study status`, and extend again if more items are needed."
-        raise StudyError(what, kind="refused", action=action)
+        raise StudyError(problem, kind="refused", action=action)
     raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(last + 1))
 
 
@@ -85,7 +87,8 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
     require_next_round(connection, number)
     path = sample.write(folder / round_name(number))
     path.chmod(PRIVATE_FILE)
-    digest, items = digest_of(path), drawn_items(connection, sample, number)
+    digest = digest_of(path)
+    items = drawn_items(connection, sample, number)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
         "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -100,10 +103,12 @@ def drawn_items(
     connection: Connection, sample: Sample, number: int
 ) -> list[tuple[int, str, int, int, int, str]]:
     """Return a round's items: number, id, round, stratum, how many people label it, what they see."""
-    share, copies = float(connection.setting("overlap") or 0), int(connection.setting("copies") or 1)
+    share = float(connection.setting("overlap") or 0)
+    copies = int(connection.setting("copies") or 1)
     # In the order in which they are shown: random across strata.
     rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
-    texts, shown = id_texts(sample.ids), payloads(sample, form_of(connection))
+    texts = id_texts(sample.ids)
+    shown = payloads(sample, form_of(connection))
     several = overlapping([texts[row] for row in rows], sample.seed, share)
     start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
     return [
@@ -113,13 +118,7 @@ def drawn_items(
 
 
 def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
-    """Return which items several people label: a share of them, at random, the same whenever it is asked.
-
-    Examples
-    --------
-    >>> sum(overlapping(["a", "b", "c", "d"], 7, 0.5))
-    2
-    """
+    """Return which items several people label: a share of them, at random, the same whenever it is asked."""
     keys = keys_of_ids(texts, seed, "overlap:")
     chosen = set(np.argsort(keys, kind="stable")[: math.ceil(share * len(texts))].tolist())
     return [place in chosen for place in range(len(texts))]
@@ -153,13 +152,7 @@ def digest_of(path: Path) -> str:
 def checked_team(
     annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
 ) -> tuple[list[str], list[str]]:
-    """Return the names of annotators and adjudicators, refusing who or what does not fit together.
-
-    Examples
-    --------
-    >>> checked_team(["ann ", "bob"], [], 0.2, 2)
-    (['ann', 'bob'], [])
-    """
+    """Return the names of annotators and adjudicators, refusing who or what does not fit together."""
     people, judges = ([checked_name(name) for name in group] for group in (annotators, adjudicators))
     if not people:
         raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
@@ -171,8 +164,8 @@ def checked_team(
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
     if overlap > 0 and copies > len(people):
         action = "Name more annotators, or ask for fewer copies= (--overlap SHARE,PEOPLE)."
-        given = ", ".join(people)
-        raise InputError(f"{copies} people cannot label one item", given=given, action=action)
+        names = ", ".join(people)
+        raise InputError(f"{copies} people cannot label one item", given=names, action=action)
     return people, judges
 
 
@@ -198,7 +191,8 @@ PSEUDONYMS = "pseudonyms"
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Let one more person label; return the name that stands in the journal."""
-    name, people = checked_name(name), everybody(connection)
+    name = checked_name(name)
+    people = everybody(connection)
     if connection.setting(PSEUDONYMS) != "yes":
         refuse_double(name, name in people)
         code = name
@@ -252,9 +246,9 @@ def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
     names = read_names(folder)
     lacking = [code for code in people if code not in names]
     if lacking:
-        what = f"{folder / NAMES}: the name behind {lacking[0]!r} is missing, or the file is"
+        problem = f"{folder / NAMES}: the name behind {lacking[0]!r} is missing, or the file is"
         action = "Bring the file back from a backup (stratal study backup) first."
-        raise StudyError(what, kind="damaged", action=action)
+        raise StudyError(problem, kind="damaged", action=action)
     return {code: names[code] for code in people}
 
 

@@ -17,10 +17,12 @@ from urllib.parse import quote
 
 from stratal.errors import InputError, StratalError
 
-DATABASE, LOCK = "study.sqlite", "server.lock"
+DATABASE = "study.sqlite"
+LOCK = "server.lock"
 
 # Rights of a study's folder and files: its owner alone. Whoever reads the database can compute all links.
-PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
 
 # What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
 # (`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
@@ -70,16 +72,7 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
 
 @contextmanager
 def database_errors(place: Path) -> Iterator[None]:
-    """Turn what SQLite says of a database into one `StudyError`.
-
-    Examples
-    --------
-    >>> with database_errors(Path("study")):
-    ...     raise sqlite3.OperationalError("database or disk is full")
-    Traceback (most recent call last):
-    stratal.study.database.StudyError: study: the disk did not do what it was asked to (database or disk is
-    full)...
-    """
+    """Turn what SQLite says of a database into one `StudyError`."""
     try:
         yield
     except sqlite3.IntegrityError:
@@ -89,9 +82,9 @@ def database_errors(place: Path) -> Iterator[None]:
         unreadable = isinstance(error, UnicodeDecodeError)
         name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT" if unreadable else "SQLITE_IOERR")
         short = "_".join(name.split("_")[:2])
-        kind, what, action = _FAULTS.get(short, _FAULTS["SQLITE_IOERR"])
+        kind, problem, action = _FAULTS.get(short, _FAULTS["SQLITE_IOERR"])
         detail = f" ({error})" if kind == "disk" else ""
-        raise StudyError(f"{place}: {what}{detail}", kind=kind, action=action) from error
+        raise StudyError(f"{place}: {problem}{detail}", kind=kind, action=action) from error
 
 
 # Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
@@ -100,14 +93,7 @@ JOURNALS = {"auto": "wal", "rollback": "delete"}
 
 
 class Connection(sqlite3.Connection):
-    """A connection to a study's file, and the time at which it writes.
-
-    Examples
-    --------
-    >>> with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
-    ...     connection.one("SELECT ? + 1", 2)[0], connection.at
-    (3, '1970-01-01T00:00:00.000Z')
-    """
+    """A connection to a study's file, and the time at which it writes."""
 
     now = 0.0
 
@@ -126,8 +112,8 @@ class Connection(sqlite3.Connection):
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the study."""
-        found = self.one("SELECT value FROM setting WHERE name = ?", name)
-        return None if found is None else str(found[0])
+        row = self.one("SELECT value FROM setting WHERE name = ?", name)
+        return None if row is None else str(row[0])
 
     def keep(self, **settings: str) -> None:
         """Save settings of the study."""
@@ -135,13 +121,7 @@ class Connection(sqlite3.Connection):
 
 
 def written_time(now: float) -> str:
-    """Return a time in seconds since 1970 as the journal has it.
-
-    Examples
-    --------
-    >>> written_time(60.5)
-    '1970-01-01T00:01:00.500Z'
-    """
+    """Return a time in seconds since 1970 as the journal has it."""
     return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -158,25 +138,15 @@ class Database:
         Further settings of each connection, such as `max_page_count=1000`, which bounds the file's size.
     reading : bool
         Whether nothing may be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "study.sqlite"
-    >>> database = Database.make(path, "auto")
-    >>> with database.write() as connection:
-    ...     _ = connection.execute("CREATE TABLE item (id TEXT)")
-    >>> with database.read() as connection:
-    ...     connection.one("SELECT count(*) FROM item")[0]
-    0
-    >>> database.close()
     """
 
     def __init__(
         self, path: Path, *, patience: float = 5.0, pragmas: tuple[str, ...] = (), reading: bool = False
     ) -> None:
-        self.path, self.reading = path, reading
-        self._patience, self._pragmas = patience, pragmas
+        self.path = path
+        self.reading = reading
+        self._patience = patience
+        self._pragmas = pragmas
         self._free: list[Connection] = []
         self._writing = threading.Lock()
 
@@ -205,8 +175,8 @@ class Database:
         """
         folder = self.path.parent
         if not self._writing.acquire(timeout=self._patience):
-            what = f"{folder}: too many are saving at once, so this was not saved"
-            raise StudyError(what, kind="locked", action="Try again in a moment.")
+            problem = f"{folder}: too many are saving at once, so this was not saved"
+            raise StudyError(problem, kind="locked", action="Try again in a moment.")
         try:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
             with database_errors(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
@@ -251,9 +221,9 @@ class Database:
         mode = "mode=ro" if self.reading else "mode=rw"
         written = self.path.with_name(self.path.name + "-wal").exists()
         # A folder that may only be read needs no other files, as long as nobody writes to it.
-        alone = self.reading and not written and not os.access(self.path.parent, os.W_OK)
+        is_immutable = self.reading and not written and not os.access(self.path.parent, os.W_OK)
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if alone else ''}",
+            f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if is_immutable else ''}",
             uri=True, timeout=self._patience, isolation_level=None, check_same_thread=False,
             factory=Connection,
         )  # fmt: skip
@@ -268,19 +238,10 @@ class Database:
 
 
 @contextmanager
-def serving(folder: Path, known: str) -> Iterator[None]:
+def serving(folder: Path, address: str) -> Iterator[None]:
     """Hold a study for one server, by a lock that the system lets go of however the server ends.
 
-    `known` is where the server is that may have the lock.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with serving(folder, ""), serving(folder, "http://127.0.0.1:8000"):
-    ...     pass
-    Traceback (most recent call last):
-    stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000...
+    `address` is where the server is that may have the lock.
     """
     path = folder / LOCK
     with suppress(OSError):  # which SQLite names
@@ -294,6 +255,7 @@ def serving(folder: Path, known: str) -> Iterator[None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
-            what, action = f"{folder}: another server has this study", "Use its links, or stop it first."
-            raise StudyError(what, kind="served", given=known, action=action) from None
+            problem = f"{folder}: another server has this study"
+            action = "Use its links, or stop it first."
+            raise StudyError(problem, kind="served", given=address, action=action) from None
         yield

@@ -21,11 +21,6 @@ def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> 
     """Return the studies and sample files whose ids most entries of a column are, each with that column.
 
     Of several columns it is the one with most entries. They are looked for in places and one folder below.
-
-    Examples
-    --------
-    >>> homes_of({"Ticket Nr.": {"q7"}}, [Path("nowhere")])
-    {}
     """
     folders: dict[Path, Path] = {}
     for place in places:
@@ -33,17 +28,17 @@ def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> 
             below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
             for folder in (place, *below):
                 folders.setdefault(folder.resolve(), folder)
-    found: dict[Path, str] = {}
-    for home, known in filter(lambda of: of[1], map(_ids_of, folders.values())):
+    column_of_folder: dict[Path, str] = {}
+    for home, known_ids in filter(lambda of: of[1], map(_ids_of, folders.values())):
         # As they are, or as a spreadsheet changed them.
-        there = {
-            name: sum(id_ in known for id_ in matched(sorted(ids), None, known)[0])
+        matches = {
+            name: sum(id_ in known_ids for id_ in matched(sorted(ids), None, known_ids)[0])
             for name, ids in columns.items()
         }
-        fitting = [name for name, ids in columns.items() if 2 * there[name] > len(ids)]
+        fitting = [name for name, ids in columns.items() if 2 * matches[name] > len(ids)]
         if fitting:
-            found[home] = max(fitting, key=lambda name: len(columns[name]))
-    return found
+            column_of_folder[home] = max(fitting, key=lambda name: len(columns[name]))
+    return column_of_folder
 
 
 def _ids_of(folder: Path) -> tuple[Path, set[str]]:

@@ -21,7 +21,9 @@ from stratal.errors import InputError
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.question import Receipt
 
-LONGEST_NOTE, LONGEST_ID, LONGEST_REQUEST = 10_000, 10_000, 200
+LONGEST_NOTE = 10_000
+LONGEST_ID = 10_000
+LONGEST_REQUEST = 200
 # Seconds; a longer time than a day says nothing of the item.
 LONGEST_TIME = 86_400.0
 
@@ -97,11 +99,17 @@ def keepable(name: str, text: str, longest: int) -> None:
 def append(connection: Connection, entry: Entry) -> int:
     """Add a line; return its number."""
     last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
-    seq, before = (last["seq"] + 1, last["hash"]) if last else (1, origin(connection))
+    if last:
+        seq, before = (last["seq"] + 1, last["hash"])
+    else:
+        seq, before = (1, origin(connection))
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
     if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
-        row["seconds"] = float(entry.seconds) if 0 <= entry.seconds <= LONGEST_TIME else None
+        if 0 <= entry.seconds <= LONGEST_TIME:
+            row["seconds"] = float(entry.seconds)
+        else:
+            row["seconds"] = None
     connection.execute(
         "INSERT INTO journal VALUES (:seq, :at, :annotator, :action, :item, :value, :note, :seconds, "
         ":rubric, :shown, :target, :request, :hash)",
@@ -114,21 +122,25 @@ def repeated(connection: Connection, entry: Entry) -> Receipt | None:
     """Return the receipt of the same request, if it was saved before; refuse one that was something else."""
     if entry.request is None:
         return None
-    found = connection.one(
+    row = connection.one(
         "SELECT seq, action, value, note, item.id AS id FROM journal LEFT JOIN item USING (item) "
         "WHERE annotator = ? AND request = ?",
         entry.annotator, entry.request,
     )  # fmt: skip
-    if found is None:
+    if row is None:
         return None
     # An answer that was saved as a change is the same request as when it came as a submission.
-    action = "submit" if found["action"] == "change" else found["action"]
-    same = (action, found["value"], found["note"]) == (entry.action, entry.value, entry.note)
-    if not same or (entry.id is not None and found["id"] != entry.id):
-        what, given = "this request was used before, for something else", f"{entry.action} of {entry.id!r}"
-        allowed = f"{found['action']} of {found['id']!r}"
-        raise StudyError(what, kind="refused", given=given, allowed=allowed, action="Reload the page.")
-    return Receipt(seq=found["seq"], action=found["action"], item=found["id"], repeated=True)
+    if row["action"] == "change":
+        action = "submit"
+    else:
+        action = row["action"]
+    same = (action, row["value"], row["note"]) == (entry.action, entry.value, entry.note)
+    if not same or (entry.id is not None and row["id"] != entry.id):
+        problem = "this request was used before, for something else"
+        requested = f"{entry.action} of {entry.id!r}"
+        allowed = f"{row['action']} of {row['id']!r}"
+        raise StudyError(problem, kind="refused", given=requested, allowed=allowed, action="Reload the page.")
+    return Receipt(seq=row["seq"], action=row["action"], item=row["id"], repeated=True)
 
 
 def superseded(connection: Connection, entry: Entry, item: int) -> Receipt | None:
@@ -171,7 +183,8 @@ def origin(connection: Connection) -> bytes:
 
 def broken_seals(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the chain: lines that are missing, changed or out of order."""
-    before, expected = origin(connection), 1
+    before = origin(connection)
+    expected = 1
     for row in connection.execute(
         "SELECT journal.*, item.id AS id FROM journal LEFT JOIN item USING (item) ORDER BY seq"
     ):
@@ -230,9 +243,9 @@ SEALED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_widt
 
 def settings_digest(connection: Connection) -> str:
     """Return the SHA-256 of the sealed settings and of who labels, as lines of the journal keep it."""
-    kept = [connection.setting(name) for name in SEALED_SETTINGS]
+    settings = [connection.setting(name) for name in SEALED_SETTINGS]
     people = [list(row) for row in connection.execute("SELECT name, role FROM annotator ORDER BY name")]
-    return hashlib.sha256(json.dumps([kept, people], default=repr).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([settings, people], default=repr).encode()).hexdigest()
 
 
 def append_setting(connection: Connection, value: str, note: str = "", action: Action = "setting") -> None:
@@ -290,25 +303,19 @@ STEPS = (first, sealed)
 
 def version(connection: Connection, place: Path | str = "the study") -> int:
     """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
-    found = int(connection.one("PRAGMA user_version")[0])
-    if found > len(STEPS):
-        given, action = f"version {found}", "Run: pip install --upgrade stratal"
-        raise StudyError(f"{place}: was made by a newer stratal", kind="damaged", given=given, action=action)
-    return found
+    number = int(connection.one("PRAGMA user_version")[0])
+    if number > len(STEPS):
+        found_version = f"version {number}"
+        action = "Run: pip install --upgrade stratal"
+        raise StudyError(
+            f"{place}: was made by a newer stratal", kind="damaged", given=found_version, action=action
+        )
+    return number
 
 
 def migrate(connection: Connection, place: Path) -> None:
-    """Take the steps that a database has not taken yet, inside the transaction that is open.
-
-    Examples
-    --------
-    >>> connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
-    >>> migrate(connection, Path("study"))
-    >>> version(connection)
-    2
-    >>> connection.close()
-    """
-    found = version(connection, place)
-    for number, step in enumerate(STEPS[found:], start=found + 1):
+    """Take the steps that a database has not taken yet, inside the transaction that is open."""
+    current = version(connection, place)
+    for number, step in enumerate(STEPS[current:], start=current + 1):
         step(connection)
         connection.execute(f"PRAGMA user_version = {number}")

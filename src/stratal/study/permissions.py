@@ -74,27 +74,13 @@ PERMISSIONS: Mapping[Activity, Rule] = MappingProxyType(
 
 
 def is_allowed(activity: Activity, roles: frozenset[Role], states: frozenset[ItemState] = _NO_ITEM) -> bool:
-    """Return whether somebody with these roles may do something to an item in these states.
-
-    Examples
-    --------
-    >>> is_allowed("adjudicate", frozenset({"adjudicator"}), frozenset({"disagreement"}))
-    True
-    >>> is_allowed("adjudicate", frozenset({"adjudicator"}), frozenset({"answered"}))
-    False
-    """
+    """Return whether somebody with these roles may do something to an item in these states."""
     rule = PERMISSIONS[activity]
     return any(rule.get(role, frozenset()) & states for role in roles)
 
 
 def is_possible(activity: Activity, roles: frozenset[Role]) -> bool:
-    """Return whether somebody with these roles may do something to an item in any state.
-
-    Examples
-    --------
-    >>> is_possible("item", frozenset({"annotator"})), is_possible("item", frozenset({"owner"}))
-    (True, False)
-    """
+    """Return whether somebody with these roles may do something to an item in any state."""
     return any(role in PERMISSIONS[activity] for role in roles)
 
 
@@ -180,17 +166,17 @@ def require_allowed(
         raise _role_error(connection, activity, name, acting)
     if activity == "adjudicate":
         raise _no_disagreement_error(connection, str(item))
-    what = f"{name!r} was not given an item {str(item)[:60]!r}"
-    raise StudyError(what, kind="missing", action="Reload the page.")
+    problem = f"{name!r} was not given an item {str(item)[:60]!r}"
+    raise StudyError(problem, kind="missing", action="Reload the page.")
 
 
 def _role_error(connection: Connection, activity: Activity, name: str, roles: frozenset[Role]) -> StudyError:
     """Return the error of a person whose roles do not allow an activity in any state."""
     if activity == "adjudicate":
-        what = f"{name!r} does not decide disagreements"
+        problem = f"{name!r} does not decide disagreements"
         if "set-aside" in roles:
-            what = f"{name!r} does not decide disagreements while set aside"
-        return StudyError(what, kind="refused", allowed=", ".join(adjudicators_of(connection)) or "nobody")
+            problem = f"{name!r} does not decide disagreements while set aside"
+        return StudyError(problem, kind="refused", allowed=", ".join(adjudicators_of(connection)) or "nobody")
     allowed = ", ".join(PERMISSIONS[activity])
     return StudyError(f"{name!r} may not do this ({activity})", kind="refused", allowed=allowed)
 

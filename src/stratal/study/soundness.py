@@ -30,9 +30,9 @@ _FEW = 5
 def require_sound(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
     for problem in problems_of(connection, folder):
-        what = f"{folder}: the study was changed or damaged after it was written ({problem})"
+        problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
         action = "See all of it with `stratal study check`, and go back to a backup (study backup)."
-        raise StudyError(what, kind="damaged", action=action)
+        raise StudyError(problem_text, kind="damaged", action=action)
 
 
 def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
@@ -59,10 +59,10 @@ def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
 
 def _first_of(problems: Iterator[str]) -> Iterator[str]:
     """Yield the first problems of a kind, and how many more there are."""
-    found = list(problems)
-    yield from found[:_MOST]
-    if len(found) > _MOST:
-        yield f"and {len(found) - _MOST} more of this kind"
+    first_problems = list(problems)
+    yield from first_problems[:_MOST]
+    if len(first_problems) > _MOST:
+        yield f"and {len(first_problems) - _MOST} more of this kind"
 
 
 def _database(connection: Connection) -> Iterator[str]:
@@ -78,9 +78,9 @@ def _schema(connection: Connection) -> Iterator[str]:
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
         journal.first(fresh)
-        found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
-    for name in sorted(found.keys() | wanted.keys()):
-        if found.get(name) != wanted.get(name):
+        stored, expected = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
+    for name in sorted(stored.keys() | expected.keys()):
+        if stored.get(name) != expected.get(name):
             yield f"'{name}' of the database is not as stratal made it"
 
 
@@ -99,7 +99,8 @@ def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
     query = "SELECT value, note, shown FROM journal WHERE action = 'round'"
     lines = {row["value"]: row for row in connection.execute(query)}
     for number in sorted(rounds.keys() | lines.keys()):
-        row, line = rounds.get(number), lines.get(number)
+        row = rounds.get(number)
+        line = lines.get(number)
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
             yield f"round {number} is not the one that the journal names"
         elif line["shown"] != journal.items_digest(connection, row["number"]):
@@ -114,13 +115,18 @@ def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
         path = round_file(folder, drawn["number"], drawn["file"])
         if digest_of(path) != drawn["digest"]:
             return ""
-        wanted = set(drawn_items(connection, Sample.read(path), drawn["number"]))
+        expected_items = set(drawn_items(connection, Sample.read(path), drawn["number"]))
     except (StratalError, OSError, ValueError, TypeError):  # named by another check
         return ""
-    here = {tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (drawn["number"],))}
-    ids = sorted({repr(row[1]) for row in here ^ wanted})
-    more = f" and {len(ids) - _FEW:,} more" if len(ids) > _FEW else ""
-    return f": {', '.join(ids[:_FEW])}{more}" if here & wanted else ""
+    stored_items = {tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (drawn["number"],))}
+    ids = sorted({repr(row[1]) for row in stored_items ^ expected_items})
+    if len(ids) > _FEW:
+        remainder = f" and {len(ids) - _FEW:,} more"
+    else:
+        remainder = ""
+    if stored_items & expected_items:
+        return f": {', '.join(ids[:_FEW])}{remainder}"
+    return ""
 
 
 def _samples(connection: Connection, folder: Path) -> Iterator[str]:
@@ -151,10 +157,13 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
             raise
         yield str(error)
         return
-    here = {row["id"] for row in connection.execute("SELECT id FROM item")}
-    for ids, what in ((here - drawn, "are not in the sample"), (drawn - here, "of the sample are missing")):
+    item_ids = {row["id"] for row in connection.execute("SELECT id FROM item")}
+    for ids, difference in (
+        (item_ids - drawn, "are not in the sample"),
+        (drawn - item_ids, "of the sample are missing"),
+    ):
         if ids:
-            yield f"{len(ids)} items {what} (first: {min(ids)!r})"
+            yield f"{len(ids)} items {difference} (first: {min(ids)!r})"
 
 
 _COLUMNS = "item, annotator, seq, status, value"
@@ -203,14 +212,14 @@ def _values(connection: Connection) -> Iterator[str]:
             form.answer(row["value"])
         except InputError:
             yield f"the question does not take the answer {row['value'][:60]!r}"
-    kept: dict[int, list[str]] = {}
+    answers_of_item: dict[int, list[str]] = {}
     for row in connection.execute(
         "SELECT item, value FROM answer JOIN item USING (item) JOIN annotator ON annotator = name "
         "WHERE answers > 1 AND status = 'submitted' AND aside = 0"
     ):
-        kept.setdefault(row["item"], []).append(row["value"])
+        answers_of_item.setdefault(row["item"], []).append(row["value"])
     with suppress(InputError):  # an answer that cannot be read was named above
-        apart = {item for item, values in kept.items() if form.differ(values)}
+        apart = {item for item, values in answers_of_item.items() if form.differ(values)}
         counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
         for item in sorted(apart ^ counted):
             yield f"whether answers to item {item} differ is counted wrongly"

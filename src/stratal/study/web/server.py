@@ -115,14 +115,7 @@ LIMITS = RateLimits()
 
 
 class Rates:
-    """A bucket of requests for each client, which fills again at a constant rate.
-
-    Examples
-    --------
-    >>> rates = Rates(rate=1.0, burst=2, clock=lambda: 0.0)
-    >>> [rates.allow("ann") for _ in range(3)]
-    [True, True, False]
-    """
+    """A bucket of requests for each client, which fills again at a constant rate."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, float(burst), clock
@@ -131,12 +124,12 @@ class Rates:
     def allow(self, client: str) -> bool:
         """Take one request out of a client's bucket; return whether there was one."""
         now = self._clock()
-        left, then = self._left.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
+        tokens, updated = self._left.pop(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - updated) * self._rate)
         if len(self._left) >= MOST_CLIENTS:
             del self._left[next(iter(self._left))]
-        self._left[client] = (left - 1.0 if left >= 1.0 else left, now)
-        return left >= 1.0
+        self._left[client] = (tokens - 1.0 if tokens >= 1.0 else tokens, now)
+        return tokens >= 1.0
 
 
 OWNER = "owner"
@@ -163,11 +156,6 @@ def token_of(secret: str, name: str, role: str = "annotator") -> str:
     """Return a token of 43 characters that cannot be guessed without the study's secret.
 
     An annotator's and the owner's differ whatever the annotator's name: no role has a colon.
-
-    Examples
-    --------
-    >>> len(token_of("secret", "ann")), token_of("secret", "") == token_of("secret", "", OWNER)
-    (43, False)
     """
     digest = hmac.new(secret.encode(), f"{role}:{name}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -214,7 +202,10 @@ class Gate:
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
         policy = HEADERS["content-security-policy"]
-        images = policy.replace("img-src 'self'", "img-src 'self' https:") if https else policy
+        if https:
+            images = policy.replace("img-src 'self'", "img-src 'self' https:")
+        else:
+            images = policy
         self._headers = HEADERS | {"content-security-policy": images}
         self._origins = frozenset(map(origin, addresses))
         # A browser leaves a scheme's own port out; another client may name it.
@@ -242,33 +233,34 @@ class Gate:
         foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
         unsafe = foreign and scope["method"] not in ("GET", "HEAD")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            text, status = "This address is not the page's. Use the link as it was given.", 421
+            text = "This address is not the page's. Use the link as it was given."
+            status = 421
         elif unsafe or any(entry.lower() not in self._origins for entry in headers.getlist("origin")):
-            text, status = "Another page may not ask this of the study.", 403
+            text = "Another page may not ask this of the study."
+            status = 403
         else:
             return None
         return Response(text + "\n", status, {"connection": "close"}, "text/plain")
 
 
 def origin(address: str) -> str:
-    """Return an address as a browser names its origin.
-
-    Examples
-    --------
-    >>> origin("https://Labels.example.org:443/a/b")
-    'https://labels.example.org'
-    """
+    """Return an address as a browser names its origin."""
     parts = urlsplit(address.lower())
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    port = "" if parts.port in (None, USUAL[parts.scheme]) else f":{parts.port}"
+    if parts.port in (None, USUAL[parts.scheme]):
+        port = ""
+    else:
+        port = f":{parts.port}"
     return f"{parts.scheme}://{host}{port}"
 
 
 class Pages:
     """Answers the requests of a study's page."""
 
-    def __init__(self, study: Study, look: Display, limits: RateLimits) -> None:
-        self._study, self._look, self._limits = study, look, limits
+    def __init__(self, study: Study, display: Display, limits: RateLimits) -> None:
+        self._study = study
+        self._look = display
+        self._limits = limits
         self._known: dict[bytes, tuple[str, str]] = {}
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
         self._status: tuple[float, Response] | None = None
@@ -334,7 +326,7 @@ class Pages:
 
         Only digests are compared, so that the time taken says nothing of the token.
         """
-        people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
+        people = {_digest(token): ("annotator", name) for name, token in tokens(self._study).items()}
         self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
 
     async def _owner_status(self, request: Request) -> Response:
@@ -344,8 +336,10 @@ class Pages:
     def _figures(self) -> Response:
         """Return what `study status --json` prints, counted again now and then."""
         if not self._counting.acquire(blocking=False):
-            what = "The figures are being counted for the first time. They are here in a moment."
-            return self._status[1] if self._status else _refusal("locked", what, 503)
+            message = "The figures are being counted for the first time. They are here in a moment."
+            if self._status:
+                return self._status[1]
+            return _refusal("locked", message, 503)
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
@@ -356,16 +350,21 @@ class Pages:
         finally:
             self._counting.release()
 
-    def _requested(self, what: str, parameter: str) -> Callable[[Request], Any]:
+    def _requested(self, resource: str, parameter: str) -> Callable[[Request], Any]:
         # Of disagreements whoever does not decide gets none.
-        activity: Any = "state" if what == "disagreements" else what
+        activity: Any = "state" if resource == "disagreements" else resource
 
         async def endpoint(request: Request) -> Response:
             acts = request.method == "POST"
             # What the person may do with the item is decided where the study is read or written.
             who = await self._visitor(request, "state" if acts else activity)
-            sent = await self._body(request) if acts else request.query_params.get(parameter)
-            return JSONResponse(await run_in_threadpool(ANSWERS[what], self._study, who, self._look, sent))
+            if acts:
+                sent = await self._body(request)
+            else:
+                sent = request.query_params.get(parameter)
+            return JSONResponse(
+                await run_in_threadpool(ANSWERS[resource], self._study, who, self._look, sent)
+            )
 
         return endpoint
 
@@ -373,7 +372,8 @@ class Pages:
         """Return what a request holds, refusing one that is too large, too slow or no JSON."""
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
-        largest, body = self._limits.largest, b""
+        largest = self._limits.largest
+        body = b""
         what = f"the request is larger than {largest:,} bytes. Shorten the note."
         refusal = HTTPException(413, what, {"connection": "close"})
         if int(request.headers.get("content-length", "0")) > largest:
@@ -412,7 +412,8 @@ class Pages:
 _NO_FILE = "There is no such file. Open the link that you were given."
 _NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
 # Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core.
-FRESH, DEAR = 2.0, 4.0
+FRESH = 2.0
+DEAR = 4.0
 
 
 def status_of(folder: Path) -> dict[str, Any]:
@@ -425,19 +426,19 @@ def status_of(folder: Path) -> dict[str, Any]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)
-        printed, said = process.communicate()
+        printed, errors = process.communicate()
     if process.returncode:
-        raise StudyError(said.strip().replace(str(folder), "the study"), kind="damaged")
-    found: dict[str, Any] = json.loads(printed)
-    del found["folder"]
-    return found
+        raise StudyError(errors.strip().replace(str(folder), "the study"), kind="damaged")
+    status: dict[str, Any] = json.loads(printed)
+    del status["folder"]
+    return status
 
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def application(study: Study, look: Display, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
+def application(study: Study, display: Display, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
     def refused(request: Request, error: Exception) -> Response:
@@ -457,9 +458,9 @@ def application(study: Study, look: Display, addresses: list[str], limits: RateL
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
-    app = Starlette(routes=Pages(study, look, limits).routes(), exception_handlers=handlers)
+    app = Starlette(routes=Pages(study, display, limits).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Gate(app, addresses, look.https)
+    return Gate(app, addresses, display.https)
 
 
 def page_html(request: Request, home: str, title: str, error: HTTPException | None = None) -> Response:
@@ -493,11 +494,6 @@ class Place(Struct, frozen=True, kw_only=True):
     address : str, optional
         Under which annotators reach the page, where that is another: of a proxy with TLS before it, or of
         this computer in its network.
-
-    Examples
-    --------
-    >>> Place().url(8000)
-    'http://127.0.0.1:8000'
     """
 
     host: str = "127.0.0.1"
@@ -509,21 +505,24 @@ class Place(Struct, frozen=True, kw_only=True):
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            what, allowed = "the address of the page cannot be read", "http://HOST:PORT or https://HOST/PATH"
-            raise InputError(what, given=repr(self.address), allowed=allowed)
+            problem = "the address of the page cannot be read"
+            allowed = "http://HOST:PORT or https://HOST/PATH"
+            raise InputError(problem, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
-            what = f"{self.host} listens on every network of this computer, but is no address to go to"
+            problem = f"{self.host} listens on every network of this computer, but is no address to go to"
             action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
-            raise InputError(what, action=action)
+            raise InputError(problem, action=action)
 
     def url(self, port: int) -> str:
         """Return the address that links start with."""
-        return self.address.rstrip("/") if self.address else _url(self.host, port)
+        if self.address:
+            return self.address.rstrip("/")
+        return _url(self.host, port)
 
     def known_as(self, port: int) -> list[str]:
         """Return every address that requests may be made to."""
-        own = [_url(name, port) for name in LOOPBACK]
-        return [self.url(port), *(own if self.host in (*LOOPBACK, *EVERYWHERE) else [])]
+        loopback_urls = [_url(name, port) for name in LOOPBACK]
+        return [self.url(port), *(loopback_urls if self.host in (*LOOPBACK, *EVERYWHERE) else [])]
 
     @property
     def is_open(self) -> bool:
@@ -536,9 +535,9 @@ class Place(Struct, frozen=True, kw_only=True):
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
-            what = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
+            problem = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
             action = "Choose another port (--port 0 takes a free one) or another address (--port HOST:PORT)."
-            raise InputError(what, action=action) from None
+            raise InputError(problem, action=action) from None
         # asyncio would not see that such a socket speaks TCP, and each answer would wait 40 ms for a packet.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
@@ -624,27 +623,24 @@ class ShortageLog:
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-def possible_connections(wanted: int) -> int:
-    """Return how many connections may be open so that the study's own files can always be opened.
-
-    Examples
-    --------
-    >>> possible_connections(20)
-    20
-    """
+def possible_connections(requested: int) -> int:
+    """Return how many connections may be open so that the study's own files can always be opened."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return wanted
+        return requested
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + RESERVED_FILES
+    needed = requested + RESERVED_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
-        ceiling = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        if hard == resource.RLIM_INFINITY:
+            ceiling = needed
+        else:
+            ceiling = min(needed, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))
             soft = ceiling
-        return max(FEWEST_CONNECTIONS, min(wanted, soft - RESERVED_FILES))
-    return wanted
+        return max(FEWEST_CONNECTIONS, min(requested, soft - RESERVED_FILES))
+    return requested
 
 
 # Connections that are open however few files the system allows.
@@ -652,13 +648,7 @@ FEWEST_CONNECTIONS = 16
 
 
 def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
-    """Return how uvicorn is to serve: no log of addresses, which hold tokens; bounded heads and connections.
-
-    Examples
-    --------
-    >>> configuration(None, RateLimits()).access_log
-    False
-    """
+    """Return uvicorn's settings: no log of addresses, which hold tokens; limited headers and connections."""
     connections = possible_connections(limits.connections)
     return uvicorn.Config(
         app,
