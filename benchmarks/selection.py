@@ -25,14 +25,14 @@ from sklearn.datasets import load_digits, make_classification
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.disagreements import Clocks, Disagreements
+from stratal.designs.disagreements import Disagreements, PoissonDraw
 from stratal.planning.selection import (
     FIRST_ROUND,
     LATER_ROUNDS,
-    Standing,
+    SelectionState,
     labels_to_decide,
-    look,
     outcomes_of,
+    update_state,
 )
 from stratal.proxy.agreement import likely_right
 
@@ -77,7 +77,7 @@ def run(
     random: bool = False,
     criterion: str = "accuracy",
     until: int | None = None,
-) -> tuple[int, Standing, list[tuple[int, int]]]:
+) -> tuple[int, SelectionState, list[tuple[int, int]]]:
     """Return labels, standing, and labels and survivors after each look, as `stratal.select` would.
 
     With `random` any unit may be next, and the bounds are the same.
@@ -86,7 +86,7 @@ def run(
     agreed, chances = likely_right(codes, 1024)
     chances = chances if criterion == "accuracy" else np.zeros(codes.shape)
     leader = int(np.argmax(agreed))
-    standing = Standing(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
+    standing = SelectionState(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
     design = Disagreements(
         answers=tuple(map(str, every)),
         units=(),
@@ -96,7 +96,7 @@ def run(
         criterion=criterion,
         indifference=INDIFFERENCE,
     )
-    clocks, distinct, history = Clocks(uniform), len({column.tobytes() for column in codes.T.copy()}), []
+    clocks, distinct, history = PoissonDraw(uniform), len({column.tobytes() for column in codes.T.copy()}), []
     while standing.rivals and (until is None or len(clocks.rows) < until):
         sizes = np.ones(len(codes)) if random else design.sizes(codes, *standing)
         count = max(FIRST_ROUND, int(LATER_ROUNDS * len(clocks.rows)))
@@ -104,7 +104,7 @@ def run(
             break
         found = outcomes_of(criterion, None, codes, clocks.rows, truth[clocks.rows], 1 / clocks.probability)
         if found is not None:
-            standing = look(clocks, codes, found, standing, design, distinct, chances)
+            standing = update_state(clocks, codes, found, standing, design, distinct, chances)
         history.append((len(clocks.rows), len(standing.survivors)))
     return len(clocks.rows), standing, history
 

@@ -33,7 +33,7 @@ from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.planning.labels_so_far import PLANNED, next_allocation
+from stratal.planning.interim_analysis import PLANNED, next_allocation
 from stratal.planning.plan import floored
 from stratal.population.influence import stratum_averages
 from stratal.population.rules import cells_of

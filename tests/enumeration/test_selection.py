@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.tiers import sized
 
-from stratal.intervals.betting import Turns, difference_capital
+from stratal.intervals.betting import DrawSteps, difference_capital
 
 LIMITS = (0.5, 0.2, 0.05)
 
@@ -30,7 +30,7 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
         total += chance
         gain = np.array(truths)[:, order].T
         smallest = np.minimum.accumulate(x[order][::-1])[::-1]
-        turns = Turns(inverse=left / x[order], largest=left / smallest, size=size)
+        turns = DrawSteps(inverse=left / x[order], largest=left / smallest, size=size)
         inverse = (1.0 / x[order])[::-1].cumsum()[::-1] * left
         spread = np.broadcast_to(inverse[:, None], gain.shape)
         # The true mean is the null that is hardest to keep; it differs between truths.
@@ -44,7 +44,7 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
 
 
 def test_what_the_units_left_make_certain_needs_no_bet() -> None:
-    turns = Turns(inverse=np.array([3.0]), largest=np.array([3.0]), size=3)
+    turns = DrawSteps(inverse=np.array([3.0]), largest=np.array([3.0]), size=3)
     found = difference_capital(
         np.array([[-1.0]]), np.array([[9.0]]), turns, 0.5, step=0.1, left=np.array([2.0])
     )

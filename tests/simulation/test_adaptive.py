@@ -9,7 +9,7 @@ from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.planning.labels_so_far import next_allocation, raw_deviations
+from stratal.planning.interim_analysis import next_allocation, raw_deviations
 from stratal.population import Population
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations

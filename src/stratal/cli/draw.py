@@ -21,7 +21,7 @@ from stratal.errors import InputError
 
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
-    from stratal.planning import Narrowing
+    from stratal.planning import RequiredSampleSize
     from stratal.question import Question
     from stratal.study import Study
 
@@ -363,7 +363,7 @@ def draw(requested: DrawOptions) -> Result:
     return Result(found, page, then)
 
 
-def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, Narrowing | None]:
+def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:
     """Return the options with those of the first round, the sample with another, and how narrow it is."""
     requested = requested.with_plan(PlanFile.beside(extend), extending=True)
     additional, half_width = requested.additional, requested.half_width
@@ -748,8 +748,8 @@ def plan(requested: PlanOptions) -> Result:
     """
     from stratal.designs.files import replacing
     from stratal.planning import plan_to_detect
-    from stratal.planning.detecting import width_to_detect
     from stratal.planning.planner import plan_for_rate
+    from stratal.planning.power import width_to_detect
     from stratal.report.pages import detection_page, plan_page
 
     page, shows = partial(plan_page, details=requested.details), None

@@ -30,7 +30,7 @@ from stratal.question.tags import read_sets
 FLOOR = 0.5
 
 
-class Clocks:
+class PoissonDraw:
     """Units drawn in turn with sizes that may change between rounds.
 
     Of the t units drawn so far it holds `rows`, `inverse` (1 / q of each) and `largest` (the largest 1 / q
@@ -157,9 +157,9 @@ class Disagreements(Design):
         """Whether units on which all agree count too: for all but shares of right or preferred answers."""
         return self.criterion not in ("accuracy", "preference")
 
-    def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> Clocks:
+    def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> PoissonDraw:
         """Draw all rounds, or the first, from answers (N, k) as numbers and random numbers (N,)."""
-        clocks = Clocks(uniform)
+        clocks = PoissonDraw(uniform)
         for count, leader, *groups in zip(
             *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
         ):

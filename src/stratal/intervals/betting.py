@@ -331,7 +331,7 @@ _DIFFERENCE_BISECTIONS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Turns(Record):
+class DrawSteps(Record):
     """How units were drawn in turn.
 
     Parameters
@@ -352,7 +352,7 @@ class Turns(Record):
 def difference_capital(
     gain: FloatArray,
     spread: FloatArray,
-    turns: Turns,
+    turns: DrawSteps,
     m: float,
     *,
     step: float,
@@ -367,7 +367,7 @@ def difference_capital(
         g of each unit in its turn; where a label is missing the largest that it can be.
     spread : float (t, J)
         Σ 1 / q over the units, of those left in each turn, on which the two models can differ.
-    turns : Turns
+    turns : DrawSteps
     m : float
     step : float
         The smallest distance below m that is expected.
@@ -378,7 +378,7 @@ def difference_capital(
 
     Examples
     --------
-    >>> few = Turns(inverse=np.full(20, 100.0), largest=np.full(20, 100.0), size=100)
+    >>> few = DrawSteps(inverse=np.full(20, 100.0), largest=np.full(20, 100.0), size=100)
     >>> bool(difference_capital(-np.ones((20, 1)), np.full((20, 1), 1e4), few, 0.0, step=0.1)[0] > 5)
     True
     """
@@ -416,7 +416,7 @@ class DifferenceLimits(Limits):
         Gains of the first model over the second, and of the second over the first, each the largest that
         they can be where a label is missing.
     spread : float (t, 1)
-    turns : Turns
+    turns : DrawSteps
     step, reach, left : float
         As in `difference_capital`.
     pairs : int
@@ -426,7 +426,7 @@ class DifferenceLimits(Limits):
     ahead: FloatArray
     behind: FloatArray
     spread: FloatArray
-    turns: Turns
+    turns: DrawSteps
     step: float
     reach: float
     left: float

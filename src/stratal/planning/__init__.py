@@ -4,13 +4,13 @@
 rounds against a callable that labels.
 """
 
-from stratal.planning.detecting import CheapestSamples, cheapest_samples, plan_to_detect
-from stratal.planning.labels_so_far import estimated_deviations
-from stratal.planning.rounds import Narrowing, labels_needed, next_round, opt_a1, opt_a2
+from stratal.planning.interim_analysis import estimated_deviations
+from stratal.planning.power import CheapestSamples, cheapest_samples, plan_to_detect
+from stratal.planning.rounds import RequiredSampleSize, labels_needed, next_round, opt_a1, opt_a2
 
 __all__ = [
     "CheapestSamples",
-    "Narrowing",
+    "RequiredSampleSize",
     "cheapest_samples",
     "estimated_deviations",
     "labels_needed",

@@ -24,7 +24,6 @@ from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, par
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.plan import (
     BY_COST,
     ENDS,
@@ -37,6 +36,7 @@ from stratal.planning.plan import (
     smallest_budget,
     worst_bounds,
 )
+from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.expressions import Number
 from stratal.population.influence import Influence, averages, influence_moments, stratum_averages
 from stratal.population.population import Population, require_population
@@ -58,7 +58,7 @@ def expectations(
     whole: Strata,
     *,
     n_proxies: int = 1,
-    labels: EarlierLabels | None = None,
+    labels: PreviousLabels | None = None,
 ) -> list[PlannedDesign]:
     """Return what each estimator is expected to give under one design.
 
@@ -73,7 +73,7 @@ def expectations(
         The population as one stratum, to compare with a simple random sample.
     n_proxies : int
         Proxies that estimators may correct by.
-    labels : EarlierLabels, optional
+    labels : PreviousLabels, optional
         Labels that are in already, whose word is taken instead of the proxy's.
 
     Examples
@@ -263,7 +263,7 @@ def plan(
         labels of each recalibrate it there; strata are crossed with it.
     labelled_units : Population, optional
         The units that `labels` are of, where these are others than the population's, with the same proxy:
-        last month's audit. A note warns where the proxy is distributed otherwise.
+        last month's audit. A note warns if the proxy has another distribution.
 
     looks : int or str, optional
         How often the labels will be looked at, such as 4 or "obrien-fleming:4"; "pocock" unless named. The
@@ -334,7 +334,7 @@ def plan(
     )
     if labels is not None:
         proxy, how = planner.anticipated.requested.proxy, {"labelled_units": labelled_units}
-        earlier = EarlierLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
+        earlier = PreviousLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
         planner = replace(planner, labels=earlier)
     for part in planner.parts:
         part.refuse_a_misread_proxy(population)
@@ -357,7 +357,7 @@ class Planner:
     confidence_level : float
     half_width : float or (J,), optional
         What is wanted: one for all parts of the estimand, or one for each.
-    labels : EarlierLabels, optional
+    labels : PreviousLabels, optional
         What earlier labels say, instead of the proxy.
     looks : PlannedLooks, optional
 
@@ -376,7 +376,7 @@ class Planner:
     requested: Division = field(default_factory=Division)
     confidence_level: float = 0.95
     half_width: Any = None
-    labels: EarlierLabels | None = None
+    labels: PreviousLabels | None = None
     looks: PlannedLooks | None = None
 
     @cached_property

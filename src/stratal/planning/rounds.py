@@ -26,7 +26,7 @@ from stratal.errors import (
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.planning.labels_so_far import LabelsSoFar, design_with_counts, half_width_of
+from stratal.planning.interim_analysis import InterimAnalysis, design_with_counts, half_width_of
 from stratal.planning.plan import checked_half_widths, smallest_budget
 from stratal.population.population import Population, require_population
 from stratal.proxy.calibration import NAMES, is_learner
@@ -52,7 +52,7 @@ TIMES = (1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowing:
+class RequiredSampleSize:
     """How far an interval is from the half-width that is wanted.
 
     Parameters
@@ -69,7 +69,7 @@ class Narrowing:
 
     Examples
     --------
-    >>> Narrowing(wanted=0.05, half_width=0.04, additional=0, expected_total=100).reached
+    >>> RequiredSampleSize(wanted=0.05, half_width=0.04, additional=0, expected_total=100).reached
     True
     """
 
@@ -87,14 +87,14 @@ class Narrowing:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; a half-width that there is not yet is None."""
         first = {"wanted": self.wanted, "half_width": self.half_width, "reached": self.reached}
-        found = plain_dict(first | asdict(self))
-        return {name: value for name, value in found.items() if name != "estimand" or value is not None}
+        fields = plain_dict(first | asdict(self))
+        return {name: value for name, value in fields.items() if name != "estimand" or value is not None}
 
 
-def further(
+def next_sample_size(
     width: Callable[[int], float],
-    now: float,
-    wanted: float,
+    current_half_width: float,
+    target_half_width: float,
     drawn: int,
     population_size: int,
     *,
@@ -118,16 +118,9 @@ def further(
     population_size : int
     label_driven : bool
         Whether this is not the first round that labels decide.
-
-    Examples
-    --------
-    >>> further(lambda n: n**-0.5, 0.12, 0.1, 70, 1000)
-    (30, 100)
-    >>> further(lambda n: n**-0.5, 0.2, 0.1, 25, 1000)
-    (57, 100)
     """
-    start = round(drawn * min(now / wanted, 8.0) ** 2)
-    total = smallest_budget(width, wanted, min(start, population_size), drawn + 1, population_size)
+    start = round(drawn * min(current_half_width / target_half_width, 8.0) ** 2)
+    total = smallest_budget(width, target_half_width, min(start, population_size), drawn + 1, population_size)
     extra = total - drawn
     if total > CAREFUL_BEYOND * drawn:
         extra = max(math.ceil(CAREFUL_SHARE * extra), 1)
@@ -148,7 +141,7 @@ def labels_needed(
     outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     population: Population | None = None,
-) -> Narrowing:
+) -> RequiredSampleSize:
     """Return how many more units to draw, until the interval's half-width is as wanted.
 
     Parameters
@@ -169,7 +162,7 @@ def labels_needed(
 
     Returns
     -------
-    Narrowing
+    RequiredSampleSize
         Of several estimands of the one that is furthest from its half-width.
 
     Raises
@@ -198,52 +191,47 @@ def labels_needed(
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
-    return narrowing(LabelsSoFar(sample, labels, confidence_level, options), half_width)[0]
+    return required_sample_size(InterimAnalysis(sample, labels, confidence_level, options), half_width)[0]
 
 
-def narrowing(
-    seen: LabelsSoFar, half_width: Any, *, allocation_of: str = "total"
-) -> tuple[Narrowing, IntArray]:
+def required_sample_size(
+    analysis: InterimAnalysis, half_width: Any, *, allocation_of: str = "total"
+) -> tuple[RequiredSampleSize, IntArray]:
     """Return how many units to draw now, until half-widths are as wanted, and n_h (H,) with them.
 
     Parameters
     ----------
-    seen : LabelsSoFar
+    seen : InterimAnalysis
     half_width : float or (J,)
         One for all, or one for each of several.
     allocation_of : {"total", "remainder"}
-
-    Examples
-    --------
-    >>> import stratal
-    >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
-    >>> population = stratal.Population.from_arrays(groups=groups)
-    >>> sample = stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1)
-    >>> needed, n_h = narrowing(LabelsSoFar(sample, ["a", "b"] * 10, 0.95, {}), 0.1)
-    >>> bool(n_h.sum() == 20 + needed.additional)
-    True
     """
-    wanted = checked_half_widths(half_width, len(seen.parts))
-    drawn, most = int(seen.drawn.sum()), int(seen.most.sum())
-    furthest = int(np.argmax(seen.half_widths / wanted))
-    now, extra, total = float(seen.half_widths[furthest] / wanted[furthest]), 0, drawn
-    if now > 1.0 and drawn < most:
+    target_half_widths = checked_half_widths(half_width, len(analysis.parts))
+    drawn = int(analysis.drawn.sum())
+    max_units = int(analysis.most.sum())
+    furthest = int(np.argmax(analysis.half_widths / target_half_widths))
+    current_ratio = float(analysis.half_widths[furthest] / target_half_widths[furthest])
+    extra = 0
+    total = drawn
+    if current_ratio > 1.0 and drawn < max_units:
 
         def width(size: int) -> float:
-            n_h = seen.allocation(size, wanted, allocation_of=allocation_of, stopping=True)
-            return float(np.max(seen.expected(n_h) / wanted))
+            n_h = analysis.allocation(size, target_half_widths, allocation_of=allocation_of, stopping=True)
+            return float(np.max(analysis.expected(n_h) / target_half_widths))
 
-        best = width(most)
-        goal = max(1.0, min(NEARLY * best, (now + best) / 2.0))
-        extra, total = further(width, now, goal, drawn, most, label_driven=seen.label_driven)
-    needed = Narrowing(
-        wanted=float(wanted[furthest]),
-        half_width=float(seen.half_widths[furthest]),
+        best = width(max_units)
+        goal = max(1.0, min(NEARLY * best, (current_ratio + best) / 2.0))
+        extra, total = next_sample_size(
+            width, current_ratio, goal, drawn, max_units, label_driven=analysis.label_driven
+        )
+    needed = RequiredSampleSize(
+        wanted=float(target_half_widths[furthest]),
+        half_width=float(analysis.half_widths[furthest]),
         additional=extra,
         expected_total=total,
-        estimand=seen.names[furthest] if seen.width is None else None,
+        estimand=analysis.names[furthest] if analysis.width is None else None,
     )
-    n_h = seen.allocation(drawn + extra, wanted, allocation_of=allocation_of, stopping=True)
+    n_h = analysis.allocation(drawn + extra, target_half_widths, allocation_of=allocation_of, stopping=True)
     return needed, n_h
 
 
@@ -279,38 +267,38 @@ def more_labels(
     -------
     list of dict
         `labels`, `half_width`; the first row is now.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 4000)
-    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> labels = np.array([0.0, 1.0] * 50)
-    >>> found = stratal.estimate(sample, labels)
-    >>> rows = more_labels(as_estimand(None), sample, labels, np.full(100, True), found)
-    >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
-    ([100, 150, 200, 300, 400], True)
     """
     if isinstance(requested, Several) or not isinstance(found, Estimate):
         return []
-    now, drawn, answered = half_width_of(found, confidence_level, interval), sample.size, int(labelled.sum())
-    size, most, seen = sample.population_size, sample.population_size, None
-    if not math.isfinite(now):
+    current_half_width = half_width_of(found, confidence_level, interval)
+    drawn = sample.size
+    answered = int(labelled.sum())
+    size = sample.population_size
+    max_units = sample.population_size
+    analysis = None
+    if not math.isfinite(current_half_width):
         return []
     if sample.design.rounds_by_labels and answered > 1:
-        known: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
+        analysis_options: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            seen = LabelsSoFar(sample, labels, confidence_level, interval=interval, **known)
-        most = int(seen.most.sum())
-    rows = [{"labels": answered, "half_width": now}] if drawn < most else []
-    for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES if drawn < most):
-        if seen is None:
-            number, finite = answered * total / drawn, found.target == "population"
-            left, before = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
-            width = now * math.sqrt(left / before) if before > 0 else 0.0
+            analysis = InterimAnalysis(
+                sample, labels, confidence_level, interval=interval, **analysis_options
+            )
+        max_units = int(analysis.most.sum())
+    if drawn < max_units:
+        rows = [{"labels": answered, "half_width": current_half_width}]
+    else:
+        rows = []
+    for total in dict.fromkeys(min(round(times * drawn), max_units) for times in TIMES if drawn < max_units):
+        if analysis is None:
+            number = answered * total / drawn
+            finite = found.target == "population"
+            variance_then, variance_now = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
+            width = current_half_width * math.sqrt(variance_then / variance_now) if variance_now > 0 else 0.0
         else:
-            n_h = seen.allocation(total)
-            number, width = seen.labels_of(n_h).sum(), float(seen.expected(n_h)[0])
+            n_h = analysis.allocation(total)
+            number = analysis.labels_of(n_h).sum()
+            width = float(analysis.expected(n_h)[0])
         rows.append({"labels": round(number), "half_width": width})
     return rows
 
@@ -402,8 +390,10 @@ def next_round(
     require_sample(sample, "next_round")
     refuse_unknown("allocation", allocation_of, ("total", "remainder"))
     if sum(way is not None for way in (additional, half_width, design)) != 1:
-        what = "give one of additional, half_width and design"
-        raise InputError(what, given=f"{additional=}, {half_width=}, {design=}", allowed="one of the three")
+        problem = "give one of additional, half_width and design"
+        raise InputError(
+            problem, given=f"{additional=}, {half_width=}, {design=}", allowed="one of the three"
+        )
     if labels is None or design is not None:
         options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
         for name, value in options.items():
@@ -414,54 +404,57 @@ def next_round(
         return extended(sample, design or sample.design.larger(sample, _addable(sample, additional)), where)
     refuse_other_designs(sample)
     where = population_of(sample, population)
-    given = sample
+    original = sample
     if where is not sample.population:
         sample = replace(sample, population=where)  # compared once, for what follows
     requested = as_estimand(sample.question.estimand)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
-        what = f"a round for '{requested.kind}' goes where its influence varies among the labels"
+        problem = f"a round for '{requested.kind}' goes where its influence varies among the labels"
         action = "Leave these out."
-        raise InputError(what, given=f"{learner=}, {deviations=}, {allocation_of=}", action=action)
+        raise InputError(problem, given=f"{learner=}, {deviations=}, {allocation_of=}", action=action)
     given_one = learner is not None or features is not None
-    how = _learning(sample, learner, features, half_width) if given_one else None
-    extra = 0 if additional is None else _addable(sample, additional)
-    seen = LabelsSoFar(
+    if given_one:
+        calibration_options = _learning(sample, learner, features, half_width)
+    else:
+        calibration_options = None
+    if additional is None:
+        extra = 0
+    else:
+        extra = _addable(sample, additional)
+    analysis = InterimAnalysis(
         sample,
         labels,
         confidence_level,
         {"predicted": predicted, "outcome": outcome, "bounds": bounds},
         quiet=half_width is None,
         deviations=deviations,
-        learner=how,
+        learner=calibration_options,
     )
     if half_width is None:
-        n_h = seen.allocation(sample.size + extra, allocation_of=allocation_of)
+        n_h = analysis.allocation(sample.size + extra, allocation_of=allocation_of)
     else:
-        needed, n_h = narrowing(seen, half_width, allocation_of=allocation_of)
+        needed, n_h = required_sample_size(analysis, half_width, allocation_of=allocation_of)
         if needed.additional == 0:
-            return given  # itself: whoever asks for rounds in a loop ends it so
-    for note in seen.refuted:
+            return original  # itself: whoever asks for rounds in a loop ends it so
+    for note in analysis.refuted:
         warn_caller(note)
     # Where labels decide how many follow, and so when it ends, the interval allows for that in any case.
-    follows = half_width is not None or seen.follows_labels(n_h)
-    how_shared = f"{allocation_of}, {seen.note}" if follows else "by the plan's rule"
+    follows = half_width is not None or analysis.follows_labels(n_h)
+    if follows:
+        how_shared = f"{allocation_of}, {analysis.note}"
+    else:
+        how_shared = "by the plan's rule"
     larger = extended(
-        sample, design_with_counts(sample, n_h, how_shared, follows=follows, known=seen.known), where
+        sample, design_with_counts(sample, n_h, how_shared, follows=follows, known=analysis.known), where
     )
-    return larger if half_width is None else replace(larger, half_width=float(np.min(half_width)))
+    if half_width is None:
+        return larger
+    return replace(larger, half_width=float(np.min(half_width)))
 
 
 def units_left(sample: Sample) -> int:
-    """Return how many units a next round may add: those not drawn that may matter.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(groups={"new": ["a", "b"] * 50, "old": ["a"] * 100})
-    >>> units_left(stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1))
-    30
-    """
+    """Return how many units a next round may add: those not drawn that may matter."""
     strata = sample.design.strata
     if strata is None:
         return sample.population_size - sample.size
@@ -470,10 +463,14 @@ def units_left(sample: Sample) -> int:
 
 def _addable(sample: Sample, additional: Any) -> int:
     """Return how many units to add, refusing more than there are."""
-    extra, left = whole_number("additional", additional), units_left(sample)
-    if not 1 <= extra <= left:
-        others = ": the others do not matter" if 0 < extra <= sample.population_size - sample.size else ""
-        raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {left}")
+    extra = whole_number("additional", additional)
+    available = units_left(sample)
+    if not 1 <= extra <= available:
+        if 0 < extra <= sample.population_size - sample.size:
+            others = ": the others do not matter"
+        else:
+            others = ""
+        raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {available}")
     return extra
 
 

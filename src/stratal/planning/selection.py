@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
+from stratal.designs.disagreements import Disagreements, PoissonDraw, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
@@ -19,7 +19,13 @@ from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares,
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
-from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
+from stratal.intervals.betting import (
+    DOUBLINGS,
+    SMALLEST_STEP,
+    DifferenceLimits,
+    DrawSteps,
+    difference_capital,
+)
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
@@ -32,7 +38,8 @@ MOST_MODELS = 100
 
 # Units of the first round, and of each later one as a share of those drawn: a round is looked at when it is
 # whole, and labels after the decision are wasted, an eighth on average.
-FIRST_ROUND, LATER_ROUNDS = 50, 0.25
+FIRST_ROUND = 50
+LATER_ROUNDS = 0.25
 
 PREFERENCE = "preference"
 # The label of a column of preferences that names no model.
@@ -79,28 +86,23 @@ def outcomes_of(
     rows, truth : int (n,)
         The units drawn, and their true classes, −1 without a label.
     weights : float (n,)
-
-    Examples
-    --------
-    >>> codes = np.array([[0, 1], [1, 1]])
-    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1))[0].tolist()
-    [[0.0, 1.0]]
     """
-    answers, known = codes[rows], truth >= 0
+    answers = codes[rows]
+    is_labelled = truth >= 0
     if criterion in ("accuracy", PREFERENCE):
-        return np.where(known[:, None], answers == truth[:, None], np.nan), 1.0
-    if not np.any(known):
+        return np.where(is_labelled[:, None], answers == truth[:, None], np.nan), 1.0
+    if not np.any(is_labelled):
         return None
     levels = int(max(codes.max(), truth.max())) + 1
     macro = which is None and criterion not in ("accuracy", "balanced_accuracy", *SIGNED)
     function = metric_function(criterion, "macro" if macro else which, levels)
-    share = weights[known] / weights[known].sum()
+    share = weights[is_labelled] / weights[is_labelled].sum()
     tables = []
     for j in range(codes.shape[1]):
-        seen = Shares.of(truth[known], answers[known, j], share, levels)
+        labelled_shares = Shares.of(truth[is_labelled], answers[is_labelled, j], share, levels)
         # How often each class is answered is counted, not estimated.
         counted = np.bincount(codes[:, j], minlength=levels) / len(codes)
-        point = replace(seen, predicted=counted, hits=np.minimum(seen.hits, counted))
+        point = replace(labelled_shares, predicted=counted, hits=np.minimum(labelled_shares.hits, counted))
         value, slopes, _ = function(point)
         if not np.isfinite(value):
             return None
@@ -110,10 +112,10 @@ def outcomes_of(
     every = np.stack(tables)  # (k, K, K): true, answered
     reach = float((every.max(axis=(0, 2)) - every.min(axis=(0, 2))).max())
     values = every[np.arange(codes.shape[1]), truth[:, None], answers]
-    return np.where(known[:, None], values, np.nan), reach
+    return np.where(is_labelled[:, None], values, np.nan), reach
 
 
-class Standing(NamedTuple):
+class SelectionState(NamedTuple):
     """How models stand after a look at the labels.
 
     Parameters
@@ -129,15 +131,15 @@ class Standing(NamedTuple):
     rivals: tuple[int, ...]
 
 
-def look(
-    clocks: Clocks,
+def update_state(
+    clocks: PoissonDraw,
     codes: IntArray,
-    found: Outcomes,
-    standing: Standing,
+    outcomes: Outcomes,
+    standing: SelectionState,
     design: Disagreements,
     distinct: int,
     chances: FloatArray,
-) -> Standing:
+) -> SelectionState:
     """Return how models stand after another look at answers (N, k) with `distinct` different columns.
 
     `chances` (N, k) are those that answers are right, as agreement suggests.
@@ -146,18 +148,23 @@ def look(
     which the best has to be told, copies counted once: whichever it is, it is out with probability
     1 − confidence at most, and by the same bounds no winner is further below it than the indifference.
     """
-    (values, reach), alive = found, np.array(standing.survivors)
-    known = ~np.isnan(values[:, 0])
+    (values, reach), alive = outcomes, np.array(standing.survivors)
+    is_labelled = ~np.isnan(values[:, 0])
     # Which model leads decides what is compared, never what is true, so that agreement may help to guess it.
-    corrections = (values - chances[clocks.rows])[known][:, alive] / clocks.probability[known, None]
+    corrections = (values - chances[clocks.rows])[is_labelled][:, alive] / clocks.probability[
+        is_labelled, None
+    ]
     scores = chances[:, alive].sum(axis=0) + corrections.sum(axis=0)
-    leader = int(alive[np.argmax(scores)]) if np.any(known) else standing.leader
+    if np.any(is_labelled):
+        leader = int(alive[np.argmax(scores)])
+    else:
+        leader = standing.leader
     others = alive[alive != leader]
     differs = codes[:, others] != codes[:, [leader]]
     counts = differs | design.everywhere
     gain = values[:, others] - values[:, [leader]]
-    gain = np.where(known[:, None], gain, counts[clocks.rows] * reach)
-    turns = Turns(inverse=clocks.inverse, largest=clocks.largest, size=len(codes))
+    gain = np.where(is_labelled[:, None], gain, counts[clocks.rows] * reach)
+    turns = DrawSteps(inverse=clocks.inverse, largest=clocks.largest, size=len(codes))
     shared: Any = {
         "step": max(design.indifference, SMALLEST_STEP),
         "reach": reach,
@@ -170,7 +177,7 @@ def look(
     settled |= certain  # at an indifference of 0 copies are never refuted, but no better
     out = settled & (difference_capital(gain, spread, turns, 0.0, **shared) >= limit)
     survivors = tuple(sorted([leader, *others[~out].tolist()]))
-    return Standing(leader, survivors, tuple(others[~settled].tolist()))
+    return SelectionState(leader, survivors, tuple(others[~settled].tolist()))
 
 
 def labels_to_decide(
@@ -197,8 +204,8 @@ def labels_to_decide(
     variance = (units**2 if alone else sizes.sum() * (inverse @ counts)) / len(codes) ** 2
     needed = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
     distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
-    found = units * -np.expm1(-2.0 * needed * variance / distance**2 / units)
-    return float(np.max(found[counts.any(axis=0)], initial=0.0))
+    labels_needed = units * -np.expm1(-2.0 * needed * variance / distance**2 / units)
+    return float(np.max(labels_needed[counts.any(axis=0)], initial=0.0))
 
 
 class Selection(Printed):
@@ -238,25 +245,33 @@ class Selection(Printed):
         units: Any = None,
         verdicts: FloatArray | None = None,
     ) -> None:
-        design, population = sample.design, sample.population
+        design = sample.design
+        population = sample.population
         if not isinstance(design, Disagreements) or population is None:
             action = "Begin with stratal.select, or stratal select FILE."
             raise InputError("this sample was not drawn to select a model", action=action)
-        self.sample, self._design = sample, design
-        self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
+        self.sample = sample
+        self._design = design
+        if truth is None:
+            self.truth = np.full(sample.size, None, dtype=object)
+        else:
+            self.truth = truth
         no_verdict = np.full((sample.size, len(design.answers)), np.nan)
         self.verdicts: FloatArray = no_verdict if verdicts is None else verdicts
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        found: Candidates = self._units[0]
+        candidates: Candidates = self._units[0]
         self._codes: IntArray = self._units[1]
         # The units of a round that waits for labels say nothing yet, and count against nothing.
         waiting = len(design.units) > 1 and not self._newest_labelled()
-        every = design.replay(self._codes, found.uniform)
+        every = design.replay(self._codes, candidates.uniform)
         self._drawn = every.drawn
         self._drawn_rows = every.rows
-        self._clocks = design.replay(self._codes, found.uniform, -1) if waiting else every
-        self._answers = found.drawn.groups
-        self._standing = Standing(design.leaders[-1], design.survivors[-1], design.rivals[-1])
+        if waiting:
+            self._clocks = design.replay(self._codes, candidates.uniform, -1)
+        else:
+            self._clocks = every
+        self._answers = candidates.drawn.groups
+        self._standing = SelectionState(design.leaders[-1], design.survivors[-1], design.rivals[-1])
         self._found = self._outcomes()
         if self._found is not None and self.labels:
             # Fewer survivors may be led by another model, from which more can be told.
@@ -264,10 +279,11 @@ class Selection(Printed):
             chances = np.zeros(self._codes.shape)
             if not design.everywhere:
                 chances = likely_right(self._codes, _LIKELY_FROM)[1]
-            known, before = (self._clocks, self._codes, self._found), None
+            fixed_arguments = (self._clocks, self._codes, self._found)
+            before = None
             while before != self._standing:
                 before = self._standing
-                self._standing = look(*known, before, design, distinct, chances)
+                self._standing = update_state(*fixed_arguments, before, design, distinct, chances)
 
     @classmethod
     def resume(cls, sample: Sample, population: Population | None = None) -> Self:
@@ -300,7 +316,9 @@ class Selection(Printed):
             For ids that are not of this sample, labels that can never be an answer, a model whose answers
             match almost no label, and different verdicts on equal answers.
         """
-        sample, truth, verdicts = self.sample, self.truth, self.verdicts
+        sample = self.sample
+        truth = self.truth
+        verdicts = self.verdicts
         if self._are_verdicts(labels):
             verdicts = self._with_verdicts(labels)
             sample = replace(sample, question=sample.question.refine(predicted=False))
@@ -309,13 +327,16 @@ class Selection(Printed):
             raise LabelError("the labels of this selection are verdicts on each model", action=action)
         else:
             truth = self._with_truth(labels)
-        seen = type(self)(sample, truth, self._units, verdicts)
+        updated = type(self)(sample, truth, self._units, verdicts)
         usual = usual_round(sample.size)
-        wanted = usual if additional is None else whole_number("additional", additional)
-        count = 0 if seen.done else min(wanted, seen._left())
+        if additional is None:
+            round_size = usual
+        else:
+            round_size = whole_number("additional", additional)
+        count = 0 if updated.done else min(round_size, updated._left())
         if count < 1:
-            return seen
-        larger = self._design.with_round(count, *seen._standing)
+            return updated
+        larger = self._design.with_round(count, *updated._standing)
         sample = extended(sample, larger, population_of(sample, None))
         new = sample.size - len(truth)
         truth = np.concatenate([truth, np.full(new, None, dtype=object)])
@@ -342,18 +363,21 @@ class Selection(Printed):
         preferred = design.criterion == PREFERENCE
         columns = {name: self.sample.groups[name] for name in design.answers}
         names = np.array([*design.answers, TIE], dtype=object)
-        allowed = names if preferred else np.concatenate([*columns.values()])
-        given = class_column(self.sample, labels, "labels", allowed)
-        for label in {*given[given != None].tolist()} - {*names} if preferred else ():  # noqa: E711
+        if preferred:
+            allowed = names
+        else:
+            allowed = np.concatenate([*columns.values()])
+        classes = class_column(self.sample, labels, "labels", allowed)
+        for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
                 "a preference is the name of a model's column", given=repr(label), allowed=", ".join(names)
             )
-        truth = np.where(given == None, self.truth, given)  # noqa: E711
+        truth = np.where(classes == None, self.truth, classes)  # noqa: E711
         rows = np.flatnonzero(truth != None)  # noqa: E711
         if not preferred:
-            told = {name: column[rows] for name, column in columns.items()}
+            drawn_answers = {name: column[rows] for name, column in columns.items()}
             everything = {name: self._answers[name] for name in design.answers}
-            refuse_mismatched_models(truth[rows], told, everything)
+            refuse_mismatched_models(truth[rows], drawn_answers, everything)
         return np.asarray(truth)
 
     def _with_verdicts(self, labels: Mapping[str, Any]) -> FloatArray:
@@ -362,31 +386,32 @@ class Selection(Printed):
         A verdict holds for all models that give the same answer to the unit. Units on which the verdict of
         some model is missing have none.
         """
-        design, sample = self._design, self.sample
+        design = self._design
+        sample = self.sample
         if design.criterion != "accuracy":
             action = "Give one column of labels, or select by accuracy."
             raise InputError(
                 f"verdicts on each model's answers do not define {design.criterion!r}", action=action
             )
-        given = np.column_stack([number_column(sample, labels[name], name) for name in design.answers])
-        if np.any(~np.isnan(given) & (given != 0) & (given != 1)):
-            row, column = np.argwhere(~np.isnan(given) & (given != 0) & (given != 1))[0]
-            what = f"the verdict on {design.answers[column]!r} for id {str(sample.ids[row])!r}"
-            raise LabelError(what, given=f"{given[row, column]:g}", allowed="right (1) or wrong (0)")
+        matrix = np.column_stack([number_column(sample, labels[name], name) for name in design.answers])
+        if np.any(~np.isnan(matrix) & (matrix != 0) & (matrix != 1)):
+            row, column = np.argwhere(~np.isnan(matrix) & (matrix != 0) & (matrix != 1))[0]
+            problem = f"the verdict on {design.answers[column]!r} for id {str(sample.ids[row])!r}"
+            raise LabelError(problem, given=f"{matrix[row, column]:g}", allowed="right (1) or wrong (0)")
         codes = self._codes[self._drawn_rows]
         verdicts = self.verdicts.copy()
-        for row in np.flatnonzero(~np.isnan(given).all(axis=1)).tolist():
+        for row in np.flatnonzero(~np.isnan(matrix).all(axis=1)).tolist():
             of_answer: dict[int, float] = {}
-            for column in np.flatnonzero(~np.isnan(given[row])).tolist():
-                verdict = of_answer.setdefault(int(codes[row, column]), float(given[row, column]))
-                if verdict != given[row, column]:
+            for column in np.flatnonzero(~np.isnan(matrix[row])).tolist():
+                verdict = of_answer.setdefault(int(codes[row, column]), float(matrix[row, column]))
+                if verdict != matrix[row, column]:
                     raise LabelError(
                         f"id {str(sample.ids[row])!r} has two verdicts on one answer",
                         given=repr(str(sample.groups[design.answers[column]][row])),
                         action="Equal answers are right or wrong together; correct one of the verdicts.",
                     )
-            known = [of_answer.get(int(code), np.nan) for code in codes[row]]
-            verdicts[row] = known if np.all(np.isfinite(known)) else np.nan
+            row_verdicts = [of_answer.get(int(code), np.nan) for code in codes[row]]
+            verdicts[row] = row_verdicts if np.all(np.isfinite(row_verdicts)) else np.nan
         return verdicts
 
     @property
@@ -395,27 +420,38 @@ class Selection(Printed):
         return np.asarray((self.truth != None) | ~np.isnan(self.verdicts[:, 0]))  # noqa: E711
 
     def _outcomes(self) -> Outcomes | None:
-        design, rows, clocks = self._design, self._clocks.rows, self._clocks
+        design = self._design
+        rows = self._clocks.rows
+        clocks = self._clocks
         labels = self.truth[: len(rows)].tolist()
         weights = 1.0 / clocks.probability
         if design.criterion == PREFERENCE:
             place = {name: at for at, name in enumerate(design.answers)}
             pairs = zip(rows, labels, strict=True)
-            own = [self._codes[row, place[label]] if label in place else -1 for row, label in pairs]
-            found = outcomes_of("accuracy", None, self._codes, rows, np.array(own, np.int64), weights)
+            preferred_codes = [
+                self._codes[row, place[label]] if label in place else -1 for row, label in pairs
+            ]
+            outcomes = outcomes_of(
+                "accuracy", None, self._codes, rows, np.array(preferred_codes, np.int64), weights
+            )
             tied = np.array([label == TIE for label in labels], dtype=bool)
-            return found and (np.where(tied[:, None], 0.0, found[0]), found[1])
+            return outcomes and (np.where(tied[:, None], 0.0, outcomes[0]), outcomes[1])
         number = {
             text: int(code)
             for name, codes in zip(design.answers, self._codes.T, strict=True)
             for text, code in zip(self._answers[name].tolist(), codes.tolist(), strict=True)
         }
         truth = [-1 if text in (None, TIE) else number.setdefault(text, len(number)) for text in labels]
-        which = None if design.positive is None else number.get(design.positive)
-        found = outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
+        if design.positive is None:
+            which = None
+        else:
+            which = number.get(design.positive)
+        outcomes = outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
         verdicts = self.verdicts[: len(rows)]
         judged = ~np.isnan(verdicts[:, :1])
-        return found if found is None else (np.where(judged, verdicts, found[0]), found[1])
+        if outcomes is None:
+            return outcomes
+        return (np.where(judged, verdicts, outcomes[0]), outcomes[1])
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -446,7 +482,9 @@ class Selection(Printed):
         """Return how many units another round could have."""
         design = self._design
         open_units = int(np.sum(design.sizes(self._codes, *self._standing)[~self._drawn] > 0))
-        return open_units if design.budget is None else min(open_units, design.budget - self.sample.size)
+        if design.budget is None:
+            return open_units
+        return min(open_units, design.budget - self.sample.size)
 
     @property
     def leader(self) -> str:
@@ -469,31 +507,36 @@ class Selection(Printed):
 
         A model's own value is not estimated, since units on which all agree are never labelled (`notes`).
         """
-        found, leader = self._found, self._standing.leader
-        rows = [self._difference(found, j, leader) for j in range(len(self._design.answers)) if j != leader]
+        outcomes = self._found
+        leader = self._standing.leader
+        rows = [
+            self._difference(outcomes, j, leader) for j in range(len(self._design.answers)) if j != leader
+        ]
         return Estimates.from_rows(self.sample, rows, "comparisons", remarks=self.notes[-1:])
 
-    def _difference(self, found: Outcomes | None, j: int, leader: int) -> Estimate:
-        clocks, design, codes = self._clocks, self._design, self._codes
+    def _difference(self, outcomes: Outcomes | None, j: int, leader: int) -> Estimate:
+        clocks = self._clocks
+        design = self._design
+        codes = self._codes
         label = {"model": design.answers[j], "other": design.answers[leader]}
         counts = (codes[:, [j]] != codes[:, [leader]]) | design.everywhere
-        known = self._labelled[: len(clocks.rows)]
+        is_labelled = self._labelled[: len(clocks.rows)]
         weighting = PoissonWeighting(
-            inclusion_probability=clocks.probability[known], size=len(codes), fixed_size=True
+            inclusion_probability=clocks.probability[is_labelled], size=len(codes), fixed_size=True
         )
-        if found is None or not np.any(known):
+        if outcomes is None or not np.any(is_labelled):
             return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
-        values, reach = found
+        values, reach = outcomes
         gain = values[:, j] - values[:, leader]
-        own = counts[clocks.rows[known], 0]
-        weights = own / clocks.probability[known]
-        mean = float(weights @ gain[known]) / max(float(weights.sum()), 1e-300)
+        differing = counts[clocks.rows[is_labelled], 0]
+        weights = differing / clocks.probability[is_labelled]
+        mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), 1e-300)
         value = mean * float(counts.mean())
         # A model that is out has no more turns: units on which it alone differs are no longer drawn.
         both = [j in group and leader in group for group in design.survivors]
         turn = np.repeat(both, design.units)[: len(clocks.rows)]
         missing = np.where(counts[clocks.rows, 0], reach, 0.0)
-        ahead, behind = (np.where(known, way * gain, missing)[turn, None] for way in (1.0, -1.0))
+        ahead, behind = (np.where(is_labelled, way * gain, missing)[turn, None] for way in (1.0, -1.0))
         unseen = counts[:, 0].copy()
         unseen[clocks.rows[turn]] = False
         largest = 2.0 if design.criterion in SIGNED else 1.0
@@ -503,13 +546,13 @@ class Selection(Printed):
             ahead=ahead,
             behind=behind,
             spread=clocks.spread(counts)[turn],
-            turns=Turns(inverse=clocks.inverse[turn], largest=clocks.largest[turn], size=len(codes)),
+            turns=DrawSteps(inverse=clocks.inverse[turn], largest=clocks.largest[turn], size=len(codes)),
             step=max(design.indifference, SMALLEST_STEP),
             reach=reach,
             left=reach * float(unseen.sum()),
             pairs=math.comb(len(design.answers), 2),
         )
-        result = of_variable(value, np.where(own, gain[known] - mean, 0.0), weighting)
+        result = of_variable(value, np.where(differing, gain[is_labelled] - mean, 0.0), weighting)
         return linearised_estimate(
             result, weighting, limits=limits, label=label, null=0.0, design=design.kind
         )
@@ -518,7 +561,8 @@ class Selection(Printed):
     def random_labels(self) -> float:
         """About how many random labels tell the leader from its hardest rival as well as these do."""
         counts = (self._codes != self._codes[:, [self._standing.leader]]) | self._design.everywhere
-        share, size = counts.mean(axis=0), len(counts)
+        share = counts.mean(axis=0)
+        size = len(counts)
         spread = self._clocks.spread(counts)[self._labelled[: len(self._clocks.rows)]]
         others = share > 0
         observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
@@ -527,14 +571,19 @@ class Selection(Printed):
     @property
     def statement(self) -> str:
         """What can be said of the leader, in words."""
-        design, standing = self._design, self._standing
+        design = self._design
+        standing = self._standing
         of = design.criterion + (f" of {design.positive!r}" if design.positive else "")
-        level, size = f"{100 * design.confidence:g} %", f"{self.sample.population_size:,}"
+        level = f"{100 * design.confidence:g} %"
+        size = f"{self.sample.population_size:,}"
         if self.decided:
-            alone = len(standing.survivors) == 1
-            better = "" if alone else f" by more than {design.indifference:g}"
-            what = f"no model is better{better} ({of}, {size} units)"
-            return f"{self.leader} wins: with {level} confidence {what}."
+            is_single = len(standing.survivors) == 1
+            if is_single:
+                better = ""
+            else:
+                better = f" by more than {design.indifference:g}"
+            claim = f"no model is better{better} ({of}, {size} units)"
+            return f"{self.leader} wins: with {level} confidence {claim}."
         rivals = len(standing.rivals)
         if not self.labels:
             new = f"{self.sample.size:,} units to label, out of {size}"
@@ -548,20 +597,24 @@ class Selection(Printed):
     @property
     def notes(self) -> tuple[str, ...]:
         """What was saved, what is not estimated, and what was assumed."""
-        size, labels = self.sample.population_size, self.labels
+        size = self.sample.population_size
+        labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
-        own = 0.25 * (1.959964 / _PROBE) ** 2
+        probe_labels = 0.25 * (1.959964 / _PROBE) ** 2
         rounded = f"{self.random_labels:,.0f}"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
-        missing = int(np.sum(~self._labelled[:handed_out])) if labels else 0
+        if labels:
+            missing = int(np.sum(~self._labelled[:handed_out]))
+        else:
+            missing = 0
         return (
             *([f"{labels:,} labels are worth about {rounded} random ones"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are of first order, those of accuracy exact"
             if self._design.everywhere
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
-            f"estimated, no model's own value; about {own / (1 + own / size):,.0f} random labels more would "
-            f"give one to ± {_PROBE:g}",
+            f"estimated, no model's own value; about {probe_labels / (1 + probe_labels / size):,.0f} random "
+            f"labels more would give one to ± {_PROBE:g}",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -600,16 +653,16 @@ class Selection(Printed):
         )
 
     def _page(self) -> Page:
-        found = self.to_dict()
+        result = self.to_dict()
         order = {"leads": 0, "survives": 1, "out": 2}
-        rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
+        rows = sorted(result["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = ReportTable(
-            title=f"{found['labels']:,} labels of {found['population_size']:,} units",
-            header=("model", "", f"less {self.leader}", f"{100 * found['confidence']:g} % interval"),
+            title=f"{result['labels']:,} labels of {result['population_size']:,} units",
+            header=("model", "", f"less {self.leader}", f"{100 * result['confidence']:g} % interval"),
             rows=[list(row.values()) for row in rows],
         )
         tables = [table] if self.labels else []
-        return Page(lines=[found["statement"]], tables=tables, notes=noted(found["notes"]))
+        return Page(lines=[result["statement"]], tables=tables, notes=noted(result["notes"]))
 
 
 def usual_round(drawn: int) -> int:
@@ -690,13 +743,13 @@ def select(
         raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
     if not 0 <= indifference < 1:
         raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
-    known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
-    if criterion not in known and not is_f_measure(criterion):
-        raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
+    criteria = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
+    if criterion not in criteria and not is_f_measure(criterion):
+        raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, criteria))
     if criterion == PREFERENCE and TIE in names:
         raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
-    found, codes = units_and_answers(population, names, seed)
-    of_sets = population.tags != NO_SETS and is_set(str(found.drawn.groups[names[0]][0]))
+    candidates, codes = units_and_answers(population, names, seed)
+    of_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
     if of_sets and criterion not in ("accuracy", PREFERENCE):
         raise InputError(
             "models that answer with sets of tags are selected by exact match",
@@ -706,7 +759,7 @@ def select(
     if budget is not None:
         check_budget(budget, population.size)
     if positive is not None:
-        classes = {*np.concatenate([found.drawn.groups[name] for name in names]).tolist()}
+        classes = {*np.concatenate([candidates.drawn.groups[name] for name in names]).tolist()}
         if criterion not in CLASS_METRICS and not is_f_measure(criterion):
             raise InputError(f"criterion {criterion!r} is not of one class", action="Leave positive= out.")
         if positive not in classes:
@@ -715,16 +768,23 @@ def select(
     leader = int(np.argmax(likely_right(codes, _LIKELY_FROM)[0]))
     every = tuple(range(len(names)))
     apart = (codes != codes[:, [leader]]).sum(axis=0)
-    apart = apart if criterion in ("accuracy", PREFERENCE) else len(codes) * (apart > 0)
+    if criterion not in ("accuracy", PREFERENCE):
+        apart = len(codes) * (apart > 0)
     rivals = tuple(j for j in every if apart[j] > indifference * len(codes))
-    standing = Standing(leader, every, rivals)
+    standing = SelectionState(leader, every, rivals)
     plain = Disagreements(
         answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
         confidence=float(confidence), indifference=float(indifference), budget=budget,
     )  # fmt: skip
-    open_units = 0 if not rivals else int(np.sum(plain.sizes(codes, *standing) > 0))
-    wanted = FIRST_ROUND if additional is None else whole_number("additional", additional)
-    design = plain.with_round(min(wanted, open_units, budget or open_units), *standing)
+    if not rivals:
+        open_units = 0
+    else:
+        open_units = int(np.sum(plain.sizes(codes, *standing) > 0))
+    if additional is None:
+        first_round = FIRST_ROUND
+    else:
+        first_round = whole_number("additional", additional)
+    design = plain.with_round(min(first_round, open_units, budget or open_units), *standing)
     return Selection(design.draw(population, seed))
 
 
@@ -745,28 +805,25 @@ def expected_labels(
         `optimistic`: the models are as far apart as their agreement suggests, by four indifferences at
         least, and all but the hardest are out at once. `conservative`: all are as good as the leader. `most`:
         the units on which they disagree.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> answers = {"a": ["x", "y"] * 500, "b": ["x", "x"] * 500, "c": ["x", "y"] * 500}
-    >>> expected_labels(stratal.Population.from_arrays(groups=answers), ["a", "b", "c"])["most"]
-    500
     """
     first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
-    codes, leader = first._codes, first._standing.leader
+    codes = first._codes
+    leader = first._standing.leader
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
     ahead = np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference)
-    how: Any = (confidence, indifference)
-    least = labels_to_decide(codes, leader, ahead, *how, everywhere=everywhere, alone=True)
-    many = labels_to_decide(codes, leader, 0.0 * agreed, *how, everywhere=everywhere)
-    most = len(codes) if everywhere else int(np.sum((codes != codes[:, :1]).any(axis=1)))
+    thresholds: Any = (confidence, indifference)
+    optimistic = labels_to_decide(codes, leader, ahead, *thresholds, everywhere=everywhere, alone=True)
+    conservative = labels_to_decide(codes, leader, 0.0 * agreed, *thresholds, everywhere=everywhere)
+    if everywhere:
+        disagreements = len(codes)
+    else:
+        disagreements = int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {
         "models": len(set(answers)),
-        "optimistic": math.ceil(least),
-        "conservative": math.ceil(many),
-        "most": most,
+        "optimistic": math.ceil(optimistic),
+        "conservative": math.ceil(conservative),
+        "most": disagreements,
         "population_size": len(codes),
         "likely_leader": first.leader,
     }

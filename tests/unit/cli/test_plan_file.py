@@ -253,7 +253,7 @@ def test_a_plan_learns_by_category_from_other_units_and_counts_money(tmp_path, m
     ]
     assert min(law[1]) > min(law[0])
     text = run(command.replace("old", "high") + " --calibrate-by kind --output plan.json")
-    assert "'score' is distributed otherwise here" in text
+    assert "the distribution of 'score' differs" in text
     run("draw plan.json --seed 7 --output audit/")
     paid = "--budget 300 --allocation cost-optimal:minutes"
     run(f"plan new.csv --proxy score --by kind {paid} --output cost.json")

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.detecting import cheapest_samples
+from stratal.planning.power import cheapest_samples
 from stratal.population.expressions import Number
 
 WANTED = {"variance": 0.16, "correlation": 0.8, "label_cost": 1.0, "prediction_cost": 0.05}

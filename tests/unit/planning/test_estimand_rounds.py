@@ -9,7 +9,7 @@ from tests.tiers import sized
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimands import F1, Difference
-from stratal.planning.labels_so_far import LabelsSoFar
+from stratal.planning.interim_analysis import InterimAnalysis
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_a_second_round_goes_where_the_class_was_found(pool):
     estimand = F1("match", probability="score")
     plan = stratal.plan(population, 100, estimand=estimand)
     pilot = plan.draw(seed=4)
-    found = LabelsSoFar(pilot, labels_of(pilot, truth), 0.95, {}).deviations[0]
+    found = InterimAnalysis(pilot, labels_of(pilot, truth), 0.95, {}).deviations[0]
     hits = np.bincount(pilot.stratum, truth[pilot.ids] == "match", minlength=plan.strata.n_strata)
     planned = plan.strata.standard_deviations
     relative = (found / found.mean()) / (planned / planned.mean())
@@ -93,7 +93,7 @@ def test_every_estimand_has_a_next_round(pool, text):
     plan = stratal.plan(population, 120, estimand=text)
     pilot = plan.draw(seed=4)
     labels = labels_of(pilot, truth)
-    found = LabelsSoFar(pilot, labels, 0.95, {}).deviations
+    found = InterimAnalysis(pilot, labels, 0.95, {}).deviations
 
     assert np.all((found > 0).any(axis=0) == ~plan.strata.is_known)
     assert stratal.next_round(pilot, labels, additional=60).size == 180

@@ -7,8 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import half_width_of
-from stratal.planning.rounds import further
+from stratal.planning.interim_analysis import half_width_of
+from stratal.planning.rounds import next_sample_size
 
 
 def truth_of(size, seed=0):
@@ -120,13 +120,16 @@ def shrink(n):
 
 
 def test_later_rounds_bring_a_little_more_than_is_expected_to_be_enough():
-    assert further(shrink, 0.12, 0.1, 70, 1000) == (30, 100)
-    assert further(shrink, 0.12, 0.1, 70, 1000, label_driven=True) == (36, 106)
+    assert next_sample_size(shrink, 0.12, 0.1, 70, 1000) == (30, 100)
+    assert next_sample_size(shrink, 0.12, 0.1, 70, 1000, label_driven=True) == (36, 106)
 
 
 def test_no_more_than_there_is():
-    assert further(shrink, 0.12, 0.1, 70, 101, label_driven=True) == (31, 101)
+    assert next_sample_size(shrink, 0.12, 0.1, 70, 101, label_driven=True) == (31, 101)
 
 
 def test_a_round_that_goes_far_is_careful_all_the_same():
-    assert further(lambda n: 5.0**0.5 * n**-0.5, 0.2236, 0.1, 100, 10_000, label_driven=True) == (300, 500)
+    assert next_sample_size(lambda n: 5.0**0.5 * n**-0.5, 0.2236, 0.1, 100, 10_000, label_driven=True) == (
+        300,
+        500,
+    )

@@ -6,7 +6,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.estimands import F1
-from stratal.planning.labels_so_far import LabelsSoFar
+from stratal.planning.interim_analysis import InterimAnalysis
 
 KINDS = cells(
     ["crowded", "inflated", "calibrated", "deflated", "inverted", "useless"], fast=("crowded", "inflated")
@@ -51,7 +51,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
     population, estimand, labels = planned(kind, what)
     for seed in range(sized(2, 20)):
         pilot = stratal.plan(population, 150, estimand=estimand).draw(seed)
-        seen = LabelsSoFar(pilot, labels[pilot.ids])
+        seen = InterimAnalysis(pilot, labels[pilot.ids])
         chosen, first = seen.allocation(300), seen._between(300, 1.0)
         assert np.all(chosen >= pilot.n_h)
         assert chosen.sum() == 300
@@ -70,7 +70,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
 def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
     population, _, labels = planned("crowded", "mean")
     pilot = stratal.plan(population, 150).draw(1)
-    seen = LabelsSoFar(pilot, labels[pilot.ids])
+    seen = InterimAnalysis(pilot, labels[pilot.ids])
     first = seen._between(300, 1.0)
     assert not seen.follows_labels(first)
     assert seen.follows_labels(seen._between(300, 0.0))

@@ -6,7 +6,7 @@ import pytest
 import stratal
 from stratal.designs import Stratified
 from stratal.errors import InputError, LabelError
-from stratal.planning.labels_so_far import estimated_deviations, next_allocation, raw_deviations
+from stratal.planning.interim_analysis import estimated_deviations, next_allocation, raw_deviations
 
 N = 3000
 RNG = np.random.default_rng(0)

@@ -1,8 +1,8 @@
-"""What the labels so far say of an estimand: where a round helps most, and how wide intervals will be.
+"""Summarise the current labels for an estimand: where a round helps most, and how wide intervals will be.
 
-`LabelsSoFar` has that for any estimand and for several at once: how wide intervals are now, and how wide they
-are expected to be with more units. For the mean of one outcome the interval is worked out on likely labels
-of the units to come. Otherwise a half-width is, to first order, a constant times the root of
+`InterimAnalysis` does this for one estimand or several: current interval widths, and the widths that are
+expected with more units. For the mean of one outcome, the interval is computed on likely labels of future
+units. Otherwise a half-width is, to first order, a constant times the root of
 Σ W_h² (1/n_h − 1/N_h) S_h², so that labels in each stratum make it narrower by a known share.
 """
 
@@ -99,12 +99,15 @@ def estimated_deviations(
     low, high = strata.bounds if bounds is None else bounds
     zeros_and_ones = bool(np.all((z == 0) | (z == 1)))
     if zeros_and_ones and bounds is None and not strata.scaled and not np.isfinite(high - low):
-        low, high = 0.0, 1.0
+        low = 0.0
+        high = 1.0
     elif np.any((z < low) | (z > high)):
         if bounds is not None:
             raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
-        low, high = -np.inf, np.inf
-    binary, unbounded = zeros_and_ones and (low, high) == (0.0, 1.0), not np.isfinite(high - low)
+        low = -np.inf
+        high = np.inf
+    binary = zeros_and_ones and (low, high) == (0.0, 1.0)
+    unbounded = not np.isfinite(high - low)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
@@ -116,21 +119,15 @@ def estimated_deviations(
 
 
 def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the sample's s_h (H,) with divisor n_h − 1; the pooled one below two labels.
-
-    Examples
-    --------
-    >>> raw_deviations(np.array([0.0, 1.0, 1.0, 1.0]), np.array([0, 0, 1, 1]), 2).round(3)
-    array([0.707, 0.   ])
-    """
-    own = stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0]
+    """Return the sample's s_h (H,) with divisor n_h − 1; the pooled one below two labels."""
+    variances = stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0]
     free = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
-    pooled = float(np.nansum(own * free)) / max(int(free.sum()), 1)
-    return np.asarray(np.sqrt(np.where(np.isnan(own), pooled, own)))
+    pooled = float(np.nansum(variances * free)) / max(int(free.sum()), 1)
+    return np.asarray(np.sqrt(np.where(np.isnan(variances), pooled, variances)))
 
 
 def residual_deviations(
-    sample: Sample, labelled: BoolArray, z: FloatArray, how: Calibrating
+    sample: Sample, labelled: BoolArray, z: FloatArray, options: Calibrating
 ) -> tuple[FloatArray, str]:
     """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and a note on φ.
 
@@ -148,28 +145,19 @@ def residual_deviations(
     φ is cross-fitted and chosen as `estimate(…, calibration=learner)` does it, so residuals are of labels
     that φ has not seen. A stratum's own are mixed with what φ's mean m_h and variance V_h over the stratum
     lead one to expect, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> x = np.linspace(0, 1, 200)
-    >>> population = stratal.Population.from_arrays(proxy=x)
-    >>> sample = stratal.plan(population, budget=60).draw(seed=7)
-    >>> z = (np.abs(sample.proxies[:, 0] - 0.5) < 0.2) * 1.0
-    >>> how = Calibrating(column=[0], method="ridge")
-    >>> residual_deviations(sample, np.ones(60, dtype=bool), z, how)[1].split(":")[0]
-    'deviations of residuals; ridge learned from proxy'
     """
     frame = Respondents.of(sample, labelled)
-    found = calibrated_proxy(sample, labelled, frame, z, how)
-    sizes, stratum = found.summary.sizes, frame.stratum
-    means, expected = found.summary.proxy_means[:, 0], np.ones(len(sizes))
-    if how.bounds is not None and np.all(np.isfinite(how.bounds)):
-        low, high = how.bounds
-        left = (means - low) * (high - means) - found.summary.proxy_covariances[:, 0, 0]
-        expected = np.maximum(left, 0.0)
+    calibration = calibrated_proxy(sample, labelled, frame, z, options)
+    sizes = calibration.summary.sizes
+    stratum = frame.stratum
+    means = calibration.summary.proxy_means[:, 0]
+    expected = np.ones(len(sizes))
+    if options.bounds is not None and np.all(np.isfinite(options.bounds)):
+        low, high = options.bounds
+        unexplained = (means - low) * (high - means) - calibration.summary.proxy_covariances[:, 0, 0]
+        expected = np.maximum(unexplained, 0.0)
     counts = np.bincount(stratum, minlength=len(sizes))
-    sums = np.bincount(stratum, (z - found.values[:, 0]) ** 2, minlength=len(sizes))
+    sums = np.bincount(stratum, (z - calibration.values[:, 0]) ** 2, minlength=len(sizes))
     pooled = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
     total = float(counts @ expected)
     factor = sums.sum() / total if total > 0 else 0.0
@@ -177,7 +165,7 @@ def residual_deviations(
     deviations = np.sqrt((STRENGTH * prior + sums) / (STRENGTH + counts))
     if frame.codes is not None:
         deviations = deviations[frame.codes]
-    return np.asarray(deviations), f"deviations of residuals; {found.note}"
+    return np.asarray(deviations), f"deviations of residuals; {calibration.note}"
 
 
 # Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few
@@ -185,41 +173,37 @@ def residual_deviations(
 PLANNED = 0.5
 
 
-def half_width_of(found: Any, confidence_level: float, method: str = "auto") -> float:
-    """Return half the width of the interval; infinite where there is none yet.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> round(half_width_of(stratal.estimate(sample, [0.0, 1.0] * 50), 0.95), 2)
-    0.09
-    """
+def half_width_of(estimate: Any, confidence_level: float, method: str = "auto") -> float:
+    """Return half the width of the interval; infinite where there is none yet."""
     try:
-        given = {} if method == "auto" else {"method": method}  # only means have several methods
-        width = found.confidence_interval(confidence_level, **given).width / 2.0
+        method_option = {} if method == "auto" else {"method": method}  # only means have several methods
+        width = estimate.confidence_interval(confidence_level, **method_option).width / 2.0
     except InputError:  # labels of an unbounded outcome that all agree
         return math.inf
     return width if math.isfinite(width) else math.inf
 
 
 def _of_outcomes(
-    strata: Strata, known: LabelledOutcomes, stratum: IntArray
+    strata: Strata, outcomes: LabelledOutcomes, stratum: IntArray
 ) -> tuple[FloatArray, Callable[..., Any]]:
     """Return S_h (H,) of the labelled outcomes, and half the width to expect of more labels.
 
     The width (…,) is a function of labels (…, H), those so far included, of `confidence_level`, and of
     `label_driven`, one or (…,): whether labels decided how many there are.
     """
-    z, bounds, n_strata = known.z, known.bounds, strata.n_strata
+    z = outcomes.z
+    bounds = outcomes.bounds
+    n_strata = strata.n_strata
     counts = np.bincount(stratum, minlength=n_strata)
     sums = np.bincount(stratum, z, minlength=n_strata)
     deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
-    if known.binary and n_strata > 1:
-        seen, likely = (counts, np.rint(sums).astype(np.int64)), likely_means(counts, sums, deviations)
+    if outcomes.binary and n_strata > 1:
+        observed_counts = (counts, np.rint(sums).astype(np.int64))
+        expected_means = likely_means(counts, sums, deviations)
 
-        return deviations, partial(expected_of_counts, strata.sizes, means=likely, seen=seen)
+        return deviations, partial(
+            expected_of_counts, strata.sizes, means=expected_means, seen=observed_counts
+        )
     # A stratum's mean is that of its labels, moved to where the smoothed deviation is possible.
     means = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
     low, high = bounds
@@ -229,18 +213,27 @@ def _of_outcomes(
         means = low + (high - low) * unit
 
     def width(labels: IntArray, *, confidence_level: float, label_driven: Any = True) -> FloatArray:
-        how: dict[str, Any] = {"bounds": bounds, "confidence_level": confidence_level}
-        driven = np.broadcast_to(label_driven, labels.shape[:-1])
-        found = [
-            expected_half_width(strata.sizes, n_h, means, deviations**2, seen=(z, stratum, bool(own)), **how)
-            for n_h, own in zip(labels.reshape(-1, n_strata), driven.ravel(), strict=True)
+        interval_options: dict[str, Any] = {"bounds": bounds, "confidence_level": confidence_level}
+        is_label_driven = np.broadcast_to(label_driven, labels.shape[:-1])
+        widths = [
+            expected_half_width(
+                strata.sizes,
+                n_h,
+                means,
+                deviations**2,
+                seen=(z, stratum, bool(driven_by_labels)),
+                **interval_options,
+            )
+            for n_h, driven_by_labels in zip(
+                labels.reshape(-1, n_strata), is_label_driven.ravel(), strict=True
+            )
         ]
-        return np.reshape(found, labels.shape[:-1])
+        return np.reshape(widths, labels.shape[:-1])
 
     return deviations, width
 
 
-class LabelsSoFar:
+class InterimAnalysis:
     """What the labels of a sample say of J estimands in H strata, and of the intervals that more would give.
 
     Parameters
@@ -287,15 +280,6 @@ class LabelsSoFar:
         Of an estimand that is the mean of one outcome.
     unread : callable, optional
         A total to the n_h (H,) of one round that reads no label, which what is planned never falls behind.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> seen = LabelsSoFar(sample, [0.0, 1.0] * 50)
-    >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
-    (array([0.09]), array([0.05]))
     """
 
     def __init__(
@@ -313,7 +297,8 @@ class LabelsSoFar:
         learner: Calibrating | None = None,
         quiet: bool = False,
     ) -> None:
-        requested = as_estimand(sample.question.estimand) if requested is None else requested
+        if requested is None:
+            requested = as_estimand(sample.question.estimand)
         if found is None:
             with warnings.catch_warnings():
                 if quiet:
@@ -327,13 +312,15 @@ class LabelsSoFar:
         self.parts = tuple(part for part, _ in pairs)
         self.confidence_level = confidence_level
         self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
-        stratum, n_strata = sample.stratum[labelled], self.strata.n_strata
+        stratum = sample.stratum[labelled]
+        n_strata = self.strata.n_strata
         self.drawn, self.labelled = sample.n_h, np.bincount(stratum, minlength=n_strata)
         # No more are drawn where nothing varies by construction.
         self.most = np.where(self.strata.is_known, self.drawn, self.strata.sizes)
         shared = sample.design.allocation
         self.label_driven = shared is not None and shared.method in FROM_LABELS
-        self.found, self.interval = [found] if isinstance(found, Estimate) else found, interval
+        self.found = [found] if isinstance(found, Estimate) else found
+        self.interval = interval
         forgotten = (
             f"no unit of round {number} has a label; give the labels of all rounds"
             for number in sorted(set(sample.round.tolist()) - set(sample.round[labelled].tolist()))
@@ -350,20 +337,25 @@ class LabelsSoFar:
             self.note = "influence's deviations"
             with warnings.catch_warnings(action="ignore", category=StratalWarning):  # the estimate has warned
                 self._learn_from_influences(requested, pairs, sample)
-            for joined in [given for _, given in pairs if isinstance(given, Joined)]:
+            for joined in [column for _, column in pairs if isinstance(column, Joined)]:
                 joined.kept.clear()  # the estimate holds these labels, and is not to hold the sample
             self.repeated = _repeating(requested, sample, labels, labelled, confidence_level)
             return
-        own, width = _of_outcomes(self.strata, self.known, stratum)
+        deviations_of_labels, width = _of_outcomes(self.strata, self.known, stratum)
         self.width = partial(width, confidence_level=confidence_level)
         self.note = f"{deviations} deviations"
         if learner is not None:
-            how = replace(learner, outcome=found.outcome, bounds=found.bounds)
-            own, self.note = residual_deviations(sample, labelled, self.known.z, how)
+            calibration_options = replace(learner, outcome=found.outcome, bounds=found.bounds)
+            deviations_of_labels, self.note = residual_deviations(
+                sample, labelled, self.known.z, calibration_options
+            )
         elif deviations != "recalibrated":
-            z, bounds = self.known.z, self.known.bounds
-            own = estimated_deviations(self.strata, z, stratum, deviations=deviations, bounds=bounds)
-        self.learned = self.deviations = own[None]
+            z = self.known.z
+            bounds = self.known.bounds
+            deviations_of_labels = estimated_deviations(
+                self.strata, z, stratum, deviations=deviations, bounds=bounds
+            )
+        self.learned = self.deviations = deviations_of_labels[None]
 
     @cached_property
     def half_widths(self) -> FloatArray:
@@ -386,15 +378,18 @@ class LabelsSoFar:
 
         Where there is no interval yet, the half-width is the one that the plan expects.
         """
-        strata, several = self.strata, len(pairs) > 1
-        planned, needless = strata.standard_deviations[None], strata.is_known[None]
+        strata = self.strata
+        several = len(pairs) > 1
+        planned = strata.standard_deviations[None]
+        needless = strata.is_known[None]
         if sample.population is not None and (several or (strata.n_strata == 1 and not np.all(self._usable))):
             influences = list(requested.influences(sample.population))
             planned, _, needless = influence_spreads(sample.population, strata, influences)
         learned = np.ones(planned.shape)
-        for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
-            learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
-        learned, expected = _relative(learned, strata), _relative(planned, strata)
+        for j, (part, part_labels) in enumerate(pairs if strata.n_strata > 1 else ()):
+            learned[j] = part.learned_deviations(sample, part_labels, strata, planned[j] if several else None)
+        learned = _relative(learned, strata)
+        expected = _relative(planned, strata)
         shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
         self.planned = planned
         self.learned, self.deviations = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
@@ -424,7 +419,7 @@ class LabelsSoFar:
     def allocation(
         self,
         total: int,
-        wanted: FloatArray | None = None,
+        target_half_widths: FloatArray | None = None,
         *,
         allocation_of: str = "total",
         stopping: bool = False,
@@ -439,27 +434,30 @@ class LabelsSoFar:
         if total == self.drawn.sum():
             return self.drawn
         if allocation_of != "total" or self.unread is None or len(self.parts) > 1:
-            return self._allocated(total, self.deviations, wanted, allocation_of)
+            return self._allocated(total, self.deviations, target_half_widths, allocation_of)
         tried: dict[bytes, IntArray] = {}
         for part in _MIXTURES:
             n_h = self._between(total, part)
             tried.setdefault(n_h.tobytes(), n_h)
-        found = np.array(list(tried.values()))
-        errors = _errors(self.strata, self.labels_of(found), self.learned[0])
-        found = found[errors <= errors[-1] * (1.0 + _ROUNDING)]  # the round that reads no label comes last
-        widths = self._widths(found, label_driven=stopping) if len(found) > 1 else [0.0]
-        return np.asarray(found[int(np.argmin(widths))])
+        candidates = np.array(list(tried.values()))
+        errors = _errors(self.strata, self.labels_of(candidates), self.learned[0])
+        candidates = candidates[
+            errors <= errors[-1] * (1.0 + _ROUNDING)
+        ]  # the round that reads no label comes last
+        widths = self._widths(candidates, label_driven=stopping) if len(candidates) > 1 else [0.0]
+        return np.asarray(candidates[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:
         """Return n_h (H,) between Neyman's (0) and those of one round that reads no label (1)."""
         assert self.unread is not None
         if part == 1.0 and total in self._one_round:
             return self._one_round[total]
-        own, sizes = self.deviations[0], self.strata.sizes
+        deviations = self.deviations[0]
+        sizes = self.strata.sizes
         mixed = first = np.where(self.most > 0, self.unread(total) / np.maximum(sizes, 1), 0.0)
         if part < 1.0:  # alone it is kept free of what rounds in another order of the rows
-            first = first * float(own @ sizes) / max(float(first @ sizes), 1e-300)
-            mixed = part * first + (1.0 - part) * own
+            first = first * float(deviations @ sizes) / max(float(first @ sizes), 1e-300)
+            mixed = part * first + (1.0 - part) * deviations
         n_h = self._allocated(total, mixed[None])
         if part == 1.0:
             self._one_round[total] = n_h
@@ -470,13 +468,18 @@ class LabelsSoFar:
 
         Labels decide n_h (m, H), but for the last where `label_driven` is false.
         """
-        driven = np.arange(len(n_h)) + 1 < len(n_h)
-        driven |= label_driven or self.label_driven
+        is_label_driven = np.arange(len(n_h)) + 1 < len(n_h)
+        is_label_driven |= label_driven or self.label_driven
         if self.repeated is not None:
-            return np.array([self.repeated(row, bool(own)) for row, own in zip(n_h, driven, strict=True)])
+            return np.array(
+                [
+                    self.repeated(row, bool(driven_by_labels))
+                    for row, driven_by_labels in zip(n_h, is_label_driven, strict=True)
+                ]
+            )
         if self.width is None:
             return np.array([self.expected(row)[0] for row in n_h])
-        return np.asarray(self.width(self.labels_of(n_h), label_driven=driven))
+        return np.asarray(self.width(self.labels_of(n_h), label_driven=is_label_driven))
 
     def follows_labels(self, n_h: IntArray) -> bool:
         """Return whether labels decided on n_h (H,): not where one round that reads none has the same."""
@@ -488,25 +491,36 @@ class LabelsSoFar:
         self,
         total: int,
         deviations: FloatArray,
-        wanted: FloatArray | None = None,
+        target_half_widths: FloatArray | None = None,
         allocation_of: str = "total",
         least: IntArray | None = None,
     ) -> IntArray:
         """Return n_h (H,) by deviations (J, H): no less than `least` or, of cells, half of a share."""
-        lower, several = self.drawn if least is None else least, len(self.parts) > 1
-        how: dict[str, Any]
+        lower = self.drawn if least is None else least
+        several = len(self.parts) > 1
+        options: dict[str, Any]
         if several:
-            how = {"standard_errors": np.ones(len(self.parts)) if wanted is None else wanted}
-            how |= {"minimum": lower, "known": self.strata.is_known & (self.drawn == 0), "names": self.names}
-            n_h = allocate_several(self.strata.sizes, deviations, total, **how).n_h
+            options = {
+                "standard_errors": np.ones(len(self.parts))
+                if target_half_widths is None
+                else target_half_widths
+            }
+            options |= {
+                "minimum": lower,
+                "known": self.strata.is_known & (self.drawn == 0),
+                "names": self.names,
+            }
+            n_h = allocate_several(self.strata.sizes, deviations, total, **options).n_h
         else:
             extra = total - int(self.drawn.sum())
-            how = {"allocation_of": allocation_of, "least": np.minimum(lower, self.most)}
-            n_h = next_allocation(self.most, self.drawn, deviations[0], extra, **how)
+            options = {"allocation_of": allocation_of, "least": np.minimum(lower, self.most)}
+            n_h = next_allocation(self.most, self.drawn, deviations[0], extra, **options)
         if least is not None or not any(part.by_answer for part in self.parts):
             return n_h
         floors = floor_of(self.strata, n_h, self.drawn)
-        return n_h if floors is None else self._allocated(total, deviations, wanted, allocation_of, floors)
+        if floors is None:
+            return n_h
+        return self._allocated(total, deviations, target_half_widths, allocation_of, floors)
 
     def labels_of(self, n_h: IntArray) -> IntArray:
         """Return the labels (H,) that n_h drawn units bring if as many as so far are answered."""
@@ -525,8 +539,14 @@ class LabelsSoFar:
             return np.asarray(self.scale * self.width(labels))
         shares = []
         for deviations in (self.learned, self.deviations):
-            now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
-            shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
+            current_errors, future_errors = (
+                _errors(self.strata, n, deviations) for n in (self.labelled, labels)
+            )
+            shares.append(
+                np.divide(
+                    future_errors, current_errors, out=np.zeros_like(current_errors), where=current_errors > 0
+                )
+            )
         return np.asarray(self.scale * np.maximum(*shares))
 
 
@@ -558,11 +578,13 @@ def _repeating(
     """
     if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:
         return None
-    classes, own = class_column(sample, labels, "labels"), np.flatnonzero(labelled)
-    every, answered = np.arange(sample.size), np.array([entry is not None for entry in classes])
+    classes = class_column(sample, labels, "labels")
+    labelled_rows = np.flatnonzero(labelled)
+    every = np.arange(sample.size)
+    answered = np.array([entry is not None for entry in classes])
     # A stratum that nobody answered in yet stays so.
     of_stratum = [
-        rows if len(rows := own[sample.stratum[own] == h]) else every[sample.stratum == h]
+        rows if len(rows := labelled_rows[sample.stratum[labelled_rows] == h]) else every[sample.stratum == h]
         for h in range(len(sample.n_h))
     ]
 
@@ -570,7 +592,7 @@ def _repeating(
         parts = [np.resize(rows, n) for rows, n in zip(of_stratum, n_h.tolist(), strict=True) if len(rows)]
         rows = np.concatenate(parts)
         counts = np.bincount(sample.stratum[rows], minlength=len(n_h))
-        made = sample.of_rows(
+        repeated_sample = sample.of_rows(
             rows,
             ids=np.arange(len(rows)),
             inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
@@ -578,11 +600,16 @@ def _repeating(
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
-        there = answered[rows]
-        known: dict[str, Any] = {"unit": np.flatnonzero(there), "given": classes[rows[there]]}
-        repeated = Joined(**known, labelled=there, declared=Declared(), ids=made.ids)
+        is_answered = answered[rows]
+        joined_columns: dict[str, Any] = {
+            "unit": np.flatnonzero(is_answered),
+            "given": classes[rows[is_answered]],
+        }
+        repeated = Joined(
+            **joined_columns, labelled=is_answered, declared=Declared(), ids=repeated_sample.ids
+        )
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            return half_width_of(requested.estimate(made, repeated), confidence_level)
+            return half_width_of(requested.estimate(repeated_sample, repeated), confidence_level)
 
     return half_width
 
@@ -625,13 +652,6 @@ def next_allocation(
         See `next_round`.
     least : int (H,), optional
         n_h at least, where that is more than is drawn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sizes, drawn, s = np.array([100, 100]), np.array([10, 10]), np.array([0.1, 0.4])
-    >>> next_allocation(sizes, drawn, s, 20), next_allocation(sizes, drawn, s, 20, allocation_of="remainder")
-    (array([10, 30]), array([14, 26]))
     """
     weights = importance_of(sizes, "deviations", deviations)
     least = drawn if least is None else np.maximum(drawn, least)
@@ -643,10 +663,11 @@ def next_allocation(
 
 
 def design_with_counts(
-    sample: Sample, n_h: IntArray, how: str, *, follows: bool, known: LabelledOutcomes | None = None
+    sample: Sample, n_h: IntArray, rule_text: str, *, follows: bool, known: LabelledOutcomes | None = None
 ) -> Design:
     """Return the design of n_h (H,) units of the sample's strata, which `follows` labels or not."""
-    strata, total = sample.design.strata, int(n_h.sum())
+    strata = sample.design.strata
+    total = int(n_h.sum())
     if strata is None:
         return sample.design.following(sample, total - sample.size, known)
     assert sample.design.allocation is not None
@@ -657,6 +678,6 @@ def design_with_counts(
         budget=total,
         minimum=sample.n_h,
         maximum=strata.sizes,
-        notes=(f"Round {last_round(sample) + 1}: {how}.",),
+        notes=(f"Round {last_round(sample) + 1}: {rule_text}.",),
     )
     return Stratified(strata=strata, allocation=allocation)

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.planning.earlier_labels import EarlierLabels
+from stratal.planning.previous_labels import PreviousLabels
 
 
 def units(size=2000, seed=0):
@@ -19,7 +19,7 @@ def test_every_unit_labelled_gives_the_true_variances():
     proxy, z = units()
     population = stratal.Population.from_arrays(proxy=proxy)
     strata = stratal.strata.stratify(population, n_strata=4)
-    found = EarlierLabels(population, dict(enumerate(z))).scenario(strata, np.full(4, 25))
+    found = PreviousLabels(population, dict(enumerate(z))).scenario(strata, np.full(4, 25))
 
     true = np.array([z[strata.codes == h].var() for h in range(4)])
     assert found.variances.shape == (3, 4)
@@ -34,7 +34,7 @@ def test_labels_that_the_proxy_chose_still_tell_of_all_units():
     population = stratal.Population.from_arrays(proxy=proxy)
     uncertain = np.flatnonzero((proxy < 0.9) | (np.arange(2000) % 10 == 0))
     whole = stratal.strata.stratify(population, "none")
-    found = EarlierLabels(population, {int(i): z[i] for i in uncertain}).scenario(whole, np.array([100]))
+    found = PreviousLabels(population, {int(i): z[i] for i in uncertain}).scenario(whole, np.array([100]))
 
     assert z[uncertain].mean() < z.mean() - 0.1
     assert found.variances[0] == pytest.approx(z.var(), rel=0.05)
@@ -105,14 +105,14 @@ def test_classes_are_compared_with_the_models_answers():
     population = stratal.Population.from_arrays(proxy=proxy, groups={"answer": answers}, predicted="answer")
     given = {k: answers[k] if z[k] else answers[k + 1] for k in range(100)}
 
-    found = EarlierLabels(population, given)
+    found = PreviousLabels(population, given)
     own = dict(zip(proxy[:100].tolist(), z[:100].tolist(), strict=True))
     assert dict(zip(found.columns["proxy"].tolist(), found.z.tolist(), strict=True)) == own
 
 
 def test_rows_that_nobody_filled_in_are_left_out():
     population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
-    found = EarlierLabels(population, {0: 1.0, 1: 0.0, 2: None, 3: 1.0})
+    found = PreviousLabels(population, {0: 1.0, 1: 0.0, 2: None, 3: 1.0})
 
     pairs = zip(found.columns["proxy"].tolist(), found.z.tolist(), strict=True)
     assert sorted(pairs) == [(0.2, 1.0), (0.8, 0.0), (0.8, 1.0)]
@@ -181,7 +181,7 @@ def test_calibrated_by_domain_the_deviations_are_nearer_the_truth_than_by_one_cu
             true = np.array([z[plan.strata.codes == h].std() for h in range(plan.strata.n_strata)])
             found = [entry["expected_standard_deviation"] for entry in plan.to_dict()["strata"]]
             row.append(float(np.sqrt(plan.strata.weights @ (np.array(found) - true) ** 2)))
-            assert plan.notes == () or "distributed otherwise" not in " ".join(plan.notes)
+            assert plan.notes == () or "the distribution of" not in " ".join(plan.notes)
         errors.append(row)
     alone, one, each = np.mean(errors, axis=0)
 
@@ -195,7 +195,7 @@ def test_a_proxy_that_is_distributed_otherwise_than_where_labels_are_from_is_war
     labels = dict(zip(ids, y, strict=True))
     plan = stratal.plan(population, 200, labels=labels, labelled_units=shifted, calibrate_by="domain")
 
-    assert "'proxy' is distributed otherwise here" in " ".join(plan.notes)
+    assert "the distribution of 'proxy' differs" in " ".join(plan.notes)
     with pytest.raises(LabelError, match="not in the population"):
         stratal.plan(population, 200, labels=labels)
     with pytest.raises(InputError, match="calibrate_by needs labels"):

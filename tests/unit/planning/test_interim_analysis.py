@@ -9,7 +9,7 @@ from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import LabelsSoFar
+from stratal.planning.interim_analysis import InterimAnalysis
 from stratal.planning.plan import expected_of_counts, interval_of_counts, quantiles
 
 
@@ -37,7 +37,7 @@ def labelled(seed=3, rounds=1):
 def test_counts_give_the_interval_of_the_estimate(rounds):
     sample, labels = labelled(rounds=rounds)
     found = stratal.estimate(sample, labels)
-    seen = LabelsSoFar(sample, labels, 0.95, {})
+    seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
     assert seen.label_driven is sample.weighting().sizes_follow_labels
@@ -68,7 +68,7 @@ def test_replicates_are_worked_out_as_each_alone():
 
 def test_the_simulated_rule_expects_what_the_rule_itself_does():
     sample, labels = labelled()
-    seen = LabelsSoFar(sample, labels, 0.95, {})
+    seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
     larger = changed(seen, unread=None).allocation(sample.size + 100)
@@ -97,7 +97,7 @@ def test_few_answers_are_expected_of_the_next_round_too():
     sample, labels = labelled()
     half = dict(list(labels.items())[::2])
     with pytest.warns(stratal.StratalWarning):
-        seen = LabelsSoFar(sample, half, 0.95, {})
+        seen = InterimAnalysis(sample, half, 0.95, {})
     larger = seen.allocation(sample.size + 100)
     new = np.round(len(half) / sample.size * (larger - sample.n_h)).astype(int)
 
@@ -132,7 +132,7 @@ def test_the_plan_s_own_variances_may_widen_what_is_expected_and_never_narrow_it
         claimed = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2 == odd, 10.0, 0.1)
         other = replace(strata, proxy_variances=np.zeros(strata.n_strata), conditional_variances=claimed**2)
         design = stratal.designs.Stratified(strata=other, allocation=sample.design.allocation)
-        seen = LabelsSoFar(replace(sample, design=design), truth[sample.ids], 0.95, {})
+        seen = InterimAnalysis(replace(sample, design=design), truth[sample.ids], 0.95, {})
         for n_h in (seen.allocation(300), seen.allocation(600), np.minimum(2 * sample.n_h, strata.sizes)):
             expected = seen.expected(n_h)
             assert expected >= changed(seen, deviations=seen.learned).expected(n_h)
@@ -162,7 +162,7 @@ def test_an_estimate_from_which_a_round_is_planned_does_not_hold_the_sample():
     answers = np.where(rng.random(400) < 0.8, truth, "a")
     units = stratal.Population.from_arrays(proxy=rng.random(400), groups={"m": answers}, predicted="m")
     sample = stratal.plan(units, 80, estimand="f1:a").draw(seed=1)
-    seen = LabelsSoFar(sample, truth[sample.ids])
+    seen = InterimAnalysis(sample, truth[sample.ids])
 
     assert [own.kept for own in seen.found[0].read.columns.values()] == [{}]
 

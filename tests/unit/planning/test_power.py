@@ -11,7 +11,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.confusion import Confusion
-from stratal.planning.detecting import plan_to_detect, width_to_detect
+from stratal.planning.power import plan_to_detect, width_to_detect
 
 
 def labels(found, word):

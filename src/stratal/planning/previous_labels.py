@@ -1,4 +1,4 @@
-"""`EarlierLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
+"""`PreviousLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
 
 A proxy's own word leaves much open (`stratal.strata.strata`). Labels of any units, wherever the proxy sent
 them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
@@ -44,7 +44,7 @@ _NUMBER = 2_000
 _SEED = 20_261_121
 
 
-class EarlierLabels:
+class PreviousLabels:
     """Labels that were in before a plan was made, of any units of its population; unknown ids are refused.
 
     Parameters
@@ -75,17 +75,7 @@ class EarlierLabels:
     source : str
         Where the labels came from.
     notes : tuple of str
-        What speaks against these labels: a proxy that is distributed otherwise among their units.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
-    >>> labels = {str(row): float(row % 2) for row in range(0, 1000, 9)}
-    >>> found = EarlierLabels(population, labels)
-    >>> strata = stratal.strata.stratify(population, n_strata=2)
-    >>> found.scenario(strata, np.array([50, 50])).means[0].round(1)
-    array([0.4, 0.6])
+        Warnings about these labels, such as a proxy with another distribution among their units.
     """
 
     def __init__(
@@ -97,22 +87,34 @@ class EarlierLabels:
         calibrate_by: str | None = None,
         labelled_units: Population | None = None,
     ) -> None:
-        given = _answered(_with_ids(labels))
-        wanted = sorted(set(given.ids))
-        holder = population if labelled_units is None else labelled_units
-        units = holder.find(wanted)
-        _refuse_unknown_ids(given, wanted, id_texts(units.ids))
-        design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
+        answered = _answered(_with_ids(labels))
+        label_ids = sorted(set(answered.ids))
+        if labelled_units is None:
+            holder = population
+        else:
+            holder = labelled_units
+        units = holder.find(label_ids)
+        _refuse_unknown_ids(answered, label_ids, id_texts(units.ids))
+        design = SimpleRandom(budget=max(len(label_ids), 1))
+        n = len(label_ids)
         shares = np.full(n, min(n / holder.size, 1.0))
         sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted)
-        rows, self.z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
-        self.binary, self.source = found.outcome == "binary", given.source
+            estimate_of_labels = estimate(
+                sample, answered, estimator="horvitz-thompson", predicted=holder.predicted
+            )
+        rows = np.flatnonzero(join(sample, answered).labelled)
+        self.z = estimate_of_labels.evidence.z
+        self.binary, self.source = estimate_of_labels.outcome == "binary", answered.source
         self.notes: tuple[str, ...] = ()
-        self.bounds = (-math.inf, math.inf) if found.bounds is None else found.bounds
-        self.calibrate_by, self.elsewhere = calibrate_by, labelled_units is not None
-        self.fine, self.proxy = None, None
+        if estimate_of_labels.bounds is None:
+            self.bounds = (-math.inf, math.inf)
+        else:
+            self.bounds = estimate_of_labels.bounds
+        self.calibrate_by = calibrate_by
+        self.elsewhere = labelled_units is not None
+        self.fine = None
+        self.proxy = None
         names = population.proxy_names
         if names:
             self.proxy = population.proxy_info(proxy).name
@@ -121,13 +123,14 @@ class EarlierLabels:
             if labelled_units is not None:
                 self.notes = shift_notes(population, labelled_units, proxy)
         if calibrate_by is not None:
-            here = list(population.levels(population.require_group(calibrate_by)))
-            kept = np.isin(units.groups[holder.require_group(calibrate_by)][rows], here)
-            if not kept.any():
+            levels = list(population.levels(population.require_group(calibrate_by)))
+            in_category_mask = np.isin(units.groups[holder.require_group(calibrate_by)][rows], levels)
+            if not in_category_mask.any():
                 raise LabelError(
-                    f"no label is of a category of '{calibrate_by}' here", allowed=", ".join(here)
+                    f"no label is of a category of '{calibrate_by}' here", allowed=", ".join(levels)
                 )
-            rows, self.z = rows[kept], self.z[kept]
+            rows = rows[in_category_mask]
+            self.z = self.z[in_category_mask]
         proxies = {name: units.proxies[:, k] for k, name in enumerate(names)}
         every = {**proxies, **units.groups, **units.features}
         self.columns = {name: values[rows] for name, values in every.items()}
@@ -135,7 +138,10 @@ class EarlierLabels:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What expectations that follow from the labels rest on."""
-        alike = "units with the same proxy" if self.proxy else "all units"
+        if self.proxy:
+            alike = "units with the same proxy"
+        else:
+            alike = "all units"
         return (
             f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
             f"Optimistic to conservative: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
@@ -144,7 +150,10 @@ class EarlierLabels:
 
     def to_dict(self) -> dict[str, Any]:
         """Return which labels these are, in a plain dict."""
-        proxy_mean = None if self.proxy is None else float(self.columns[self.proxy].mean())
+        if self.proxy is None:
+            proxy_mean = None
+        else:
+            proxy_mean = float(self.columns[self.proxy].mean())
         used = {"used": len(self.z), "source": self.source, "mean": float(self.z.mean())}
         return {**used, "proxy_mean": proxy_mean}
 
@@ -155,13 +164,17 @@ class EarlierLabels:
         the strata that are drawn from their posterior (`stratal.strata.rates`), and how uncertain a
         variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
         """
-        base = self.fine if strata.n_strata == 1 and self.fine is not None else strata
+        if strata.n_strata == 1 and self.fine is not None:
+            base = self.fine
+        else:
+            base = strata
         means, variances = self._strata_ways(base)
         slope = _slopes(base, means)
         if base is not strata:
             middle = means @ base.weights
             variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
-            means, variances = middle[:, None], variances[:, None]
+            means = middle[:, None]
+            variances = variances[:, None]
         order = 1 + np.argsort(expected_variance(strata.sizes, n_h, variances[1:]), kind="stable")
         last = len(order) - 1
         ends = order[[round(LEFT_OPEN * last), round((1 - LEFT_OPEN) * last)]]
@@ -174,14 +187,17 @@ class EarlierLabels:
         With `calibrate_by` each category's strata are recalibrated by their own labels; those of categories
         with few labels by all.
         """
-        codes = strata.rule.assign(self.columns) if strata.n_strata > 1 else np.zeros(len(self.z), np.int64)
+        if strata.n_strata > 1:
+            codes = strata.rule.assign(self.columns)
+        else:
+            codes = np.zeros(len(self.z), np.int64)
         means, variances = self._recalibrated(strata, codes, self.z)
-        for kept in self._categories(strata):
-            inside = np.isin(codes, kept)
+        for strata_of_category in self._categories(strata):
+            inside = np.isin(codes, strata_of_category)
             if inside.sum() >= FEWEST_FOR_A_CURVE:
-                places = np.searchsorted(kept, codes[inside])
-                own = self._recalibrated(strata.part(kept), places, self.z[inside])
-                means[:, kept], variances[:, kept] = own
+                places = np.searchsorted(strata_of_category, codes[inside])
+                recalibrated = self._recalibrated(strata.part(strata_of_category), places, self.z[inside])
+                means[:, strata_of_category], variances[:, strata_of_category] = recalibrated
         return means, variances
 
     def _categories(self, strata: Strata) -> list[IntArray]:
@@ -199,16 +215,19 @@ class EarlierLabels:
         if self.elsewhere:  # the stratum's own units are all unlabelled
             strata = replace(strata, sizes=strata.sizes + counts)
         sums = np.bincount(codes, z, minlength=strata.n_strata)
-        squares = None if self.binary else np.bincount(codes, z**2, minlength=strata.n_strata)
+        if self.binary:
+            squares = None
+        else:
+            squares = np.bincount(codes, z**2, minlength=strata.n_strata)
         kurtoses = stratum_kurtoses(z, codes, strata.n_strata)
         expected = smoothed_standard_deviations(
             strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds
         )
-        own = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
-        factors = self._factors(z - own[codes])
+        stratum_means_of_labels = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
+        factors = self._factors(z - stratum_means_of_labels[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
-            means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata)).copy()
+            means = np.broadcast_to(stratum_means_of_labels, (1 + _NUMBER, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
         rates = likely_rates(strata, counts, sums, bounds=self.bounds, number=_NUMBER)
         spread = rates * (1 - rates)
@@ -242,33 +261,28 @@ _CRITICAL = 1.63
 
 
 def shift_notes(population: Population, other: Population, proxy: str | None) -> tuple[str, ...]:
-    """Return a warning where the proxy is distributed otherwise than in the data it is calibrated on.
-
-    Examples
-    --------
-    >>> from stratal.population import Population
-    >>> low, high = (Population.from_arrays(proxy=np.linspace(*ends, 500)) for ends in ((0, 0.8), (0.2, 1)))
-    >>> shift_notes(low, low, None), shift_notes(low, high, None)[0][:42]
-    ((), "'proxy' is distributed otherwise here than")
-    """
+    """Return a warning if the proxy has another distribution than in the data it is calibrated on."""
     name = population.proxy_info(proxy).name
-    here, there = population.distribution(name), other.distribution(name)
-    values = np.union1d(here.values, there.values)
+    population_distribution = population.distribution(name)
+    reference_distribution = other.distribution(name)
+    values = np.union1d(population_distribution.values, reference_distribution.values)
     shares = [
         np.concatenate([[0.0], np.cumsum(part.counts) / part.size])[
             np.searchsorted(part.values, values, side="right")
         ]
-        for part in (here, there)
+        for part in (population_distribution, reference_distribution)
     ]
     distance = float(np.abs(shares[0] - shares[1]).max())
-    by_chance = _CRITICAL * math.sqrt(1.0 / here.size + 1.0 / there.size)
+    by_chance = _CRITICAL * math.sqrt(1.0 / population_distribution.size + 1.0 / reference_distribution.size)
     if distance <= max(SHIFTED, by_chance):
         return ()
+    population_mean = population_distribution.mean
+    reference_mean = reference_distribution.mean
     return (
-        f"'{name}' is distributed otherwise here than where the labels are from: its mean is {here.mean:.3g} "
-        f"against {there.mean:.3g}, and up to {distance:.0%} more units lie below a value in one than in the "
-        f"other (by chance {by_chance:.1%}). What was learned there may not hold here: label a pilot of "
-        "these units, or take proportional allocation, which trusts no calibration.",
+        f"the distribution of '{name}' differs between the population (mean {population_mean:.3g}) and the "
+        f"labelled data (mean {reference_mean:.3g}): up to {distance:.0%} more units lie below a value in "
+        f"one than in the other (by chance {by_chance:.1%}). What was learned there may not hold here: label "
+        "a pilot of these units, or use proportional allocation, which does not depend on the calibration.",
     )
 
 
@@ -277,27 +291,27 @@ def _with_ids(labels: Any) -> Labels:
     if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
         nobody: Any = None
         return as_labels(labels, nobody)
-    what = "earlier labels need the ids of their units"
+    problem = "earlier labels need the ids of their units"
     allowed = "what stratal.read_labels returns, a mapping of id to label, a Series indexed by id"
-    raise InputError(what, given=type(labels).__name__, allowed=allowed)
+    raise InputError(problem, given=type(labels).__name__, allowed=allowed)
 
 
-def _answered(given: Labels) -> Labels:
+def _answered(labels: Labels) -> Labels:
     """Return the labels without the rows that nobody has filled in yet."""
-    there = [value is not None for value in given.values]
-    names = [name for name in ("ids", "values", "annotators", "places") if getattr(given, name)]
-    kept: dict[str, Any] = {name: tuple(compress(getattr(given, name), there)) for name in names}
-    return replace(given, **kept)
+    is_labelled = [value is not None for value in labels.values]
+    names = [name for name in ("ids", "values", "annotators", "places") if getattr(labels, name)]
+    selected: dict[str, Any] = {name: tuple(compress(getattr(labels, name), is_labelled)) for name in names}
+    return replace(labels, **selected)
 
 
-def _refuse_unknown_ids(given: Labels, wanted: list[str], found: list[str]) -> None:
+def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: list[str]) -> None:
     """Refuse labels of nobody, and of units that the population does not have."""
-    if not wanted:
-        raise LabelError(f"{given.source}: no unit is labelled yet", allowed="at least one label")
-    unknown = sorted(set(wanted) - set(found))
+    if not label_ids:
+        raise LabelError(f"{labels.source}: no unit is labelled yet", allowed="at least one label")
+    unknown = sorted(set(label_ids) - set(population_ids))
     if unknown:
         raise LabelError(
-            f"{given.source}: {len(unknown)} of {len(wanted)} labelled ids are not in the population "
+            f"{labels.source}: {len(unknown)} of {len(label_ids)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
             allowed="ids of the planned units, or other labels with the proxy's column",
             action="Add that column, or leave the others out.",
@@ -311,4 +325,6 @@ def _slopes(strata: Strata, means: FloatArray) -> FloatArray:
         return np.zeros(len(means))
     centred = strata.weights * (centres - strata.weights @ centres)
     square = float(centred @ centres)
-    return np.asarray(means @ centred / square) if square > 0 else np.zeros(len(means))
+    if square > 0:
+        return np.asarray(means @ centred / square)
+    return np.zeros(len(means))

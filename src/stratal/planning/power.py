@@ -70,10 +70,16 @@ def plan_to_detect(
     shares = {"detect": detect, "rate": rate, "equal_answers": equal_answers, "power": power}
     for name, share in shares.items():
         if share is not None and not 0 < share < 1:
-            percent = f"For {share:g} % write {share / 100:g}." if 1 <= share < 100 else None
+            if 1 <= share < 100:
+                percent = f"For {share:g} % write {share / 100:g}."
+            else:
+                percent = None
             raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)
     tail_shares(confidence_level, "two-sided")
-    different = 1.0 if equal_answers is None else round(1.0 - equal_answers, 12)
+    if equal_answers is None:
+        different = 1.0
+    else:
+        different = round(1.0 - equal_answers, 12)
     low, high = sorted((rate, rate - detect if rate > 0.5 else rate + detect))
     if low <= 0 or high >= 1 or detect > different:
         raise InputError(
@@ -82,7 +88,10 @@ def plan_to_detect(
             + ("" if equal_answers is None else f" and {equal_answers:g} equal answers"),
             allowed="a difference smaller than the share of different answers, between rates from 0 to 1",
         )
-    size = math.inf if population_size is None else float(whole_number("population_size", population_size))
+    if population_size is None:
+        size = math.inf
+    else:
+        size = float(whole_number("population_size", population_size))
     z_level, z_power = (NormalDist().inv_cdf(share) for share in ((1.0 + confidence_level) / 2.0, power))
 
     def enough(labels: float, items: float = size) -> int:
@@ -90,16 +99,18 @@ def plan_to_detect(
         return math.ceil(labels / (1.0 + labels / items) - 1e-9)
 
     # One of both right alone: where answers differ, up to what the rates allow; or by chance.
-    alone = low * (1.0 - high) + high * (1.0 - low)
+    discordant = low * (1.0 - high) + high * (1.0 - low)
     if equal_answers is not None:
-        alone = min(different, detect + 2.0 * min(low, 1.0 - high))
-    paired = (z_level * math.sqrt(alone) + z_power * math.sqrt(alone - detect**2)) ** 2 / detect**2
+        discordant = min(different, detect + 2.0 * min(low, 1.0 - high))
+    paired = (z_level * math.sqrt(discordant) + z_power * math.sqrt(discordant - detect**2)) ** 2 / detect**2
     rows = {"both models on the same items": enough(paired)}
     squared = ((z_level + z_power) / detect) ** 2
     if equal_answers is not None:
-        known = f"a new version, if {enough(paired):,} labels of the old one are there: where it changed"
+        new_version_row = (
+            f"a new version, if {enough(paired):,} labels of the old one are there: where it changed"
+        )
         changed = enough(different * paired, different * size)
-        rows |= {"the same, labelled only where answers differ": changed, known: changed}
+        rows |= {"the same, labelled only where answers differ": changed, new_version_row: changed}
     rows["each model on items of its own, together"] = 2 * enough(
         squared * (low * (1.0 - low) + high * (1.0 - high))
     )
@@ -130,13 +141,7 @@ def _kappa(agreed: float, rate: float) -> tuple[float, float]:
 
 
 def width_to_detect(detect: float, power: float = POWER, confidence_level: float = 0.95) -> float:
-    """Return the half-width of an interval by which a difference shows with this chance.
-
-    Examples
-    --------
-    >>> round(width_to_detect(0.02), 4)
-    0.014
-    """
+    """Return the half-width of an interval by which a difference shows with this chance."""
     z_level, z_power = (NormalDist().inv_cdf(share) for share in ((1.0 + confidence_level) / 2.0, power))
     return detect * z_level / (z_level + z_power)
 
@@ -225,26 +230,36 @@ def cheapest_samples(
             raise not_positive(name, value)
     shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
     if not shares or (standard_error is None) == (difference is None):
-        what = "give a standard error or a difference, a correlation, and shares as power and level"
-        given = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
-        raise InputError(what, given=given, allowed="shares below 1")
+        problem = "give a standard error or a difference, a correlation, and shares as power and level"
+        options = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
+        raise InputError(problem, given=options, allowed="shares below 1")
     normal = NormalDist()
     steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)
-    wanted = (difference or 0.0) / steps if standard_error is None else standard_error
-    explained, target = correlation**2, wanted**2 / variance
-    share = math.sqrt((1 - explained) * prediction_cost / (explained * label_cost)) if explained else math.inf
-    alone = math.ceil(1 / target - 1e-9)
+    if standard_error is None:
+        target_error = (difference or 0.0) / steps
+    else:
+        target_error = standard_error
+    explained = correlation**2
+    target = target_error**2 / variance
+    if explained:
+        share = math.sqrt((1 - explained) * prediction_cost / (explained * label_cost))
+    else:
+        share = math.inf
+    labels_only = math.ceil(1 / target - 1e-9)
     best = CheapestSamples(
-        labels=alone, predictions=alone, cost=alone * label_cost, standard_error=math.sqrt(variance / alone)
+        labels=labels_only,
+        predictions=labels_only,
+        cost=labels_only * label_cost,
+        standard_error=math.sqrt(variance / labels_only),
     )
     if share >= 1:
         return best
     centre = ((1 - explained) + explained * share) / target
     for n in range(max(2, math.floor(centre) - 1), math.ceil(centre) + 2):
-        left = target - (1 - explained) / n
-        if left <= 0:
+        remaining_variance = target - (1 - explained) / n
+        if remaining_variance <= 0:
             continue
-        total = max(n, math.ceil(explained / left - 1e-9))
+        total = max(n, math.ceil(explained / remaining_variance - 1e-9))
         cost = n * label_cost + total * prediction_cost
         if cost < best.cost:
             error = math.sqrt(variance * ((1 - explained) / n + explained / total))
