@@ -28,7 +28,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from benchmarks.peer_agreement import EVALUATED, SHARED, pool
+from benchmarks.helpers import DATA
+from benchmarks.peer_agreement import EVALUATED, pool
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
@@ -80,7 +81,7 @@ def of_files(name: str, item: str, model: str) -> Iterator[tuple[History, FloatA
     """Yield, for every second model of a file of ../shared/data, the others' results and its own (N,)."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(SHARED / f"{name}.parquet", columns=[item, model, "z"])
+    table = pq.read_table(DATA / f"{name}.parquet", columns=[item, model, "z"])
     items, rows = np.unique(np.array(table[item].to_pylist()), return_inverse=True)
     models, columns = np.unique(np.array(table[model].to_pylist()), return_inverse=True)
     right = np.full((len(items), len(models)), -1, np.int8)

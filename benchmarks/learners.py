@@ -1,6 +1,6 @@
 """Two rounds with a learner against the best single judge: mean squared error and coverage.
 
-    python benchmarks/learners.py [--data DIR] [--replicates 100] [--boosted 0]
+    python -m benchmarks.learners [--data DIR] [--replicates 100] [--boosted 0]
 
 Half the budget in a pilot of the default plan on the first judge, the other half by `next_round`, then
 `estimate`. The best single judge is the one with the smallest mean squared error of all, chosen afterwards,
@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from benchmarks.helpers import DATA
 
 import stratal
 from stratal.arrays import FloatArray
 
 RESULTS = Path(__file__).parent / "results" / "learners.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIRST_SEED = 10_000
 HEAD = (
     *("judge or learner", "runs", "root mean squared error", "mean squared error / best judge's"),
@@ -177,7 +177,7 @@ def main() -> None:
     lines = [
         "# Learning from several judges",
         "",
-        f"`python benchmarks/learners.py --replicates {options.replicates} --boosted {options.boosted}`",
+        f"`python -m benchmarks.learners --replicates {options.replicates} --boosted {options.boosted}`",
         "",
         "Two rounds, half the labels each, of the default plan; intervals of 95 %. The best judge is the",
         "single judge with the smallest mean squared error of all, found out afterwards.",

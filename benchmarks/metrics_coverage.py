@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.helpers import circumstances
+from benchmarks.helpers import DATA, circumstances
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -29,8 +29,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+RESULTS = Path(__file__).with_name("results") / "metrics_coverage.md"
 SIZES = (50, 100, 200, 500)
 
 Found = tuple[str, float, tuple[float, float] | None]
@@ -281,7 +280,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--data", default="", help="only these sets, separated by commas")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/metrics_coverage.md")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     wanted = options.data.split(",") if options.data else [case.name for case in cases()]

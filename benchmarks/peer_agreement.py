@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import helpers
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -241,7 +242,6 @@ def report(pools: int, draws: int) -> Iterator[str]:
     )
 
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 JUDGES = {
     "nq301_llmjudge": ("bem", "davinci", "lexical", "f1"),
     "pandalm_pairwise": ("gpt35", "pandalm7b"),
@@ -253,7 +253,7 @@ def judges(name: str) -> tuple[IntArray, IntArray]:
     """Return the verdicts (N, J) of a file's judges, 1 at ½ or above, and people's (N,)."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(SHARED / f"{name}.parquet")
+    table = pq.read_table(helpers.DATA / f"{name}.parquet")
     columns = [np.asarray(table[column].to_numpy()) for column in (*JUDGES[name], "z")]
     verdicts = (np.column_stack(columns) >= 0.5).astype(np.int64)
     return verdicts[:, :-1], verdicts[:, -1]

@@ -1,6 +1,6 @@
 """A study of 10⁵ items and 10⁶ lines of journal: how long each thing that a page asks for takes.
 
-`python benchmarks/study.py [items] [lines]` writes benchmarks/results/study.md.
+`python -m benchmarks.study [items] [lines]` writes benchmarks/results/study.md.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def main(items: int = 100_000, lines: int = 1_000_000) -> None:
         study.close()
     text = [
         "# A large study",
-        f"`python benchmarks/study.py {items} {lines}`: {items:,} items, {lines:,} lines of journal, made in "
+        f"`python -m benchmarks.study {items} {lines}`: {items:,} items, {lines:,} lines of journal, made in "
         f"{made:.0f} s, {size:.0f} MB; {os.cpu_count()} cores, every save on disk (`synchronous=FULL`). The "
         f"study is {'sound' if getattr(found, 'sound', False) else 'NOT SOUND'} at the end.",
         "## One person", *latency_table("what", alone),
