@@ -17,7 +17,7 @@ from stratal.planning.plan import _MOST_LOOKS, expected_of_counts, likely_means
 from stratal.planning.rounds import CAREFUL_BEYOND, CAREFUL_SHARE
 from stratal.strata import Strata
 from stratal.strata.allocation import Bounds, optimal_integers
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ ARRAY_LAYERS = (
     "population.distribution",
     "randomness",
     "strata",
-    "strata.rates",
+    "strata.smoothed_variances",
 )
 
 

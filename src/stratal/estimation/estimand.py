@@ -35,7 +35,7 @@ from stratal.population.expressions import (
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import Moments
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.strata.rates import PSEUDO_LABELS
+from stratal.strata.smoothed_variances import PSEUDO_LABELS
 
 # Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
 _POISSON = 1e-8

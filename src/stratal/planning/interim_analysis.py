@@ -36,7 +36,7 @@ from stratal.planning.plan import expected_half_width, expected_of_counts, floor
 from stratal.planning.planner import influence_spreads, one_stratum
 from stratal.strata import Allocation, Strata, allocate_several
 from stratal.strata.allocation import FROM_LABELS, METHODS, Bounds, importance_of, optimal_integers
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import expected_variance
 
 # Shares of what no label decides in the deviations that are tried: the width is flat there.
@@ -70,8 +70,8 @@ def estimated_deviations(
     stratum : int (n,)
         Stratum of each.
     deviations : {"recalibrated", "raw"}
-        The proxy recalibrated on the labels and smoothed (`stratal.strata.rates`), or the sample's own
-        (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.smoothed_variances`), or the
+        sample's own (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
     bounds : (float, float), optional
         Of the outcome, infinite where it has none. Those of the proxy if left out and all labels lie within;
         0 and 1 if there are none and all labels are 0 or 1.

@@ -42,7 +42,7 @@ from stratal.simulation.simulated_design import (
 from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
 from stratal.strata import Strata, allocate, proportional, stratify
 from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

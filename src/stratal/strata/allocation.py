@@ -77,12 +77,6 @@ class Bounds(Record):
         N_h.
     lower, upper : int (H,)
         Fewest and most labels per stratum, both at most N_h.
-
-    Examples
-    --------
-    >>> bounds = Bounds.read([3, 1, 8], minimum=2, maximum=5)
-    >>> bounds.lower, bounds.upper
-    (array([2, 1, 2]), array([3, 1, 5]))
     """
 
     sizes: IntArray
@@ -105,31 +99,35 @@ class Bounds(Record):
         if len(counts) == 0:
             raise InputError("there are no strata", given="sizes of length 0", allowed="at least one stratum")
         least = whole_numbers("minimum", minimum, len(counts))
-        most = counts if maximum is None else whole_numbers("maximum", maximum, len(counts))
-        if maximum is not None and np.any(most < np.minimum(least, counts)):
-            h = int(np.flatnonzero(most < np.minimum(least, counts))[0])
+        if maximum is None:
+            upper = counts
+        else:
+            upper = whole_numbers("maximum", maximum, len(counts))
+        if maximum is not None and np.any(upper < np.minimum(least, counts)):
+            h = int(np.flatnonzero(upper < np.minimum(least, counts))[0])
             raise InputError(
                 f"the maximum of stratum {h} is below its minimum",
-                given=f"maximum {most[h]}, minimum {least[h]}",
+                given=f"maximum {upper[h]}, minimum {least[h]}",
                 allowed="as much",
             )
-        return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(most, counts))
+        return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(upper, counts))
 
     def check(self, budget: Any) -> int:
         """Return the budget as an int, refusing one that the bounds cannot meet."""
         n = whole_number("budget", budget)
-        fewest, most = int(self.lower.sum()), int(self.upper.sum())
+        fewest = int(self.lower.sum())
+        largest = int(self.upper.sum())
         if n < fewest:
             raise BudgetError(
                 "the budget is below the strata's minima",
                 given=f"{n} for {len(self.sizes)} strata",
-                allowed=f"{fewest} to {most}",
+                allowed=f"{fewest} to {largest}",
                 action="Raise the budget, use fewer strata, or give minimum=1.",
             )
-        if n > most:
+        if n > largest:
             census = np.array_equal(self.upper, self.sizes)
             above = "the population" if census else "the strata's maxima"
-            raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {most}")
+            raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {largest}")
         return n
 
 
@@ -152,16 +150,11 @@ def optimal_integers(
         Checked by `Bounds.check`.
     divisor : Divisor
         What units are worth.
-
-    Examples
-    --------
-    >>> optimal_integers(np.array([15.6, 0.4, 1.08]), Bounds.read([8, 10, 9], minimum=1), 12)
-    array([8, 1, 3])
     """
     matters = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE
-    most = np.where(matters, bounds.upper, bounds.lower)
-    total = np.minimum(budget, most.sum(axis=-1, keepdims=True))
-    n_h = _highest(importance, np.where(matters, bounds.lower, most), most, total, divisor)
+    upper = np.where(matters, bounds.upper, bounds.lower)
+    total = np.minimum(budget, upper.sum(axis=-1, keepdims=True))
+    n_h = _highest(importance, np.where(matters, bounds.lower, upper), upper, total, divisor)
     if (total < budget).any():
         sizes = np.broadcast_to(bounds.sizes, n_h.shape).astype(np.float64)
         n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, divisor)
@@ -173,16 +166,9 @@ def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> In
 
     What a paper's real-valued rule becomes; a larger budget never takes a label back. Where all a_h are 0
     the sizes take their place; so they do for what the strata with a_h above 0 cannot hold.
-
-    Examples
-    --------
-    >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([50, 50, 50]), 7)
-    array([[4, 3, 0]])
-    >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([3, 50, 50]), 60)
-    array([[ 3, 50,  7]])
     """
-    whole = Bounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
-    return optimal_integers(importance, whole, budget, WEBSTER)
+    bounds = Bounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
+    return optimal_integers(importance, bounds, budget, WEBSTER)
 
 
 def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:
@@ -192,20 +178,20 @@ def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divis
     """
     empty = (lower == 0) & (upper > 0)
     if divisor.first_is_infinite and empty.any():
-        left = budget - lower.sum(axis=-1, keepdims=True)
-        lower = lower + (empty & _first(np.where(empty, a, -1.0), left))
+        remaining = budget - lower.sum(axis=-1, keepdims=True)
+        lower = lower + (empty & _first(np.where(empty, a, -1.0), remaining))
     free = (upper > lower) & (a > 0)
     scaled = np.where(free, a, 0.0)
     scaled = np.where(free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
     most = np.where(free, np.minimum(upper, np.maximum(budget, lower)), lower)
     _, below = by_threshold(scaled, lower, most, budget, divisor=divisor)
     n_h = np.maximum(below - 1, lower)  # one back, against rounding in the closed form
-    left = np.asarray(budget - n_h.sum(axis=-1, keepdims=True))
+    remaining = np.asarray(budget - n_h.sum(axis=-1, keepdims=True))
     candidates = (n_h[..., None] + _NEAREST).astype(np.float64)
     with np.errstate(divide="ignore"):
         values = scaled[..., None] * divisor.value(candidates)
     values = np.where(candidates < most[..., None], values, -1.0).reshape(*a.shape[:-1], -1)
-    added = _first(values, left).reshape(candidates.shape)
+    added = _first(values, remaining).reshape(candidates.shape)
     return np.asarray(n_h + added.astype(np.float64) @ np.ones(len(_NEAREST))).astype(np.int64)
 
 
@@ -216,7 +202,8 @@ def _first(values: FloatArray, number: IntArray) -> BoolArray:
     last = np.minimum(np.maximum(places, 0), values.shape[-1] - 1)
     smallest = np.take_along_axis(np.sort(values, axis=-1), last, axis=-1)
     smallest = np.where(within, smallest, np.where(number > 0, -np.inf, np.inf))
-    chosen, equal = values > smallest, values == smallest
+    chosen = values > smallest
+    equal = values == smallest
     lacking = number - np.count_nonzero(chosen, axis=-1, keepdims=True)
     if (np.count_nonzero(equal, axis=-1, keepdims=True) > lacking).any():
         equal &= np.cumsum(equal, axis=-1) <= lacking
@@ -239,16 +226,12 @@ def by_threshold(
     `tolerance` units of any stratum. Where no bound is met the number goes with 1/t, which tells t from any
     other; it is looked for on either side by turns, and by bisection after a few. Where the lower bounds
     alone exceed the budget they are returned.
-
-    Examples
-    --------
-    >>> by_threshold(np.array([1.0, 0.5]), np.array([1, 1]), np.array([9, 9]), 6)[1]
-    array([4, 2])
     """
     high = np.ones((*a.shape[:-1], 1))
     low = np.log(a.min(axis=-1, keepdims=True)) - np.log(np.max(upper, initial=0) + 2.0)
     best = np.asarray(lower, dtype=np.float64)
-    least, most = best, np.asarray(upper, dtype=np.float64)
+    lower_bounds = best
+    upper_bounds = np.asarray(upper, dtype=np.float64)
     prices = np.broadcast_to(np.asarray(costs, dtype=np.float64), a.shape[-1:])[:, None]
     middle = np.log((a @ prices) / np.maximum(budget, 1.0))
     for step in range(_STEPS):
@@ -256,29 +239,23 @@ def by_threshold(
             middle = (low + high) / 2.0
         middle = np.minimum(np.maximum(middle, low), high)
         ratio = np.minimum(a * np.exp(-middle), _LARGEST_RATIO)
-        counts = np.minimum(np.maximum(divisor.worth(ratio), least), most)
+        counts = np.minimum(np.maximum(divisor.worth(ratio), lower_bounds), upper_bounds)
         spent = counts @ prices
         fits = spent <= budget
         best = np.where(fits, counts, best)
-        high, low = np.where(fits, middle, high), np.where(fits, low, middle)
+        high = np.where(fits, middle, high)
+        low = np.where(fits, low, middle)
         if (high - low).max() * (counts.max() + 2.0) < tolerance:
             break
         if step < len(_ASIDE):
-            free = np.where((counts > least) & (counts < most), counts, 0.0) @ prices
+            free = np.where((counts > lower_bounds) & (counts < upper_bounds), counts, 0.0) @ prices
             rest = np.maximum(budget - spent + free, 1.0)
             middle += np.log(np.maximum(free, 1.0) / rest) + np.where(fits, -_ASIDE[step], _ASIDE[step])
     return np.exp(high), best.astype(np.int64)
 
 
 def check_budget(budget: object, population_size: float = math.inf) -> None:
-    """Raise a `BudgetError` unless the budget is a whole number from 1 to N.
-
-    Examples
-    --------
-    >>> check_budget(11, 10)
-    Traceback (most recent call last):
-    stratal.errors.BudgetError: the budget is larger than the population (given: 11; allowed: 1 to 10).
-    """
+    """Raise a `BudgetError` unless the budget is a whole number from 1 to N."""
     if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or int(budget) < 1:
         raise BudgetError("the budget must be a whole number of units", given=repr(budget), allowed="1 to N")
     if int(budget) > population_size:
@@ -288,13 +265,7 @@ def check_budget(budget: object, population_size: float = math.inf) -> None:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is no number.
-
-    Examples
-    --------
-    >>> whole_number("budget", 300.0)
-    300
-    """
+    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is no number."""
     array = np.asarray(value)
     number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
     if number and array >= 0 and array == int(array):
@@ -303,19 +274,16 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray:
-    """Return `values` as read-only integers (H,); one number stands for all strata where a length is given.
-
-    Examples
-    --------
-    >>> whole_numbers("minimum", 2, 3)
-    array([2, 2, 2])
-    """
+    """Return `values` as read-only integers (H,); one number is repeated if a length is given."""
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
     ours = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
     if ours and length in (None, len(values)) and np.all(values >= 0):
         return frozen(values)
-    count = len(finite_vector(name, values)) if length is None else length
+    if length is None:
+        count = len(finite_vector(name, values))
+    else:
+        count = length
     array = one_per_stratum(name, values, count)
     if np.any(array != np.floor(array)):
         h = int(np.flatnonzero(array != np.floor(array))[0])
@@ -329,24 +297,20 @@ def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
     """Return N_h S_h (H,), scaled so that it cannot overflow."""
     array = one_per_stratum(name, deviations, len(sizes))
     largest = array.max()
-    return np.asarray(sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
+    if largest > 0:
+        return np.asarray(sizes * (array / largest))
+    return np.zeros(len(array))
 
 
 def one_per_stratum(
     name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
 ) -> FloatArray:
-    """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`.
-
-    Examples
-    --------
-    >>> one_per_stratum("deviations", [0.1, 0.2], 2)
-    array([0.1, 0.2])
-    """
+    """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`."""
     array = np.atleast_1d(numeric_array(name, values))
     refuse_nonfinite(name, array)
     if array.ndim > axes or array.shape[-1] != count:
-        given = f"{' × '.join(map(str, array.shape))} for {count}"
-        raise InputError(f"{name} must have one entry per {of}", given=given, allowed="as many")
+        shape = f"{' × '.join(map(str, array.shape))} for {count}"
+        raise InputError(f"{name} must have one entry per {of}", given=shape, allowed="as many")
     if np.any(array < least):
         raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")
     return frozen(array)
@@ -432,10 +396,10 @@ Weigh = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
 
 def _deviations(strata: Moments, options: Mapping[str, Any]) -> FloatArray:
     """Return S_h (H,): given ones, else the proxy's, else ones."""
-    given = options["standard_deviations"]
-    if given is None:
+    deviations = options["standard_deviations"]
+    if deviations is None:
         return strata.standard_deviations
-    return one_per_stratum("standard_deviations", given, strata.n_strata)
+    return one_per_stratum("standard_deviations", deviations, strata.n_strata)
 
 
 def _neyman(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
@@ -449,7 +413,9 @@ def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> F
     98 % of the time has a true S_h four times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1
     whole strata are left with the minimum. Measured by `benchmarks/robust_allocation.py`.
     """
-    return sizes * expected_deviations(strata) if strata.scaled else sizes
+    if strata.scaled:
+        return sizes * expected_deviations(strata)
+    return sizes
 
 
 def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
@@ -460,9 +426,12 @@ def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) ->
     """
     if not strata.scaled:
         return sizes
-    given = 1.0 if options["lam"] is None else options["lam"]
+    lam_option = 1.0 if options["lam"] is None else options["lam"]
     lam = one_per_stratum(
-        "lam", np.full(len(sizes), given) if np.ndim(given) == 0 else given, len(sizes), -np.inf
+        "lam",
+        np.full(len(sizes), lam_option) if np.ndim(lam_option) == 0 else lam_option,
+        len(sizes),
+        -np.inf,
     )
     variances = (1.0 - lam) ** 2 * strata.proxy_variances + strata.conditional_variances
     return np.asarray(sizes * np.sqrt(variances))
@@ -551,8 +520,12 @@ def allocate(
     """
     refuse_unknown("allocation method", method, METHODS)
     if np.any(strata.is_known):  # these units need no label
-        most = strata.sizes if maximum is None else np.broadcast_to(maximum, strata.sizes.shape)
-        minimum, maximum = np.where(strata.is_known, 0, minimum), np.where(strata.is_known, 0, most)
+        if maximum is None:
+            upper = strata.sizes
+        else:
+            upper = np.broadcast_to(maximum, strata.sizes.shape)
+        minimum = np.where(strata.is_known, 0, minimum)
+        maximum = np.where(strata.is_known, 0, upper)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
     options["lam"] = lam
     for name, users in _USERS.items():
@@ -595,7 +568,10 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArra
     prices = one_per_stratum("costs", costs, len(bounds.sizes))
     if not np.all(prices > 0):
         raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
-    money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
+    if np.ndim(cost_budget) == 0:
+        money = float(cost_budget)
+    else:
+        money = float("nan")
     if not np.isfinite(money) or money < 0:
         raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
     least = float(prices @ bounds.lower)
@@ -609,32 +585,32 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArra
 
 
 def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
-    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h.
-
-    Examples
-    --------
-    >>> filled(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, Bounds.read([100, 100]))
-    array([20, 10])
-    """
+    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h."""
     values = a / np.sqrt(prices)
-    most = np.where(values > 0, bounds.upper, bounds.lower)
+    upper = np.where(values > 0, bounds.upper, bounds.lower)
     scaled = np.where(values > 0, values / (values.max() or 1.0), 1.0)
-    _, below = by_threshold(scaled, bounds.lower, most, money, costs=prices)
+    _, below = by_threshold(scaled, bounds.lower, upper, money, costs=prices)
     n_h = np.maximum(below - 1, bounds.lower)  # the heap has little left to do
-    left = money - float(prices @ n_h)
+    money_left = money - float(prices @ n_h)
 
     def entry(h: int) -> tuple[float, float, int]:
-        value, n = float(values[h]), int(n_h[h])
-        worth = value / math.sqrt(n * (n + 1)) if n else math.inf if value > 0 else 0.0
-        return -worth, -value, h
+        value = float(values[h])
+        n = int(n_h[h])
+        if n:
+            unit_value = value / math.sqrt(n * (n + 1))
+        elif value > 0:
+            unit_value = math.inf
+        else:
+            unit_value = 0.0
+        return -unit_value, -value, h
 
     heap = [entry(h) for h in range(len(a)) if n_h[h] < bounds.upper[h]]
     heapq.heapify(heap)
     while heap:
         h = heapq.heappop(heap)[2]
-        if prices[h] <= left:  # money only gets less: other strata are done
+        if prices[h] <= money_left:  # money only gets less: other strata are done
             n_h[h] += 1
-            left -= float(prices[h])
+            money_left -= float(prices[h])
             if n_h[h] < bounds.upper[h]:
                 heapq.heappush(heap, entry(h))
     return n_h

@@ -41,13 +41,6 @@ class PrefixSums:
 
     Values are centred at the weighted median and summed outward from it: an offset costs no digits, and a far
     unit spoils only the sums beyond it.
-
-    Examples
-    --------
-    >>> values = np.array([1e8, 1e8 + 2])
-    >>> sums = PrefixSums.of(Distribution(values=values, counts=np.array([1, 1]), cuts=values[1:]))
-    >>> float(sums.squares_within(np.array([0]), np.array([2]))[0])
-    2.0
     """
 
     counts: FloatArray
@@ -63,8 +56,8 @@ class PrefixSums:
         centred = distribution.values - distribution.values[anchor]
         powers = np.ones_like(centred), centred, centred**2, distribution.conditional_variances
         terms = counts * np.stack(powers)
-        left = -np.cumsum(terms[:, anchor - 1 :: -1] if anchor else terms[:, :0], axis=1)[:, ::-1]
-        outward = np.hstack([left, np.zeros((4, 1)), np.cumsum(terms[:, anchor:], axis=1)])
+        before_anchor = -np.cumsum(terms[:, anchor - 1 :: -1] if anchor else terms[:, :0], axis=1)[:, ::-1]
+        outward = np.hstack([before_anchor, np.zeros((4, 1)), np.cumsum(terms[:, anchor:], axis=1)])
         return cls(*outward)
 
     def squares_within(self, start: IntArray, end: IntArray) -> FloatArray:
@@ -97,17 +90,11 @@ def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArr
     -------
     list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
         First bin of every stratum but the first, increasing.
-
-    Examples
-    --------
-    >>> values = np.array([1e8, 1e8 + 1, 1e8 + 5, 1e8 + 6])
-    >>> picture = Distribution(values=values, counts=np.ones(4, int), cuts=values[1:])
-    >>> [boundaries.tolist() for boundaries in k_means_boundaries(picture, 3)]
-    [[], [2], [1, 2]]
     """
     n_bins = len(distribution.values)
     most = min(n_strata, n_bins)
-    lowest, highest = np.arange(1, most + 1), np.full(most, n_bins)
+    lowest = np.arange(1, most + 1)
+    highest = np.full(most, n_bins)
     lowest[-1] = n_bins  # the last stratum ends at the end
     layers = _layers(PrefixSums.of(distribution), lowest, highest)
     return [_trace(layers[:count], n_bins) for count in range(most)]
@@ -118,17 +105,13 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
 
     The last of `k_means_boundaries`, to the bit, in less than half the time: the runs of bins in which a
     boundary cannot lie are left out first.
-
-    Examples
-    --------
-    >>> values = np.array([1e8, 1e8 + 1, 1e8 + 5, 1e8 + 6])
-    >>> k_means_cuts(Distribution(values=values, counts=np.ones(4, int), cuts=values[1:]), 3)
-    array([1, 2])
     """
     n_bins = len(distribution.values)
-    most, sums = min(n_strata, n_bins), PrefixSums.of(distribution)
+    most = min(n_strata, n_bins)
+    sums = PrefixSums.of(distribution)
     if n_strata < 2 or 4 * n_strata > PRUNING_RUNS or n_bins < MANY_BINS:
-        lowest, highest = np.arange(1, most), np.full(most - 1, n_bins)
+        lowest = np.arange(1, most)
+        highest = np.full(most - 1, n_bins)
     else:
         lowest, highest = _windows(distribution, sums, n_strata)
     return _trace(_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins)), n_bins)
@@ -142,7 +125,8 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
     the better one of its ends. What the moves cost at most is known: edges are left out whose bound exceeds
     the cost of strata that exist, and runs get shorter as windows do.
     """
-    n_bins, order = len(distribution.values), np.arange(1, n_strata)
+    n_bins = len(distribution.values)
+    order = np.arange(1, n_strata)
     values = distribution.values - distribution.values[0]
     rounding = float(np.abs(sums.squares).max())
     # What a run of n units over a range r hides grows as √(n r), which ends most runs; a quarter of them end
@@ -150,19 +134,26 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
     ranges = np.diff(values, append=values[-1])
     spread, height = np.cumsum([np.sqrt(distribution.counts * ranges), ranges], axis=1)
     lengths = np.append(0.0, 0.75 * spread / spread[-1] + 0.25 * height / height[-1])
-    lowest, highest = np.zeros(n_strata - 1, np.int64), np.full(n_strata - 1, n_bins)
-    runs, reached = float(PRUNING_RUNS), np.inf
+    lowest = np.zeros(n_strata - 1, np.int64)
+    highest = np.full(n_strata - 1, n_bins)
+    runs = float(PRUNING_RUNS)
+    reached = np.inf
     while True:
         edges = np.flatnonzero(np.diff((lengths[:-1] * runs).astype(np.int64), prepend=-1, append=-1))
-        first, last = np.searchsorted(edges, lowest, side="right") - 1, np.searchsorted(edges, highest)
+        first = np.searchsorted(edges, lowest, side="right") - 1
+        last = np.searchsorted(edges, highest)
         bounds = _bounds(sums, values, edges, list(zip(first.tolist(), last.tolist(), strict=True)), rounding)
         cuts = edges[[0, *(at + bound.argmin() for at, bound in zip(first, bounds, strict=True)), -1]]
         if np.all(np.diff(cuts) > 0):
             reached = min(reached, float(sums.squares_within(cuts[:-1], cuts[1:]).sum()))
         possible = [np.flatnonzero(bound <= reached + _SLACK * rounding) for bound in bounds]
-        ends = np.array([(found[0] - 1, found[-1] + 1) for found in possible]) + first[:, None]
+        ends = (
+            np.array([(possible_edges[0] - 1, possible_edges[-1] + 1) for possible_edges in possible])
+            + first[:, None]
+        )
         ends = edges[np.clip(ends, 0, len(edges) - 1)]
-        lowest, highest = np.maximum(lowest, ends[:, 0]), np.minimum(highest, ends[:, 1])
+        lowest = np.maximum(lowest, ends[:, 0])
+        highest = np.minimum(highest, ends[:, 1])
         # Another look pays only where runs get a good deal shorter.
         finer = PRUNED / max(float((lengths[highest] - lengths[lowest]).max()), 1e-12)
         if int((highest - lowest).max()) <= PRUNED or finer < 1.5 * runs:
@@ -183,17 +174,22 @@ def _bounds(
     """
     at = PrefixSums(*(part[edges] for part in (sums.counts, sums.firsts, sums.squares, sums.conditional)))
     # A difference of sums is off by some of their last digits: a bound must not be above what it bounds.
-    within, final = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * rounding, len(edges) - 1
-    most = float(np.sqrt(np.diff(at.counts) * within).max())
-    starts = most * values[np.append(0, edges[:-1])] - at.squares
-    ends = at.squares - most * values[np.append(edges[1:], edges[-1]) - 1] - within.max()
-    known, steps = None, []
+    within = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * rounding
+    final = len(edges) - 1
+    moving_cost = float(np.sqrt(np.diff(at.counts) * within).max())
+    starts = moving_cost * values[np.append(0, edges[:-1])] - at.squares
+    ends = at.squares - moving_cost * values[np.append(edges[1:], edges[-1]) - 1] - within.max()
+    cached_windows = None
+    steps = []
     for left, right in pairwise([(0, 0), *windows, (final, final)]):
-        rows, columns = slice(right[0], right[1] + 1), slice(left[0], left[1] + 1)
-        if (left, right) != known:
-            known, gains = (left, right), _gains(at, rows, columns, 0.0)
+        rows = slice(right[0], right[1] + 1)
+        columns = slice(left[0], left[1] + 1)
+        if (left, right) != cached_windows:
+            cached_windows = (left, right)
+            gains = _gains(at, rows, columns, 0.0)
         steps.append((gains, starts[columns], ends[rows]))
-    before, after = [np.zeros(1)], [np.zeros(1)]
+    before = [np.zeros(1)]
+    after = [np.zeros(1)]
     for gains, start, end in steps[:-1]:
         before.append((before[-1] + start - gains).min(axis=1) + end)
     for gains, start, end in steps[:0:-1]:
@@ -209,14 +205,21 @@ def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntAr
     costs = np.full(len(sums.counts), np.inf)
     ends = np.arange(lowest[0], highest[0] + 1)
     costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
-    layers, few = [], len(costs) <= DENSE_EDGES
-    every = _gains(sums, slice(None), slice(None)) if few else np.empty((0, 0))
+    layers = []
+    few = len(costs) <= DENSE_EDGES
+    if few:
+        every = _gains(sums, slice(None), slice(None))
+    else:
+        every = np.empty((0, 0))
     for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
         base = costs - sums.squares
-        costs, choice = np.full(len(base), np.inf), np.full(len(base), cuts[0], np.int64)
+        costs = np.full(len(base), np.inf)
+        choice = np.full(len(base), cuts[0], np.int64)
         step = 1 << ((final - first + 1).bit_length() - 1)
         if few or (final - first + 1) * (cuts[1] - cuts[0] + 1) <= DENSE_EDGES**2:  # all at once
-            rows, columns, step = slice(first, final + 1), slice(cuts[0], cuts[1] + 1), 0
+            rows = slice(first, final + 1)
+            columns = slice(cuts[0], cuts[1] + 1)
+            step = 0
             values = base[columns] - (every[rows, columns] if few else _gains(sums, rows, columns))
             choice[rows] += values.argmin(axis=1)
             costs[rows] = values.min(axis=1)
@@ -291,30 +294,22 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     -------
     list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
         First bin of every stratum but the first, increasing.
-
-    Examples
-    --------
-    >>> values = np.array([0.1, 0.2, 0.5, 0.95, 1.0])
-    >>> picture = Distribution(
-    ...     values=values, counts=np.array([10, 10, 10, 100, 500]), cuts=values[1:], second_moments=values
-    ... )
-    >>> neyman_boundaries(picture, 3)[2].tolist()
-    [3, 4]
     """
     n_bins = len(distribution.values)
     sums = PrefixSums.of(distribution)
     edges = coarse_edges(distribution, NEYMAN_BINS)
     costs = _cost_table(sums, edges, edges)
-    best, layers = costs[:, 0], []
+    best = costs[:, 0]
+    layers = []
     for _ in range(1, min(n_strata, len(edges) - 1)):
         totals = costs + best
         choice = totals.argmin(axis=1)
         best = totals[np.arange(len(edges)), choice]
         layers.append(choice)
-    found = [edges[_trace(layers[:count], len(edges) - 1)] for count in range(len(layers) + 1)]
+    boundaries_by_number = [edges[_trace(layers[:count], len(edges) - 1)] for count in range(len(layers) + 1)]
     if len(edges) == n_bins + 1:
-        return found
-    return [_refined(sums, edges, boundaries) for boundaries in found]
+        return boundaries_by_number
+    return [_refined(sums, edges, boundaries) for boundaries in boundaries_by_number]
 
 
 def coarse_edges(distribution: Distribution, most: int) -> IntArray:
@@ -346,12 +341,14 @@ def _refined(sums: PrefixSums, edges: IntArray, boundaries: IntArray) -> IntArra
     position = np.searchsorted(edges, boundaries)
     windows = [np.arange(edges[p - 1] + 1, edges[p + 1]) for p in position]
     n_bins = int(edges[-1])
-    best, starts = np.zeros(1), np.zeros(1, np.int64)
+    best = np.zeros(1)
+    starts = np.zeros(1, np.int64)
     choices = []
     for ends in [*windows, np.array([n_bins])]:
         totals = _cost_table(sums, ends, starts) + best
         choice = totals.argmin(axis=1)
-        best, starts = totals[np.arange(len(ends)), choice], ends
+        best = totals[np.arange(len(ends)), choice]
+        starts = ends
         choices.append(choice)
     result = np.empty(len(boundaries), np.int64)
     at = 0
@@ -366,28 +363,12 @@ DENSITY_CELLS = 4_096
 
 
 def equal_size(distribution: Distribution, n_strata: int) -> IntArray:
-    """Return boundaries that split the units as evenly as the bins allow (EQSZ).
-
-    Examples
-    --------
-    >>> import stratal
-    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
-    >>> equal_size(picture, 2)
-    array([2])
-    """
+    """Return boundaries that split the units as evenly as the bins allow (EQSZ)."""
     return _even_split(distribution.counts.astype(np.float64), n_strata)
 
 
 def equal_width(distribution: Distribution, n_strata: int) -> IntArray:
-    """Return boundaries at low + range · h/H (EQWD); intervals without a unit are left out.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
-    >>> equal_width(picture, 2)
-    array([2])
-    """
+    """Return boundaries at low + range · h/H (EQWD); intervals without a unit are left out."""
     return _at_cuts(
         distribution, np.linspace(distribution.values[0], distribution.values[-1], n_strata + 1)[1:-1]
     )
@@ -397,13 +378,6 @@ def weighted_mean(distribution: Distribution, n_strata: int) -> IntArray:
     """Return boundaries that give every stratum the same Σ ẑ (WTMN; Hansen, Hurwitz & Madow).
 
     Negative proxies are shifted so that the smallest is zero.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
-    >>> weighted_mean(picture, 2)
-    array([3])
     """
     shifted = distribution.values - min(0.0, float(distribution.values[0]))
     return _even_split(distribution.counts * shifted, n_strata)
@@ -419,13 +393,6 @@ def cumulative_root(distribution: Distribution, n_strata: int, *, power: float) 
         H.
     power : float
         1/2 for cum-√f (SQRT; Dalenius & Hodges 1959), 1/3 for cum-∛f (CBRT; Singh 1971).
-
-    Examples
-    --------
-    >>> import stratal
-    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
-    >>> cumulative_root(picture, 2, power=0.5)
-    array([2])
     """
     edges, density = kernel_density(distribution)
     if len(density) == 1:
@@ -441,16 +408,9 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
     Silverman's bandwidth, .9 min(s, IQR / 1.34) N^(−1/5), at least half a cell. The estimate is reflected at
     both ends, since no unit lies beyond, and computed by fast Fourier transform. A constant proxy has a
     single cell.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
-    >>> edges, density = kernel_density(picture)
-    >>> round(float(density @ np.diff(edges)), 6)
-    1.0
     """
-    low, high = float(distribution.values[0]), float(distribution.values[-1])
+    low = float(distribution.values[0])
+    high = float(distribution.values[-1])
     width = (high - low) / cells
     if not 0.0 < width < np.inf:
         return np.array([low, high]), np.ones(1)
@@ -510,24 +470,19 @@ def fit_mixture(distribution: Distribution, n_components: int) -> FloatArray:
 
     Returns shares, means and deviations (3, K), in the order of the means. The start depends on nothing
     random, so the same population always gives the same strata.
-
-    Examples
-    --------
-    >>> values = np.array([0.0, 0.1, 5.0, 5.1])
-    >>> picture = Distribution(values=values, counts=np.array([9, 9, 1, 1]), cuts=values[1:])
-    >>> fit_mixture(picture, 2)[0].round(3)
-    array([0.9, 0.1])
     """
     edges = coarse_edges(distribution, FIT_BINS)
     groups = of_bins(distribution, edges[1:-1])
-    values, weights = groups.proxy_means, groups.sizes / groups.sizes.sum()
+    values = groups.proxy_means
+    weights = groups.sizes / groups.sizes.sum()
     centre = float(weights @ values)
     deviation = float(np.sqrt(weights @ (values - centre) ** 2))
     if deviation == 0.0:
         return np.array([[1.0], [centre], [1.0]])
     start = of_bins(distribution, equal_size(distribution, n_components))
     narrow = np.maximum(np.sqrt(start.proxy_variances), deviation * 0.05)
-    mixture, previous = np.stack([start.weights, start.proxy_means, narrow]), -np.inf
+    mixture = np.stack([start.weights, start.proxy_means, narrow])
+    previous = -np.inf
     for _ in range(ITERATIONS):
         mixture, likelihood = _step(mixture, values, weights, deviation * SMALLEST_DEVIATION)
         if likelihood - previous < TOLERANCE:
@@ -541,13 +496,6 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
 
     A stratum begins where its component becomes likelier than the one before it, between their means; so
     strata are intervals even where a wide component surrounds a narrow one.
-
-    Examples
-    --------
-    >>> values = np.array([0.0, 0.1, 5.0, 5.1])
-    >>> picture = Distribution(values=values, counts=np.array([9, 9, 1, 1]), cuts=values[1:])
-    >>> mixture_boundaries(picture, 2)
-    array([2])
     """
     mixture = fit_mixture(distribution, n_strata)
     values = distribution.values
@@ -556,8 +504,8 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
         pair = mixture[:, left : left + 2]
         first, last = np.searchsorted(values, pair[1])
         between = np.arange(first, min(max(last, first) + 1, len(values)))
-        own, other = log_densities(values[between], pair).T
-        later = np.flatnonzero(other > own)
+        density, next_density = log_densities(values[between], pair).T
+        later = np.flatnonzero(next_density > density)
         boundaries.append(int(between[later[0]]) if len(later) else int(last))
     return _inner(np.array(boundaries, np.int64), len(values))
 
@@ -573,7 +521,8 @@ def _step(
     responsibilities *= (weights / totals)[:, None]
     shares = responsibilities.sum(axis=0)
     alive = shares > 1e-12
-    responsibilities, shares = responsibilities[:, alive], shares[alive]
+    responsibilities = responsibilities[:, alive]
+    shares = shares[alive]
     means = responsibilities.T @ values / shares
     variances = np.sum(responsibilities * (values[:, None] - means) ** 2, axis=0) / shares
     stepped = np.stack([shares / shares.sum(), means, np.maximum(np.sqrt(variances), narrowest)])

@@ -70,13 +70,6 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
     -------
     float
         Infinite where the budget does not suffice.
-
-    Examples
-    --------
-    >>> one = Moments(sizes=np.array([100]), proxy_means=np.array([0.5]),
-    ...               proxy_variances=np.array([0.0]), conditional_variances=np.array([0.25]))
-    >>> round(expected_squared_half_width(one, 50), 4)
-    0.0101
     """
     from scipy.special import stdtrit
 
@@ -88,7 +81,10 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
     else:
         between = (moments.proxy_means - moments.weights @ moments.proxy_means) ** 2
         total = float(moments.weights @ (moments.proxy_variances + between))
-        share = moments.proxy_variances / total if total > 0 else np.zeros(len(between))
+        if total > 0:
+            share = moments.proxy_variances / total
+        else:
+            share = np.zeros(len(between))
         unit_variances = 1.0 - MARGIN_CORRELATION**2 + MARGIN_CORRELATION**2 * share
     variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
     quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
@@ -100,14 +96,14 @@ def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArra
     lower = np.minimum(minimum, sizes).astype(np.float64)
     if lower.sum() > budget or budget > sizes.sum():
         return None
-    held = np.zeros(len(sizes), bool)
+    is_bounded = np.zeros(len(sizes), bool)
     while True:
-        free = sizes[~held].sum()
-        rate = (budget - lower[held].sum()) / free if free else 0.0
-        short = ~held & (sizes * rate < lower)
+        free = sizes[~is_bounded].sum()
+        rate = (budget - lower[is_bounded].sum()) / free if free else 0.0
+        short = ~is_bounded & (sizes * rate < lower)
         if not short.any():
-            return np.asarray(np.where(held, lower, sizes * rate))
-        held |= short
+            return np.asarray(np.where(is_bounded, lower, sizes * rate))
+        is_bounded |= short
 
 
 def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 2) -> int:
@@ -117,15 +113,6 @@ def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 
     ------
     BudgetError
         If the budget gives no candidate its minimum.
-
-    Examples
-    --------
-    >>> def halves(low, high):
-    ...     means = np.array([low, high])
-    ...     return Moments(sizes=np.array([50, 50]), proxy_means=means,
-    ...                    proxy_variances=np.zeros(2), conditional_variances=means * (1 - means))
-    >>> choose_number([halves(0.5, 0.5), halves(0.2, 0.8), halves(0.1999, 0.8)], 20)
-    1
     """
     scores = np.array([expected_squared_half_width(entry, budget, minimum=minimum) for entry in candidates])
     if not np.isfinite(scores).any():
@@ -166,13 +153,15 @@ class StratificationRequest:
             assert self.n_strata is not None
             return self.n_strata
         bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
-        return bearable if self.n_strata is None else min(self.n_strata, bearable)
+        if self.n_strata is None:
+            return bearable
+        return min(self.n_strata, bearable)
 
     def chosen(self, candidates: Sequence[Moments]) -> tuple[int, str]:
         """Return the number of the candidate to take at the budget, and a note."""
         assert self.budget is not None
-        known = [replace(entry, scaled=self.scaled, bounds=self.bounds) for entry in candidates]
-        best = choose_number(known, self.budget, minimum=self.minimum)
+        scaled_candidates = [replace(entry, scaled=self.scaled, bounds=self.bounds) for entry in candidates]
+        best = choose_number(scaled_candidates, self.budget, minimum=self.minimum)
         return best, f"{candidates[best].n_strata} strata were chosen for a budget of {self.budget}."
 
 
@@ -197,29 +186,22 @@ INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)
 
 
 def interval_strata(distribution: Distribution, column: str, request: StratificationRequest) -> Strata:
-    """Return strata that are intervals of one column.
-
-    Examples
-    --------
-    >>> values = np.array([0.1, 0.2, 0.9])
-    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> request = StratificationRequest(method="equal-size", n_strata=2, budget=None, minimum=2)
-    >>> interval_strata(picture, "proxy", request).names
-    ('proxy < 0.2', 'proxy >= 0.2')
-    """
+    """Return strata that are intervals of one column."""
     notes: tuple[str, ...] = ()
     if request.n_strata is None:
         table = candidate_boundaries(distribution, request.method, request.most())
         best, note = request.chosen([of_bins(distribution, boundaries) for boundaries in table])
-        boundaries, notes = table[best], (note,)
+        boundaries = table[best]
+        notes = (note,)
     else:
         boundaries = boundaries_of(distribution, request.method, request.n_strata)
         if len(boundaries) + 1 < request.n_strata:
-            n_bins, made = len(distribution.values), len(boundaries) + 1
+            n_bins = len(distribution.values)
+            count = len(boundaries) + 1
             reason = "the others would hold no unit, as equal values are not split"
             if distribution.exact and n_bins < request.n_strata:
                 reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
-            notes = (f"{request.n_strata} strata were asked for and {made} made: {reason}.",)
+            notes = (f"{request.n_strata} strata were asked for and {count} made: {reason}.",)
     rule = rules.CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     names = interval_names(column, rule.cuts)
     return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
@@ -237,9 +219,10 @@ def part_boundaries(
 
     An open number of strata is the same for every part, as far as its draws suffice.
     """
-    total, tables = sum(int(whole.sizes[0]) for _, whole in parts), []
-    for picture, whole in parts:
-        most = request.most(int(whole.sizes[0]) / total)
+    total = sum(int(moments_of_part.sizes[0]) for _, moments_of_part in parts)
+    tables = []
+    for picture, moments_of_part in parts:
+        most = request.most(int(moments_of_part.sizes[0]) / total)
         if picture is None or most == 1:
             tables.append([_NO_BOUNDARIES])
         elif request.n_strata is None:
@@ -251,8 +234,8 @@ def part_boundaries(
     candidates = [
         joined(
             [
-                of_bins(picture, cut) if picture is not None and len(cut) else whole
-                for (picture, whole), cut in zip(parts, pick, strict=True)
+                of_bins(picture, cut) if picture is not None and len(cut) else moments_of_part
+                for (picture, moments_of_part), cut in zip(parts, pick, strict=True)
             ]
         )
         for pick in picks
@@ -272,19 +255,14 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     ------
     InputError
         If Neyman cuts are asked of a proxy without a plug-in for S_h.
-
-    Examples
-    --------
-    >>> values = np.array([0.1, 0.2, 0.9])
-    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> boundaries_of(picture, "k-means", 2)
-    array([2])
     """
     refuse_widest(distribution)
     if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
-        what = "Neyman cuts need to know how the outcome spreads around the proxy"
+        problem = "Neyman cuts need to know how the outcome spreads around the proxy"
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
-        raise InputError(what, allowed=allowed, action="Use method='k-means', or calibrate the proxy first.")
+        raise InputError(
+            problem, allowed=allowed, action="Use method='k-means', or calibrate the proxy first."
+        )
     if n_strata == 1:
         return np.empty(0, np.int64)
     if method in ALL_AT_ONCE:
@@ -300,13 +278,6 @@ def candidate_boundaries(distribution: Distribution, method: str, most: int) -> 
     """Return the boundaries to choose from when the number of strata is open, the fewest first.
 
     Every number up to `most` for methods that find all at once, else those of `NUMBERS_TRIED`.
-
-    Examples
-    --------
-    >>> values = np.array([0.1, 0.2, 0.9])
-    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> [len(entry) + 1 for entry in candidate_boundaries(picture, "equal-width", 8)]
-    [1, 2, 2, 2, 2, 2, 2, 3]
     """
     if method in ALL_AT_ONCE:
         boundaries_of(distribution, method, 1)
@@ -315,13 +286,7 @@ def candidate_boundaries(distribution: Distribution, method: str, most: int) -> 
 
 
 def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
-    """Return a name for each interval that `cuts` (H − 1,) make, with the fewest digits that tell them apart.
-
-    Examples
-    --------
-    >>> interval_names("proxy", np.array([0.5, 0.9]))
-    ('proxy < 0.5', 'proxy in [0.5, 0.9)', 'proxy >= 0.9')
-    """
+    """Return a name for each interval between `cuts` (H − 1,), with the fewest distinguishing digits."""
     if len(cuts) == 0:
         return (f"all {column}",)
     digits = 4
@@ -368,12 +333,6 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
     """Return the groups of a column: its levels, those too small for their draws in one pool.
 
     What a level's draws are follows from the budget; without one nothing is too small.
-
-    Examples
-    --------
-    >>> request = StratificationRequest(method="category", n_strata=None, budget=20, minimum=2)
-    >>> pooled_groups({"de": 90, "en": 5, "fr": 5}, "language", request).rule.codes
-    array([0, 1, 1])
     """
     sizes = np.array(list(levels.values()), np.int64)
     codes = np.arange(len(sizes))
@@ -389,11 +348,18 @@ def category_strata(
     population: Population, by: str, request: StratificationRequest, pictures: Pictures | None
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
-    levels = population.levels(by) if pictures is None else pictures.sizes
+    if pictures is None:
+        levels = population.levels(by)
+    else:
+        levels = pictures.sizes
     groups = pooled_groups(levels, by, request)
-    moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
-    found = moments if np.array_equal(codes, np.arange(len(codes))) else moments.pooled(codes)
-    return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
+    moments = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures)
+    codes = groups.rule.codes
+    if np.array_equal(codes, np.arange(len(codes))):
+        pooled = moments
+    else:
+        pooled = moments.pooled(codes)
+    return Strata.of(pooled, groups.rule, tuple(groups.names()), notes=groups.notes)
 
 
 def crossed_strata(population: Population, by: str, column: str, request: StratificationRequest) -> Strata:
@@ -403,19 +369,23 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
         boundaries_of(next(iter(pictures.values())), request.method, 1)
         return category_strata(population, by, request, pictures)
     groups = pooled_groups(pictures.sizes, by, request)
-    whole = of_pictures(pictures)
+    all_moments = of_pictures(pictures)
     parts: list[Part] = []
     for members in groups.members():
-        own = whole.part(np.array(members))
-        own = own if len(members) == 1 else own.pooled(np.zeros(len(members), np.int64))
-        parts.append((pooled_picture(pictures, np.array(members)), own))
+        moments_of_members = all_moments.part(np.array(members))
+        if len(members) != 1:
+            moments_of_members = moments_of_members.pooled(np.zeros(len(members), np.int64))
+        parts.append((pooled_picture(pictures, np.array(members)), moments_of_members))
     boundaries, moments, notes = part_boundaries(parts, request)
     inner: list[rules.CutPoints] = []
     names: list[str] = []
     for (picture, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
         rule = rules.CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
         inner.append(rule)
-        pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
+        if len(rule.cuts):
+            pieces = interval_names(column, rule.cuts)
+        else:
+            pieces = ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
     return Strata.of(
         moments,
@@ -429,13 +399,6 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
     """Return the distribution of several categories together; `None` if one of them is a histogram.
 
     `members` are the categories' numbers.
-
-    Examples
-    --------
-    >>> from stratal.population import Population
-    >>> population = Population.from_arrays(proxy=[0.1, 0.4, 0.4, 0.9], groups={"language": list("abbc")})
-    >>> pooled_picture(population.distributions("language"), np.array([0, 1])).counts
-    array([1, 2])
     """
     if len(members) == 1:
         return pictures[pictures.bins.names[members[0]]]
@@ -455,15 +418,7 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
 
 
 def level_name(column: str, levels: Sequence[str]) -> str:
-    """Return a name for a stratum of one or several levels of a group column.
-
-    Examples
-    --------
-    >>> level_name("language", ["de"])
-    'language = de'
-    >>> level_name("language", ["de", "en", "fr", "it", "nl"])
-    'language in {de, en, fr, and 2 more}'
-    """
+    """Return a name for a stratum of one or several levels of a group column."""
     if len(levels) == 1:
         return f"{column} = {levels[0]}"
     shown = list(levels[:_SHOWN_LEVELS])
@@ -476,13 +431,6 @@ def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray
     """Return the stratum of each level (L,), small ones pooled until proportional draws reach `minimum`.
 
     The pool is the last stratum. Where it stays too small itself, the next smallest level joins it.
-
-    Examples
-    --------
-    >>> levels_within_budget(np.array([500, 480, 10, 10]), 100, 2)
-    array([0, 1, 2, 2])
-    >>> levels_within_budget(np.array([100, 50, 3]), 100, 4)
-    array([0, 1, 1])
     """
     least = int(np.ceil(minimum * sizes.sum() / budget))
     n_small = int(np.sum(sizes < least))
@@ -497,14 +445,7 @@ def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray
 
 
 def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
-    """Return how many groups levels (L,) make: fewer than L if the budget falls short of their minimum.
-
-    Examples
-    --------
-    >>> sizes = np.array([500, 480, 10, 10])
-    >>> groups_that_fit(sizes, 8, 2), groups_that_fit(sizes, 7, 2)
-    (4, 2)
-    """
+    """Return how many groups levels (L,) make: fewer than L if the budget falls short of their minimum."""
     if int(np.minimum(minimum, sizes).sum()) <= budget:
         return len(sizes)
     return int(levels_within_budget(sizes, budget, minimum).max()) + 1
@@ -551,15 +492,12 @@ def fit_centres(
     ------
     InputError
         If the clusterer cannot be fitted, or finds no cluster.
-
-    Examples
-    --------
-    >>> fit_centres(np.array([[0.0], [0.1], [5.0], [5.1]]), ("x",), 2).centres.round(2)
-    array([[0.05],
-           [5.05]])
     """
     spans = rows.max(axis=0) - rows.min(axis=0)
-    scale = rules.exact_deviations(rows, spans) if standardise else np.ones(len(names))
+    if standardise:
+        scale = rules.exact_deviations(rows, spans)
+    else:
+        scale = np.ones(len(names))
     if clusterer is None:
         grid = rules.Grid.of(rows.min(axis=0), rows.max(axis=0), scale, coordinate_bits(*rows.shape))
         centres = grid.values(whole_number_k_means(grid.coordinates(rows), n_strata, seed))
@@ -568,10 +506,10 @@ def fit_centres(
         raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
     scaled = rows / scale
     labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
-    found = [label for label in np.unique(labels) if label >= 0]
-    if labels.shape != (len(rows),) or not found:
+    cluster_labels = [label for label in np.unique(labels) if label >= 0]
+    if labels.shape != (len(rows),) or not cluster_labels:
         raise InputError("the clusterer found no cluster", action="Change its settings.")
-    centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
+    centres = np.stack([scaled[labels == label].mean(axis=0) for label in cluster_labels])
     return rules.NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
 
 
@@ -585,34 +523,31 @@ def rows_of_levels(
     """
     thinned = sum(sizes.values()) > ROWS
     strides = {level: -(-size * len(sizes) // ROWS) if thinned else 1 for level, size in sizes.items()}
-    seen = dict.fromkeys(sizes, 0)
-    held: dict[str, list[FloatArray]] = {level: [] for level in sizes}
+    counts_so_far = dict.fromkeys(sizes, 0)
+    rows_by_level: dict[str, list[FloatArray]] = {level: [] for level in sizes}
     for batch in population.batches(names if by is None else (by, *names)):
         matrix = rules.feature_rows(batch, names)
         if not np.isfinite(matrix).all():
             bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
-            what = f"feature column '{bad}' holds values that are not finite numbers"
-            raise InputError(what, action="Fill the gaps in, or leave the column out of features=.")
-        levels = np.full(len(matrix), "") if by is None else np.asarray(batch[by]).astype(str)
-        found, codes = np.unique(levels, return_inverse=True)
+            problem = f"feature column '{bad}' holds values that are not finite numbers"
+            raise InputError(problem, action="Fill the gaps in, or leave the column out of features=.")
+        if by is None:
+            levels = np.full(len(matrix), "")
+        else:
+            levels = np.asarray(batch[by]).astype(str)
+        levels_present, codes = np.unique(levels, return_inverse=True)
         rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        for level, here in zip(found.tolist(), rows, strict=True):
-            if level in held:
-                kept = here[-seen[level] % strides[level] :: strides[level]]
-                held[level].append(matrix[kept])
-                seen[level] += len(here)
-    joined = {level: np.concatenate(parts) for level, parts in held.items()}
+        for level, level_rows in zip(levels_present.tolist(), rows, strict=True):
+            if level in rows_by_level:
+                thinned_rows = level_rows[-counts_so_far[level] % strides[level] :: strides[level]]
+                rows_by_level[level].append(matrix[thinned_rows])
+                counts_so_far[level] += len(level_rows)
+    joined = {level: np.concatenate(parts) for level, parts in rows_by_level.items()}
     return {level: rows[row_order(rows)] for level, rows in joined.items()}
 
 
 def row_order(rows: FloatArray) -> IntArray:
-    """Return the order (n,) of rows (n, d) by their columns from left to right; only equal rows may tie.
-
-    Examples
-    --------
-    >>> row_order(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]))
-    array([2, 1, 0])
-    """
+    """Return the order (n,) of rows (n, d) by their columns from left to right; only equal rows may tie."""
     order = np.lexsort(rows.T[:_SORT_KEYS][::-1])
     # Most rows differ in the first columns. Only those that do not are compared in the next ones.
     for start in range(_SORT_KEYS, rows.shape[1], _SORT_KEYS):
@@ -641,8 +576,11 @@ def feature_columns(population: Population, features: Sequence[str] | None) -> t
     names = tuple(population.feature_names if features is None else features)
     unknown = [name for name in names if name not in population.feature_names]
     if unknown or not names:
-        what = f"no such feature column: {unknown[0]!r}" if unknown else "no feature column was named"
-        raise InputError(what, allowed=near_names(unknown[0] if unknown else "", population.feature_names))
+        if unknown:
+            problem = f"no such feature column: {unknown[0]!r}"
+        else:
+            problem = "no feature column was named"
+        raise InputError(problem, allowed=near_names(unknown[0] if unknown else "", population.feature_names))
     return names
 
 
@@ -664,13 +602,15 @@ def cluster_strata(
         return _chosen(whole, request)
     # A pool of small categories is one stratum.
     groups = pooled_groups(population.levels(by), by, request)
-    alone = {groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1}
+    group_of_single_level = {
+        groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1
+    }
     sizes = dict(zip(groups.rule.levels, groups.sizes.tolist(), strict=True))
-    of_level = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
+    of_level = rows_of_levels(population, by, {level: sizes[level] for level in group_of_single_level}, names)
 
     def draft(number: int) -> Strata:
         inner: list[rules.Rule] = [rules.Everything()] * groups.rule.n_strata
-        for level, g in alone.items():
+        for level, g in group_of_single_level.items():
             most = min(number, request.most(sizes[level] / population.size), sizes[level])
             if most > 1:
                 inner[g] = fit(of_level[level], names, most)
@@ -696,10 +636,12 @@ def moments_by_pass(population: Population, rule: rules.Rule, proxy: str | None)
         return of_sizes(population.summarise(rule).sizes)
     name = population.proxy_info(proxy).name
     picture = population.distribution(name)
-    centre, inside = picture.mean, picture.conditional_variances
+    centre = picture.mean
+    inside = picture.conditional_variances
     sums = np.zeros((4, n_strata))
     for batch in population.batches(tuple(dict.fromkeys((*rule.columns, name)))):
-        codes, values = rule.assign(batch), np.asarray(batch[name], np.float64)
+        codes = rule.assign(batch)
+        values = np.asarray(batch[name], np.float64)
         shifted = values - centre
         conditional = inside[np.searchsorted(picture.cuts, values, side="right")]
         for row, terms in enumerate((None, shifted, shifted**2, conditional)):
@@ -734,12 +676,12 @@ def _settled_groups(population: Population, rule: rules.Crossed, groups: Groups,
     inner: list[rules.Rule] = []
     names: list[str] = []
     for name, entry, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
-        kept = entry
+        settled_rule = entry
         if isinstance(entry, rules.NearestCentre):
-            kept = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
-        inner.append(kept)
-        several = kept.n_strata > 1
-        names += [f"{name}, cluster {k + 1}" if several else name for k in range(kept.n_strata)]
+            settled_rule = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
+        inner.append(settled_rule)
+        several = settled_rule.n_strata > 1
+        names += [f"{name}, cluster {k + 1}" if several else name for k in range(settled_rule.n_strata)]
     settled = replace(rule, inner=tuple(inner))
     return Strata.of(moments.part(np.flatnonzero(filled)), settled, tuple(names), notes=groups.notes)
 
@@ -822,24 +764,32 @@ def stratify(
     """
     population = require_population(population, "stratify")
     if influence is not None:
-        how = {"method": method, "n_strata": n_strata, "budget": budget, "minimum": minimum}
-        return _by_influence(population, influence, how)
-    info = population.proxy_info(proxy) if population.proxies else None
+        options = {"method": method, "n_strata": n_strata, "budget": budget, "minimum": minimum}
+        return _by_influence(population, influence, options)
+    if population.proxies:
+        info = population.proxy_info(proxy)
+    else:
+        info = None
     # Without a proxy only what was declared of the labels is known.
-    limits = population.label_outcome.bounds if info is None else info.bounds
+    if info is None:
+        limits = population.label_outcome.bounds
+    else:
+        limits = info.bounds
     bounds = (-math.inf, math.inf) if limits is None else limits
     refuse_unknown("stratification", method, METHODS)
-    whole = isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
-    if n_strata != "auto" and not whole:
+    is_whole_number = (
+        isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
+    )
+    if n_strata != "auto" and not is_whole_number:
         raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")
-    if not whole and budget is None and method not in ("none", "category"):
+    if not is_whole_number and budget is None and method not in ("none", "category"):
         raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
     for name, value in (("budget", budget), ("minimum", minimum)):
         if value is not None and value < 1:
             raise InputError(f"{name} is too small", given=value, allowed="1 or more")
     request = StratificationRequest(
         method=method,
-        n_strata=int(n_strata) if whole else None,
+        n_strata=int(n_strata) if is_whole_number else None,
         budget=budget,
         minimum=minimum,
         scaled=info is not None and info.scaled,
@@ -856,22 +806,25 @@ def stratify(
         fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
         if clusterer is not None and by is None:  # it brings its own number of clusters
             request = replace(request, n_strata=1)
-        found = cluster_strata(population, by, names, fit, proxy, request)
+        strata = cluster_strata(population, by, names, fit, proxy, request)
     elif method == "none" and not population.proxies:
-        found = Strata.of(of_sizes(np.array([population.size])))
+        strata = Strata.of(of_sizes(np.array([population.size])))
     elif method == "none":
-        found = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
+        strata = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
     elif method == "category":
-        pictures = population.distributions(by or "", proxy) if population.proxies else None
-        found = category_strata(population, by or "", request, pictures)
+        if population.proxies:
+            pictures = population.distributions(by or "", proxy)
+        else:
+            pictures = None
+        strata = category_strata(population, by or "", request, pictures)
     else:
         column = population.proxy_info(proxy).name
         if by is None:
-            found = interval_strata(population.distribution(column), column, request)
+            strata = interval_strata(population.distribution(column), column, request)
         else:
-            found = crossed_strata(population, by, column, request)
+            strata = crossed_strata(population, by, column, request)
     return replace(
-        found,
+        strata,
         scaled=request.scaled,
         bounds=bounds,
         method=method if by is None or method == "category" else f"{method} by {by}",
@@ -879,31 +832,31 @@ def stratify(
     )
 
 
-def _by_influence(population: Population, influence: Influence, how: dict[str, Any]) -> Strata:
+def _by_influence(population: Population, influence: Influence, options: dict[str, Any]) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
-    method = how["method"]
+    method = options["method"]
     if method not in (*INTERVAL_METHODS, "none"):
-        what = "an influence is divided into intervals"
-        raise InputError(what, given=f"method={method!r}", allowed="methods of intervals")
+        problem = "an influence is divided into intervals"
+        raise InputError(problem, given=f"method={method!r}", allowed="methods of intervals")
     view = influence.seen_in(population)
     several = len(view.levels(rules.CELL)) > 1 and method != "none"
-    found = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **how)
-    known: tuple[Expression | None, ...] = ()
+    strata = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **options)
+    known_tests: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":
-        cells = list(view.levels(rules.CELL)) * found.n_strata
-        if isinstance(found.rule, rules.Categories):
-            cells = list(found.rule.levels)
-        if isinstance(found.rule, rules.Crossed):
-            counts = [part.n_strata for part in found.rule.inner]
-            cells = np.repeat(found.rule.categories.levels, counts).tolist()
-        known = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
+        cells = list(view.levels(rules.CELL)) * strata.n_strata
+        if isinstance(strata.rule, rules.Categories):
+            cells = list(strata.rule.levels)
+        if isinstance(strata.rule, rules.Crossed):
+            counts = [part.n_strata for part in strata.rule.inner]
+            cells = np.repeat(strata.rule.categories.levels, counts).tolist()
+        known_tests = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
     (values,) = (batch[rules.INFLUENCE] for batch in view.batches((rules.INFLUENCE,), view.size))
-    inner = rules.cut_between(found.rule, np.unique(values))
+    inner = rules.cut_between(strata.rule, np.unique(values))
     rule = rules.Derived(inner=inner, cells=influence.cells, influence=influence.mean)
     return replace(
-        found,
-        rule=rule if found.n_strata > 1 else rules.Everything(),
-        names=tuple(name.removeprefix(f"{rules.CELL} = ") for name in found.names),
-        known=known,
+        strata,
+        rule=rule if strata.n_strata > 1 else rules.Everything(),
+        names=tuple(name.removeprefix(f"{rules.CELL} = ") for name in strata.names),
+        known=known_tests,
         population=population,
     )

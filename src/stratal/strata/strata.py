@@ -86,14 +86,6 @@ class Moments(Record):
         Whether the proxy predicts the outcome on its own scale; if not, S_h is unknown and taken as equal.
     bounds : (float, float)
         Bounds of the outcome; infinite where it has none.
-
-    Examples
-    --------
-    >>> values = np.array([0.0, 0.5, 1.0])
-    >>> counts = np.array([1, 1, 2])
-    >>> picture = Distribution(values=values, counts=counts, cuts=values[1:], second_moments=values)
-    >>> of_bins(picture, np.array([2])).proxy_variances
-    array([0.0625, 0.    ])
     """
 
     sizes: IntArray
@@ -136,11 +128,13 @@ class Moments(Record):
     @property
     def standard_deviations(self) -> FloatArray:
         """Plug-in S_h (H,); ones where the proxy only orders the units."""
-        return np.sqrt(self.plug_in_variances) if self.scaled else np.ones(self.n_strata)
+        if self.scaled:
+            return np.sqrt(self.plug_in_variances)
+        return np.ones(self.n_strata)
 
-    def part(self, kept: IntArray) -> Moments:
+    def part(self, selected: IntArray) -> Moments:
         """Return the moments of some of the strata, by their numbers."""
-        parts = {name: getattr(self, name)[kept] for name in _EACH}
+        parts = {name: getattr(self, name)[selected] for name in _EACH}
         return Moments(**parts, scaled=self.scaled, bounds=self.bounds)
 
     def pooled(self, codes: IntArray) -> Moments:
@@ -159,15 +153,7 @@ class Moments(Record):
 
 
 def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
-    """Return the moments of the strata that begin at bin 0 and at each of `boundaries` (H − 1,).
-
-    Examples
-    --------
-    >>> values = np.array([0.2, 0.4])
-    >>> picture = Distribution(values=values, counts=np.array([1, 3]), cuts=values[1:])
-    >>> of_bins(picture, np.array([1])).sizes
-    array([1, 3])
-    """
+    """Return the moments of the strata that begin at bin 0 and at each of `boundaries` (H − 1,)."""
     refuse_widest(bins)
     starts = np.concatenate([[0], boundaries]).astype(np.int64)
     counts = bins.counts
@@ -186,42 +172,21 @@ def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
 
 
 def of_pictures(pictures: Pictures) -> Moments:
-    """Return the moments of each level of a category as one stratum.
-
-    Examples
-    --------
-    >>> from stratal.population import Population
-    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6], groups={"language": ["de", "en", "de"]})
-    >>> of_pictures(population.distributions("language")).proxy_means
-    array([0.75, 0.2 ])
-    """
+    """Return the moments of each level of a category as one stratum."""
     return of_bins(pictures.bins, pictures.starts[1:])
 
 
 def refuse_widest(bins: Distribution | LevelBins) -> None:
-    """Raise an `InputError` if the proxies lie too far apart for a variance in double precision.
-
-    Examples
-    --------
-    >>> values = np.array([0, 1e200])
-    >>> refuse_widest(Distribution(values=values, counts=np.array([1, 1]), cuts=values[1:]))
-    Traceback (most recent call last):
-    stratal.errors.InputError: the proxy ranges too widely (given: 0 to 1e+200). Look ...
-    """
-    low, high = float(bins.values.min()), float(bins.values.max())
+    """Raise an `InputError` if the proxies lie too far apart for a variance in double precision."""
+    low = float(bins.values.min())
+    high = float(bins.values.max())
     if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
         action = "Look for a placeholder among its values, or rescale it."
         raise InputError("the proxy ranges too widely", given=f"{low:g} to {high:g}", action=action)
 
 
 def of_sizes(sizes: IntArray) -> Moments:
-    """Return the moments of strata of a population without a proxy: means unknown, variances zero.
-
-    Examples
-    --------
-    >>> of_sizes(np.array([3])).proxy_means
-    array([nan])
-    """
+    """Return the moments of strata of a population without a proxy: means unknown, variances zero."""
     zeros = np.zeros(len(sizes))
     return Moments(
         sizes=sizes,
@@ -232,13 +197,7 @@ def of_sizes(sizes: IntArray) -> Moments:
 
 
 def joined(parts: Sequence[Moments]) -> Moments:
-    """Return the moments of all strata of several populations, one after the other.
-
-    Examples
-    --------
-    >>> joined([of_sizes(np.array([3])), of_sizes(np.array([1, 2]))]).sizes
-    array([3, 1, 2])
-    """
+    """Return the moments of all strata of several populations, one after the other."""
     values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH}
     return replace(parts[0], **values)
 
@@ -250,23 +209,21 @@ def expected_deviations(strata: Moments) -> FloatArray:
     reaches. That limit is averaged over the possible means; the plug-in variance's share of it, 1 for binary
     outcomes, is moved a fifth of the way to the pooled share. Without bounds there is no such limit, and the
     plug-in variances themselves are moved a fifth of the way to their mean.
-
-    Examples
-    --------
-    >>> means, none = np.array([0.5, 1.0]), np.zeros(2)
-    >>> judge = Moments(sizes=np.array([50, 50]), proxy_means=means, proxy_variances=none,
-    ...                 conditional_variances=means * (1 - means))
-    >>> expected_deviations(judge).round(3)
-    array([0.479, 0.236])
     """
-    weights, means, variances = strata.weights, strata.proxy_means, strata.plug_in_variances
+    weights = strata.weights
+    means = strata.proxy_means
+    variances = strata.plug_in_variances
     low, high = strata.bounds
     if not np.isfinite(high - low):
         return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
-    means, variances = np.clip((means - low) / (high - low), 0.0, 1.0), variances / (high - low) ** 2
+    means = np.clip((means - low) / (high - low), 0.0, 1.0)
+    variances = variances / (high - low) ** 2
     largest = means * (1.0 - means)
     possible = float(weights @ largest)
-    pooled = min(1.0, float(weights @ variances) / possible) if possible > _EDGE else 1.0
+    if possible > _EDGE:
+        pooled = min(1.0, float(weights @ variances) / possible)
+    else:
+        pooled = 1.0
     share = np.divide(variances, largest, out=np.full(len(means), pooled), where=largest > _EDGE)
     share = np.minimum(share, 1.0)
     spread = share + SPREAD_SHRINKAGE * (pooled - share)
@@ -279,12 +236,6 @@ def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[
     """Return the log-odds of the overall mean, and how far each stratum's (H,) are from it, means shrunk.
 
     The weights are W_h or N_h.
-
-    Examples
-    --------
-    >>> centre, distance = shrunk_log_odds(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
-    >>> centre, distance.round(3)
-    (0.0, array([-0.969,  0.969]))
     """
     overall = float(np.clip(np.average(means, weights=weights), _EDGE, 1.0 - _EDGE))
     shrunk = np.clip(means + SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
@@ -306,14 +257,6 @@ class Scenario(Record):
         Slope of the outcome on the proxy within strata.
     bounds : (float, float), optional
         Of the outcome, where labels tell more of them than the strata do.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> found = scenarios(stratal.strata.stratify(population, "none"))
-    >>> found.means.shape, float(found.variances.max())
-    ((13, 1), 0.25)
     """
 
     means: FloatArray
@@ -332,10 +275,10 @@ class Scenario(Record):
         Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
         for the fitted λ = b it is z − b ẑ with S_h² − b² Var_h(ẑ), b being the slope.
         """
-        taken = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}.get(estimator, 0 * self.slope)
-        left = self.variances - taken[..., None] * strata.proxy_variances
-        left = np.maximum(left, _LEAST_LEFT * self.variances)
-        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, left)))
+        sampled = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}.get(estimator, 0 * self.slope)
+        unlabelled_share = self.variances - sampled[..., None] * strata.proxy_variances
+        unlabelled_share = np.maximum(unlabelled_share, _LEAST_LEFT * self.variances)
+        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, unlabelled_share)))
 
 
 def scenarios(strata: Moments) -> Scenario:
@@ -350,24 +293,19 @@ def scenarios(strata: Moments) -> Scenario:
     ----------
     strata : Strata
         Of a proxy that is on the outcome's scale.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
-    >>> found = scenarios(stratal.strata.stratify(judge, n_strata=2))
-    >>> found.means[0], float(found.variances.max().round(3))
-    (array([0.1, 0.9]), 0.25)
     """
     low, high = strata.bounds
-    width, plug_in, sizes = high - low, strata.standard_deviations**2, strata.sizes
+    width = high - low
+    plug_in = strata.standard_deviations**2
+    sizes = strata.sizes
     if not math.isfinite(width):
         ways = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
         means = np.tile(strata.proxy_means, (len(ways) + 1, 1))
         slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(ways)])
         return Scenario(means=means, variances=np.vstack([plug_in, ways]), slope=slopes)
     centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
-    widest, overall = centres * (1 - centres) * width**2, np.average(centres, weights=sizes)
+    widest = centres * (1 - centres) * width**2
+    overall = np.average(centres, weights=sizes)
     followed = overall + CALIBRATION_SLOPE * (centres - overall)
     middle = np.average(strata.proxy_means, weights=sizes)
     expected = middle + CALIBRATION_SLOPE * (strata.proxy_means - middle)
@@ -403,11 +341,6 @@ def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> 
     -------
     float (…,)
         Infinite where a stratum that varies gets no draw.
-
-    Examples
-    --------
-    >>> float(expected_variance(np.array([100]), np.array([10]), np.array([0.25])).round(6))
-    0.022727
     """
     spread = variances * sizes / np.maximum(sizes - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -459,8 +392,8 @@ class Strata(Moments, Tabular, Plotted):
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
         lengths.add(len(self.known or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
-            what = "strata must have one name, size and moment each, and no stratum may be empty"
-            raise InputError(what, action="Make strata by stratal.strata.stratify(population).")
+            problem = "strata must have one name, size and moment each, and no stratum may be empty"
+            raise InputError(problem, action="Make strata by stratal.strata.stratify(population).")
 
     @classmethod
     def of(
@@ -486,7 +419,9 @@ class Strata(Moments, Tabular, Plotted):
     @property
     def codes(self) -> IntArray | None:
         """Stratum of every unit (N,), of a population in memory."""
-        return None if self.population is None else self.population.codes(self.rule)
+        if self.population is None:
+            return None
+        return self.population.codes(self.rule)
 
     @property
     def is_known(self) -> BoolArray:
@@ -505,7 +440,10 @@ class Strata(Moments, Tabular, Plotted):
     def _plot(self) -> Bars:
         """Draw each stratum's share of the units, and of what outcomes are expected to vary."""
         spread = self.sizes * self.standard_deviations
-        shares = spread / spread.sum() if spread.sum() > 0 else self.weights
+        if spread.sum() > 0:
+            shares = spread / spread.sum()
+        else:
+            shares = self.weights
         return Bars(
             title=f"{self.n_strata} strata of {self.size:,} units ({self.method})",
             x_label="share",

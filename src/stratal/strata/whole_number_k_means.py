@@ -35,13 +35,9 @@ def coordinate_bits(n_rows: int, n_columns: int) -> int:
     """Return the bits of a coordinate with which squared distances of n rows add up exactly.
 
     A squared distance is at most d · 2^(2 bits + 2): a double holds it, and 64 bits the sum over n rows.
-
-    Examples
-    --------
-    >>> coordinate_bits(262_144, 1_024), coordinate_bits(1_000, 2)
-    (16, 24)
     """
-    columns, rows = math.ceil(math.log2(n_columns)), math.ceil(math.log2(max(n_rows, 2)))
+    columns = math.ceil(math.log2(n_columns))
+    rows = math.ceil(math.log2(max(n_rows, 2)))
     return min(_DOUBLE_BITS - 3 - columns, _INTEGER_BITS - 3 - columns - rows) // 2
 
 
@@ -56,21 +52,17 @@ def whole_number_k_means(rows: FloatArray, n_clusters: int, seed: int) -> FloatA
         Whole numbers of at most `coordinate_bits` bits.
     n_clusters : int
     seed : int
-
-    Examples
-    --------
-    >>> whole_number_k_means(np.array([[0.0], [2.0], [100.0], [104.0]]), 2, seed=0)
-    array([[  1.],
-           [102.]])
     """
     squares = np.sum(rows**2, axis=1)
-    best_centres, best_total = rows[:1], math.inf
+    best_centres = rows[:1]
+    best_total = math.inf
     for start in range(STARTS):
         raw = np.random.Philox(key=seed, counter=start << 64)
         centres = _starting_centres(rows, squares, n_clusters, raw)
         centres, total = _improved_centres(rows, squares, centres)
         if total < best_total:
-            best_centres, best_total = centres, total
+            best_centres = centres
+            best_total = total
     return np.unique(best_centres, axis=0)
 
 
@@ -118,7 +110,10 @@ def _improved_centres(rows: FloatArray, squares: FloatArray, centres: FloatArray
         if new_total >= total:
             break
         gain = total - new_total
-        centres, labels, distances, total = moved, new_labels, new_distances, new_total
+        centres = moved
+        labels = new_labels
+        distances = new_distances
+        total = new_total
         if gain << _TOLERANCE_BITS < total:
             break
     return centres, total

@@ -1,10 +1,10 @@
-"""Smoothed deviations from plain lists, for the tests of `stratal.strata.rates`."""
+"""Smoothed deviations from plain lists, for the tests of `stratal.strata.smoothed_variances`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stratal.strata import rates
+from stratal.strata import smoothed_variances
 from stratal.strata.strata import Moments
 
 
@@ -31,4 +31,6 @@ def smoothed_standard_deviations(
     sizes, counts, sums, squares=None, *, kurtoses=None, bounds=(0.0, 1.0), **proxy
 ):
     strata = strata_of(sizes, bounds=bounds, **proxy)
-    return rates.smoothed_standard_deviations(strata, counts, sums, squares, kurtoses=kurtoses, bounds=bounds)
+    return smoothed_variances.smoothed_standard_deviations(
+        strata, counts, sums, squares, kurtoses=kurtoses, bounds=bounds
+    )

@@ -8,7 +8,7 @@ from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import BudgetError, InputError
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations
-from stratal.strata import rates, stratify
+from stratal.strata import smoothed_variances, stratify
 from stratal.strata.allocation import (
     Bounds,
     check_budget,
@@ -90,7 +90,7 @@ def test_recalibrated_deviations_are_the_librarys(name):
         )
         found = recalibrated_deviations(sums, centre, strata, binary=binary)
         for r in range(8):
-            expected = rates.smoothed_standard_deviations(
+            expected = smoothed_variances.smoothed_standard_deviations(
                 strata,
                 n_h,
                 first[r],

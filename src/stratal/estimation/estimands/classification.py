@@ -46,7 +46,7 @@ from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
 from stratal.strata import Strata
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
 # A share of right answers that no model in use has among its answers of one kind, while the others are right

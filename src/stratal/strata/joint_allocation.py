@@ -102,36 +102,27 @@ def without_settled(demands: Demands) -> tuple[Demands, BoolArray]:
 
     An estimand that needs every label the upper bounds allow has them: its strata are fixed there.
     """
-    used, allowed = demands.used(demands.upper), demands.allowed
+    used = demands.used(demands.upper)
+    allowed = demands.allowed
     settled = used >= allowed * (1 - _TIGHT)
     idle = demands.used(demands.lower) <= allowed
     full = np.any(demands.spread[settled] > 0, axis=0)
     open_ = ~settled & ~idle
     lower = np.where(full, demands.upper, demands.lower)
-    kept = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
-    return kept, open_
+    remaining = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
+    return remaining, open_
 
 
 def cheapest(demands: Demands, start: FloatArray | None = None) -> Optimum:
-    """Return the real-valued n_h of least cost that keep every constraint; one must exist.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
-    ...                   lower=0 * one + 2, upper=99 * one)
-    >>> found = cheapest(demands)
-    >>> found.n_h.round(4), round(found.bound, 4)
-    (array([4.5, 9. ]), 13.5)
-    """
-    kept, open_ = without_settled(demands)
+    """Return the real-valued n_h of least cost that keep every constraint; one must exist."""
+    remaining, open_ = without_settled(demands)
     multipliers = np.zeros(len(open_))
     if not open_.any():
-        return Optimum(n_h=kept.lower, multipliers=multipliers, bound=kept.cost(kept.lower))
+        return Optimum(n_h=remaining.lower, multipliers=multipliers, bound=remaining.cost(remaining.lower))
     warm = start is not None and start[open_].any()
-    found = _newton(kept, start[open_] if start is not None and warm else _first(kept))
-    multipliers[open_] = found.multipliers
-    return replace(found, multipliers=multipliers)
+    optimum = _newton(remaining, start[open_] if start is not None and warm else _first(remaining))
+    multipliers[open_] = optimum.multipliers
+    return replace(optimum, multipliers=multipliers)
 
 
 def most_precise(demands: Demands, money: float) -> Optimum:
@@ -139,30 +130,29 @@ def most_precise(demands: Demands, money: float) -> Optimum:
 
     The least cost of a level falls with the level and is convex: the level that costs just the money is found
     by Newton's method on the cost's reciprocal, whose slope the prices λ give.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
-    ...                   lower=0 * one + 2, upper=99 * one)
-    >>> found = most_precise(demands, 27.0)
-    >>> found.n_h.round(4), round(found.bound, 4)
-    (array([ 9., 18.]), 0.5)
     """
-    low, high = float(demands.levels(demands.upper).max()), float(demands.levels(demands.lower).max())
+    low = float(demands.levels(demands.upper).max())
+    high = float(demands.levels(demands.lower).max())
     level = float(np.clip(1.0, low + (high - low) * 1e-6, high))
-    found = cheapest(replace(demands, level=level))
+    optimum = cheapest(replace(demands, level=level))
     for _ in range(_ROOT_STEPS):
-        cost, slope = demands.cost(found.n_h), float(found.multipliers.sum())
+        cost = demands.cost(optimum.n_h)
+        slope = float(optimum.multipliers.sum())
         low, high = (level, high) if cost > money else (low, level)
         if abs(cost - money) <= _GAP * money or high - low <= 1e-14 * high:
             break
-        step = level + (cost / money - 1.0) * cost / slope if slope > 0 else low
+        if slope > 0:
+            step = level + (cost / money - 1.0) * cost / slope
+        else:
+            step = low
         level = step if low < step < high else (low + high) / 2.0
-        found = cheapest(replace(demands, level=level), found.multipliers if slope > 0 else None)
-    slope = float(found.multipliers.sum())
-    bound = level + (found.bound - money) / slope if slope > 0 else low
-    return replace(found, bound=max(bound, float(demands.levels(demands.upper).max())))
+        optimum = cheapest(replace(demands, level=level), optimum.multipliers if slope > 0 else None)
+    slope = float(optimum.multipliers.sum())
+    if slope > 0:
+        bound = level + (optimum.bound - money) / slope
+    else:
+        bound = low
+    return replace(optimum, bound=max(bound, float(demands.levels(demands.upper).max())))
 
 
 def without_floors(demands: Demands, money: float) -> tuple[Demands, BoolArray]:
@@ -171,23 +161,24 @@ def without_floors(demands: Demands, money: float) -> tuple[Demands, BoolArray]:
     Where the money reaches the level that no allocation can undercut, the estimands that are at it have
     every label of their strata, and the rest of the money is for the others.
     """
-    open_, lower = np.ones(len(demands.spread), dtype=bool), demands.lower
-    kept = demands
+    open_ = np.ones(len(demands.spread), dtype=bool)
+    lower = demands.lower
+    remaining = demands
     while open_.any():
-        kept = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
-        floors = kept.levels(kept.upper)
-        if kept.cost(cheapest(replace(kept, level=floors.max())).n_h) > money * (1 + _GAP):
-            return kept, open_
+        remaining = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
+        floors = remaining.levels(remaining.upper)
+        if remaining.cost(cheapest(replace(remaining, level=floors.max())).n_h) > money * (1 + _GAP):
+            return remaining, open_
         reached = floors >= floors.max() * (1 - _TIGHT)
-        lower = np.where(np.any(kept.spread[reached] > 0, axis=0), demands.upper, lower)
+        lower = np.where(np.any(remaining.spread[reached] > 0, axis=0), demands.upper, lower)
         open_[np.flatnonzero(open_)[reached]] = False
-    return replace(kept, spread=kept.spread[:0], slack=kept.slack[:0], lower=lower), open_
+    return replace(remaining, spread=remaining.spread[:0], slack=remaining.slack[:0], lower=lower), open_
 
 
 def _first(demands: Demands) -> FloatArray:
     """Return prices to start from: each estimand's own, then Chromy's steps λ_j (used_j / allowed_j)²."""
-    alone = np.sqrt(demands.spread).sum(axis=1) / demands.allowed
-    multipliers = alone**2 / len(alone)
+    separate_prices = np.sqrt(demands.spread).sum(axis=1) / demands.allowed
+    multipliers = separate_prices**2 / len(separate_prices)
     for _ in range(_FIRST_STEPS):
         ratio = demands.used(demands.at(multipliers)[0]) / demands.allowed
         multipliers = multipliers * np.clip(ratio, 0.1, 10.0) ** 2
@@ -197,7 +188,8 @@ def _first(demands: Demands) -> FloatArray:
 def _newton(demands: Demands, multipliers: FloatArray) -> Optimum:
     """Return the maximum of the bound over λ ≥ 0: Newton's steps, damped until they help."""
     n_h, bound = demands.at(multipliers)
-    damping, best = 1e-8, Optimum(n_h=demands.upper, multipliers=multipliers, bound=-np.inf)
+    damping = 1e-8
+    best = Optimum(n_h=demands.upper, multipliers=multipliers, bound=-np.inf)
     for _ in range(_STEPS):
         best = replace(best, n_h=min(best.n_h, _kept(demands, n_h), key=demands.cost))
         if bound >= best.bound:
@@ -213,7 +205,10 @@ def _newton(demands: Demands, multipliers: FloatArray) -> Optimum:
             rises = trial > bound + 1e-4 * max(float(gradient @ (moved - multipliers)), 0.0)
             level = trial >= bound - 1e-13 * abs(bound)
             if rises or (level and 2 * _miss(demands, trial_n, moved) < _miss(demands, n_h, multipliers)):
-                multipliers, n_h, bound, damping = moved, trial_n, trial, max(damping / 10.0, 1e-12)
+                multipliers = moved
+                n_h = trial_n
+                bound = trial
+                damping = max(damping / 10.0, 1e-12)
                 break
             damping *= 10.0
     return best
@@ -271,7 +266,9 @@ _ROUNDINGS = 12
 _STARTS = 3
 
 # Strata between which a label may move, and moves at most: each must lower the worst level.
-_ADDED, _REMOVED, _SWAPS = 24, 48, 200
+_ADDED = 24
+_REMOVED = 48
+_SWAPS = 200
 
 
 # The best whole n_h (H,) found, its cost or level, what no whole one comes below, and the real optimum.
@@ -363,13 +360,6 @@ class SharedAllocation(Record):
         Of the estimands.
     minimum, maximum : int (H,)
         The bounds that were respected.
-
-    Examples
-    --------
-    >>> from stratal.strata import allocate_several
-    >>> found = allocate_several([900, 100], [[0.4, 0.4], [0.0, 4.0]], standard_errors=[0.02, 0.04])
-    >>> found.n_h, found.budget, found.gap
-    (array([246,  50]), 296, 0.0)
     """
 
     n_h: IntArray
@@ -392,7 +382,9 @@ class SharedAllocation(Record):
     @property
     def gap(self) -> float:
         """How much better another whole allocation could be at most, relatively; 0 if none is better."""
-        return (self.value - self.bound) / self.value if self.value > self.bound else 0.0
+        if self.value > self.bound:
+            return (self.value - self.bound) / self.value
+        return 0.0
 
     @property
     def ratios(self) -> FloatArray:
@@ -407,14 +399,17 @@ class SharedAllocation(Record):
         )
 
 
-def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
+def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: Any) -> Bounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
-    free = np.zeros(len(bounds.sizes), dtype=bool) if known is None else np.asarray(known, dtype=bool)
+    if known_strata is None:
+        free = np.zeros(len(bounds.sizes), dtype=bool)
+    else:
+        free = np.asarray(known_strata, dtype=bool)
     varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
     for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
-        what = f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}"
-        given = f"standard deviation {deviations[:, h].max():g}"
-        raise InputError(what, given=given, action="Leave it out of known, or raise its maximum.")
+        problem = f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}"
+        deviation_text = f"standard deviation {deviations[:, h].max():g}"
+        raise InputError(problem, given=deviation_text, action="Leave it out of known, or raise its maximum.")
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
@@ -493,13 +488,13 @@ def allocate_several(
     deviations = np.atleast_2d(deviations)
     bounds = _bounds(bounds, deviations, known)
     count = len(deviations)
-    wanted = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
-    if np.any(wanted <= 0):
-        raise InputError("standard_errors must be positive", given=wanted.tolist(), allowed="above 0")
+    target_errors = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
+    if np.any(target_errors <= 0):
+        raise InputError("standard_errors must be positive", given=target_errors.tolist(), allowed="above 0")
     money = None if budget is None else float(bounds.check(budget))
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
-    squares = wanted**2
+    squares = target_errors**2
     demands = Demands(
         spread=spread / squares[:, None],
         slack=slack / squares,
@@ -509,8 +504,11 @@ def allocate_several(
     called = tuple(names or (f"estimand {j}" for j in range(count)))
     if len(called) != count or len(set(called)) < count:
         raise InputError("names must be one for each estimand", given=", ".join(called), allowed=f"{count}")
-    found = _fewest(demands, called, wanted) if money is None else _closest(demands, money, bounds.sizes)
-    n_h, value, bound, optimum = found
+    if money is None:
+        solution = _fewest(demands, called, target_errors)
+    else:
+        solution = _closest(demands, money, bounds.sizes)
+    n_h, value, bound, optimum = solution
     price = optimum.multipliers
     used = (spread / np.maximum(n_h, 1) * (n_h > 0)).sum(axis=1)
     return SharedAllocation(
@@ -520,7 +518,7 @@ def allocate_several(
         value=value,
         bound=bound,
         standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
-        wanted=wanted,
+        wanted=target_errors,
         shares=price / (price.sum() or 1.0),
         names=called,
         minimum=bounds.lower,
@@ -528,17 +526,18 @@ def allocate_several(
     )
 
 
-def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> Found:
+def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> Found:
     """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
-        what = f"no allocation within the bounds is as precise as wanted for {names[j]}"
-        allowed = f"at least {wanted[j] * np.sqrt(floors[j]):.6g}"
-        raise BudgetError(what, given=f"standard error {wanted[j]:g}", allowed=allowed)
+        problem = f"no allocation within the bounds is as precise as wanted for {names[j]}"
+        allowed = f"at least {target_errors[j] * np.sqrt(floors[j]):.6g}"
+        raise BudgetError(problem, given=f"standard error {target_errors[j]:g}", allowed=allowed)
     optimum = cheapest(demands)
     demands, open_ = without_settled(demands)
-    bound, prices = -np.inf, optimum.multipliers[open_]
+    bound = -np.inf
+    prices = optimum.multipliers[open_]
     starts: list[tuple[float, FloatArray]] = []
     for step in range(_ROUNDINGS):
         n_h, priced = _rounded(demands, prices)
@@ -559,23 +558,31 @@ def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
 
     All the money is spent.
     """
-    kept, open_ = without_floors(demands, money)
-    found = most_precise(kept, money) if open_.any() else Optimum(kept.lower, np.zeros(0), 0.0)
+    remaining, open_ = without_floors(demands, money)
+    if open_.any():
+        optimum = most_precise(remaining, money)
+    else:
+        optimum = Optimum(remaining.lower, np.zeros(0), 0.0)
     multipliers = np.zeros(len(open_))
-    multipliers[open_] = found.multipliers
-    bounds = Bounds(sizes=sizes, lower=kept.lower.astype(np.int64), upper=kept.upper.astype(np.int64))
-    n_h, level, prices, bound = kept.lower, np.inf, found.multipliers, 0.0
+    multipliers[open_] = optimum.multipliers
+    bounds = Bounds(
+        sizes=sizes, lower=remaining.lower.astype(np.int64), upper=remaining.upper.astype(np.int64)
+    )
+    n_h = remaining.lower
+    level = np.inf
+    prices = optimum.multipliers
+    bound = 0.0
     for step in range(_ROUNDINGS if open_.any() else 0):
-        trial = optimal_integers(np.sqrt(prices @ kept.spread), bounds, int(money)).astype(np.float64)
-        levels = kept.levels(trial)
+        trial = optimal_integers(np.sqrt(prices @ remaining.spread), bounds, int(money)).astype(np.float64)
+        levels = remaining.levels(trial)
         worst = float(levels.max())
         n_h, level = (trial, worst) if worst < level else (n_h, level)
-        bound = max(bound, (_rounded(kept, prices)[1] - money) / (float(prices.sum()) or np.inf))
+        bound = max(bound, (_rounded(remaining, prices)[1] - money) / (float(prices.sum()) or np.inf))
         prices = _balanced(prices, levels / (worst or 1.0), step)
     if open_.any():
-        n_h = _swapped(kept, n_h)
+        n_h = _swapped(remaining, n_h)
     rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
-    whole = optimal_integers(np.sqrt(kept.spread.sum(axis=0)), rest, int(money))
-    value = float(demands.levels(whole).max())
+    rounded = optimal_integers(np.sqrt(remaining.spread.sum(axis=0)), rest, int(money))
+    value = float(demands.levels(rounded).max())
     bound = min(max(bound, float(demands.levels(demands.upper).max())), value)
-    return whole, float(np.sqrt(value)), float(np.sqrt(bound)), replace(found, multipliers=multipliers)
+    return rounded, float(np.sqrt(value)), float(np.sqrt(bound)), replace(optimum, multipliers=multipliers)

@@ -4,7 +4,7 @@ from tests.unit.strata.plain_rates import smoothed_standard_deviations, strata_o
 
 import stratal
 from stratal.errors import InputError
-from stratal.strata.rates import likely_rates
+from stratal.strata.smoothed_variances import likely_rates
 from stratal.strata.strata import of_sizes
 
 SIZES = [400, 400, 200]

@@ -70,16 +70,9 @@ def unbounded_deviations(
     scoring with a normal prior, a from the labels, and e_h shrunk with weight (κ − 1)/τ² labels. κ is pooled
     over strata, each relative to the line's variance, then to the one found: a stratum that shows no large
     value has a small kurtosis of its own.
-
-    Examples
-    --------
-    >>> counts, squares = np.array([20.0, 20.0, 20.0]), np.array([0.0, 0.0, 19.0])
-    >>> unbounded_deviations(counts, squares, np.ones(3)).round(2)
-    array([0.38, 0.38, 0.85])
-    >>> unbounded_deviations(counts, squares, np.ones(3), kurtoses=np.array([1.0, 1.0, 18.0])).round(2)
-    array([0.56, 0.56, 0.61])
     """
-    weights = np.full(len(shape), 1.0 / len(shape)) if weights is None else weights
+    if weights is None:
+        weights = np.full(len(shape), 1.0 / len(shape))
     freedom = np.maximum(counts - 1.0, 0.0)
     flat = shape + SHRINKAGE * (float(weights @ shape) - shape)
     level = _ratio(squares.sum(axis=-1), freedom @ flat)
@@ -210,17 +203,19 @@ def smoothed_standard_deviations(
     >>> smoothed_standard_deviations([500, 500], [5, 5], [3, 5]).round(2)
     array([0.43, 0.32])
     """
-    strata = strata if isinstance(strata, Moments) else of_sizes(whole_numbers("strata", strata))
+    if not isinstance(strata, Moments):
+        strata = of_sizes(whole_numbers("strata", strata))
     counts, sums, second = _read(strata, counts, sums, squares, bounds)
     within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
-    known, width = strata.plug_in_variances * strata.scaled, bounds[1] - bounds[0]
+    plug_in_variances = strata.plug_in_variances * strata.scaled
+    width = bounds[1] - bounds[0]
     if not np.isfinite(width):
         if kurtoses is not None:
             kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, axes=2)
         return unbounded_deviations(
             counts,
             within,
-            known if known.any() else np.ones(strata.n_strata),
+            plug_in_variances if plug_in_variances.any() else np.ones(strata.n_strata),
             means=strata.proxy_means if strata.has_proxy else None,
             kurtoses=kurtoses,
             weights=strata.weights,
@@ -234,7 +229,9 @@ def smoothed_standard_deviations(
     if strata.scaled and strata.has_proxy:
         share = (strata.proxy_means - bounds[0]) / width
         possible = float(strata.weights @ np.clip(share * (1 - share), 0.0, 0.25))
-        prior = float(np.clip(strata.weights @ known / max(width**2 * possible, _EDGE), 0.05, 1.0))
+        prior = float(
+            np.clip(strata.weights @ plug_in_variances / max(width**2 * possible, _EDGE), 0.05, 1.0)
+        )
     # Each variance's share of r(1 − r): 1 for binary outcomes, less for others.
     largest = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
     pooled = within.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
@@ -253,7 +250,8 @@ def _read(
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
-        low, high = 0.0, 1.0
+        low = 0.0
+        high = 1.0
     # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
         raise InputError(
@@ -275,20 +273,20 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
     A stratum's likelihood depends on its own labels alone, so it is worked out once for every case that
     occurs and then looked up.
     """
-    seen = cases.reshape(-1, 4)
-    place = line = np.arange(len(seen))
-    if several := len(seen) > _FEW_CASES:
-        seen, place = np.unique(seen, axis=0, return_inverse=True)
-    if len(seen) > _TABLE and len(cases) > 1:
+    distinct_cases = cases.reshape(-1, 4)
+    place = line = np.arange(len(distinct_cases))
+    if several := len(distinct_cases) > _FEW_CASES:
+        distinct_cases, place = np.unique(distinct_cases, axis=0, return_inverse=True)
+    if len(distinct_cases) > _TABLE and len(cases) > 1:
         halves = np.array_split(cases, 2)
         return np.concatenate([_posterior_variances(half, strengths) for half in halves])
-    lines = seen[:, :2]
+    lines = distinct_cases[:, :2]
     if several:
         lines, line = np.unique(lines, axis=0, return_inverse=True)
     a, b, prior = _line_priors(lines, strengths)
     line = line.ravel()
-    more_a = a[line] + seen[:, 3:]
-    more_b = b[line] + np.maximum(seen[:, 2:3] - seen[:, 3:], 0.0)
+    more_a = a[line] + distinct_cases[:, 3:]
+    more_b = b[line] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
     total = more_a + more_b
     scores = _log_beta(more_a, more_b) - _log_beta(a, b)[line]
     variances = more_a * more_b / (total * (total + 1.0))
@@ -334,14 +332,6 @@ def likely_rates(
     -------
     float (number, H)
         On the scale of 0 to 1; the same numbers every time.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from stratal.strata.strata import of_sizes
-    >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.9, 0.6])
-    >>> likely_rates(strata, [50, 50], [45, 20]).mean(axis=0).round(1)
-    array([0.9, 0.4])
     """
     counts, sums, _ = _read(strata, counts, sums, None, bounds)
     centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
@@ -366,12 +356,13 @@ def _log_odds(
     else:
         labelled = (counts > 0) @ strata.weights
         rates = (sums / np.maximum(counts, 1.0)) @ strata.weights
-        seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
+        observed_rates = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
         n = counts.sum(axis=-1)
-        centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
+        centre = logit((n * np.clip(observed_rates, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
         distance = np.zeros(len(share))
         if strata.has_proxy:  # that only orders: normal quantiles of the middle rank of each stratum's units
-            order, weights = np.argsort(share, kind="stable"), strata.weights
+            order = np.argsort(share, kind="stable")
+            weights = strata.weights
             distance[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
             distance = ndtri(np.clip(distance, _EDGE, 1.0 - _EDGE))
     return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from stratal.strata.several import Demands, cheapest, most_precise, without_floors, without_settled
+from stratal.strata.joint_allocation import Demands, cheapest, most_precise, without_floors, without_settled
 
 
 def demands(seed, count, n_strata, overlap=1.0):
