@@ -1,21 +1,21 @@
 """Coverage and width for groups, metrics and means of few clusters.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.cluster_groups [--draws 200] [--more 4000] [--output FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.cluster_groups [--draws 400] [--more 4000] [--output FILE]
 
 A group occurs in k = 2, 4, 10 or 30 of m = 40 or 80 drawn clusters (conversations, talks), in which every
 unit is labelled. Clusters have 6 units each, or log-normal numbers of units (median 4, a few above 30). A
 quarter of the variance of a right or wrong answer lies between clusters, three tenths of that of a number.
 The design is a sample of whole clusters, or a table from elsewhere with weights and clusters. A row is one of
 
-- `by`: the mean of the group, as `estimate(by=...)` gives it
-- `difference`: that mean minus the mean of all other units
-- `mean`: the mean of all units where only k clusters were drawn (of m in the population, for whole clusters)
-- `metric`: recall in the group, and F1 of a class that only the group has; for numbers the ratio of two means
-  of the group, by linearisation
+- "mean of the group": as `estimate(by=...)` gives it
+- "difference": that mean minus the mean of all other units
+- "recall of the group", "F1 of a class of the group" (a class that only the group has)
+- "ratio of two means": of two numbers, both 0 outside of the group
+- "mean": the mean of all units where only k clusters were drawn
 
-Intervals are those of `auto`, at 95 %. Cells get further draws until their coverage is 1.5 standard errors
-above .94, or they have `--more`. "Width" is the mean width over 3.92 root mean squared errors. The table
-shows the lowest coverage over designs and sizes.
+Every estimate and interval is that of `stratal.estimate` with its defaults, at 95 %. Cells whose coverage is
+below .955 after the first draws have `--more` draws. "Width" is the mean width over 3.92 root mean squared
+errors. The table shows the lowest coverage over designs and sizes.
 """
 
 from __future__ import annotations
@@ -24,41 +24,71 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs import Weighting
-from stratal.designs.clusters import ClusterWeighting
-from stratal.designs.external_weights import WithReplacementWeighting
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimate import Estimate, difference_of, linearised_estimate
-from stratal.estimation.linearised import ratio_of_means
-from stratal.estimation.outcome_means import plain_mean
-from stratal.estimation.shares import domain_mean
+from stratal.designs.clusters import ClusterSample
+from stratal.designs.external_weights import ExternalWeights
+from stratal.designs.sample import Design, Sample
+from stratal.estimands import F1, RatioOfMeans, Recall
+from stratal.estimation.estimate import Estimate
+from stratal.population.summary import StratumSummary
+from stratal.question import Question
 
 RESULTS = Path(__file__).resolve().parent / "results" / "cluster_groups.md"
 
 GROUP_CLUSTERS = (2, 4, 10, 30)
 DRAWN_CLUSTERS = (40, 80)
 OUTCOMES = ("number", "right or wrong, .7", "right or wrong, .93")
-QUANTITIES = ("by", "difference", "mean", "metric")
 DESIGNS = ("whole clusters", "weights")
 SIZES = ("equal", "unequal")
+MEAN = "mean"
+GROUP_MEAN = "mean of the group"
+DIFFERENCE = "difference"
+RECALL = "recall of the group"
+F1_SCORE = "F1 of a class of the group"
+RATIO = "ratio of two means"
+OF_BINARY = (GROUP_MEAN, DIFFERENCE, RECALL, F1_SCORE)
+OF_NUMBERS = (GROUP_MEAN, DIFFERENCE, RATIO)
 # Share of the variance that lies between clusters.
 BETWEEN = {"right or wrong, .7": 0.25, "right or wrong, .93": 0.25, "number": 0.3}
 RATES = {"right or wrong, .7": 0.7, "right or wrong, .93": 0.93}
-# Rate of the class that metrics are of, and how often an answer that is wrong names it.
+# Mean of a number, whose variance is 1, and how fast the logarithm of its denominator grows with it.
+NUMBER_MEAN = 10.0
+DENOMINATOR_SLOPE = 0.3
+# Rate of the class that metrics are of.
 CLASS_RATE = 0.5
 REQUIRED = 0.94
-# Standard errors by which the coverage exceeds what is required, for no further draws.
-CERTAIN = 1.5
-# Clusters of the population, where they are more than the drawn ones.
-MANY = 1_000_000
+# Coverage after the first draws below which a cell has further draws.
+CERTAIN = 0.955
+# Clusters of the population: many more than the drawn ones.
+POPULATION_CLUSTERS = 1_000_000
+# What each unit of a table with weights represents.
+WEIGHT = 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What units are drawn from: k clusters of the group, among m drawn ones."""
+
+    outcome: str
+    group_clusters: int
+    drawn_clusters: int
+    design: str
+    sizes: str
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What is estimated: the mean alone where every drawn cluster is of the group."""
+        if self.group_clusters == self.drawn_clusters:
+            return (MEAN,)
+        return OF_NUMBERS if self.outcome == "number" else OF_BINARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,98 +100,127 @@ class Draw:
     outcome: FloatArray
     true: IntArray
     predicted: IntArray
-    size: FloatArray
+    denominator: FloatArray
 
 
-def draw(rng: np.random.Generator, outcome: str, sizes: str, k: int, m: int) -> Draw:
+def cluster_sizes(rng: np.random.Generator, sizes: str, clusters: int) -> IntArray:
+    """Return the numbers of units of clusters (m,)."""
+    if sizes == "equal":
+        return np.full(clusters, 6)
+    return np.ceil(rng.lognormal(1.4, 0.8, clusters)).astype(np.int64)
+
+
+def draw(rng: np.random.Generator, setting: Setting) -> Draw:
     """Draw the units of m clusters, all from one distribution."""
-    counts = np.full(m, 6)
-    if sizes == "unequal":
-        counts = np.ceil(rng.lognormal(1.4, 0.8, m)).astype(np.int64)
-    cluster = np.repeat(np.arange(m), counts)
+    m = setting.drawn_clusters
+    cluster = np.repeat(np.arange(m), cluster_sizes(rng, setting.sizes, m))
     n = len(cluster)
-    between = BETWEEN[outcome]
-    if outcome == "number":
+    between = BETWEEN[setting.outcome]
+    numeric = setting.outcome == "number"
+    if numeric:
         level = rng.normal(0.0, np.sqrt(between), m)[cluster]
-        values = 10.0 + level + rng.normal(0.0, np.sqrt(1.0 - between), n)
+        values = NUMBER_MEAN + level + rng.normal(0.0, np.sqrt(1.0 - between), n)
+        denominator = np.exp(DENOMINATOR_SLOPE * values + 0.5 * rng.normal(size=n))
     else:
-        scale = 1.0 / between - 1.0
-        level = rng.beta(RATES[outcome] * scale, (1.0 - RATES[outcome]) * scale, m)[cluster]
+        level = rates(rng, RATES[setting.outcome], between, m)[cluster]
         values = (rng.random(n) < level).astype(np.float64)
-    scale = 1.0 / 0.25 - 1.0
-    prevalence = rng.beta(CLASS_RATE * scale, (1.0 - CLASS_RATE) * scale, m)[cluster]
-    true = (rng.random(n) < prevalence).astype(np.int64)
-    right = values > 0.5 if outcome != "number" else np.ones(n, dtype=bool)
+        denominator = np.ones(n)
+    true = (rng.random(n) < rates(rng, CLASS_RATE, 0.25, m)[cluster]).astype(np.int64)
     return Draw(
         cluster=cluster,
-        member=cluster < k,
+        member=cluster < setting.group_clusters,
         outcome=values,
         true=true,
-        predicted=np.where(right, true, 1 - true),
-        size=np.exp(0.3 * values + 0.5 * rng.normal(size=n)) if outcome == "number" else np.ones(n),
+        predicted=true if numeric else np.where(values > 0.5, true, 1 - true),
+        denominator=denominator,
     )
 
 
-def weighting_of(drawn: Draw, design: str, clusters: int) -> Weighting:
-    """Return the weighting of the drawn clusters, of so many in the population."""
-    counts = np.bincount(drawn.cluster)
-    if design == "weights":
-        n = len(drawn.cluster)
-        return WithReplacementWeighting(
-            design_weight=np.full(n, 50.0),
-            size=50.0 * n,
-            primary=np.zeros(n, dtype=np.int64),
-            cluster=drawn.cluster,
-        )
-    mean_size = float(counts.mean())
-    return ClusterWeighting(
-        cluster=drawn.cluster, drawn=counts, clusters=clusters, size=round(mean_size * clusters)
-    )
-
-
-def estimates(drawn: Draw, outcome: str, quantity: str, design: str) -> Iterator[tuple[str, Estimate]]:
-    """Yield the estimates of a cell, each with its name."""
-    binary = outcome != "number"
-    bounds = (0.0, 1.0) if binary else None
-    weighting = weighting_of(drawn, design, MANY)
-    if quantity == "mean":
-        kind = {"outcome": "binary", "bounds": bounds} if binary else {"outcome": "unbounded"}
-        yield "mean", plain_mean(drawn.outcome, weighting, estimator="hajek", **kind)
-        return
-    inside = domain_mean(drawn.outcome, drawn.member, weighting, bounds=bounds)
-    if quantity == "by":
-        yield "mean of the group", inside
-    elif quantity == "difference":
-        others = domain_mean(drawn.outcome, ~drawn.member, weighting, bounds=bounds)
-        yield "difference", difference_of(inside, others)
-    elif binary:
-        confusion = Confusion(true=drawn.true, predicted=drawn.predicted, n_classes=2, weighting=weighting)
-        yield "recall of the group", confusion.within(drawn.member, "recall", 1)
-        only = replace(
-            confusion,
-            true=np.where(drawn.member, drawn.true, 0),
-            predicted=np.where(drawn.member, drawn.predicted, 0),
-        )
-        yield "F1 of a class of the group", only.metric("f1", 1)
-    else:
-        above, below = (
-            np.where(drawn.member, part, 0.0) for part in (drawn.outcome * drawn.size, drawn.size)
-        )
-        result = ratio_of_means(above, below, weighting)
-        yield "ratio of two means", linearised_estimate(result, weighting)
+def rates(rng: np.random.Generator, rate: float, between: float, m: int) -> FloatArray:
+    """Return beta-distributed rates of clusters (m,) whose units have the correlation `between`."""
+    scale = 1.0 / between - 1.0
+    return rng.beta(rate * scale, (1.0 - rate) * scale, m)
 
 
 @cache
-def truths(outcome: str) -> dict[str, float]:
-    """Return the values over all clusters, by a large draw where there is no formula."""
-    if outcome == "number":
-        large = draw(np.random.default_rng(1), outcome, "equal", 0, 200_000)
-        ratio = float(np.sum(large.outcome * large.size) / np.sum(large.size))
-        return {"mean": 10.0, "mean of the group": 10.0, "difference": 0.0, "ratio of two means": ratio}
-    rate = RATES[outcome]
-    # The class makes up half of the truths and half of the answers, so that its recall and F1 are the rate.
-    names = ("mean", "mean of the group", "recall of the group", "F1 of a class of the group")
-    return {**dict.fromkeys(names, rate), "difference": 0.0}
+def size_moments(sizes: str) -> tuple[float, float]:
+    """Return the mean number of units of a cluster and its mean square."""
+    counts = cluster_sizes(np.random.default_rng(1), sizes, POPULATION_CLUSTERS).astype(np.float64)
+    return float(counts.mean()), float(np.mean(counts**2))
+
+
+def sample_of(drawn: Draw, setting: Setting) -> Sample:
+    """Return the drawn units as a sample of the setting's design."""
+    n = len(drawn.cluster)
+    m = setting.drawn_clusters
+    if setting.design == "weights":
+        design: Design = ExternalWeights(cluster="cluster")
+        probability = 1.0 / WEIGHT
+        size = round(WEIGHT * n)
+    else:
+        mean_size, mean_square = size_moments(setting.sizes)
+        size = round(mean_size * POPULATION_CLUSTERS)
+        design = ClusterSample(
+            cluster="cluster",
+            n_clusters=m,
+            clusters=POPULATION_CLUSTERS,
+            squared_sizes=round(mean_square * POPULATION_CLUSTERS),
+        )
+        probability = m / POPULATION_CLUSTERS
+    class_names = np.array(["0", "1"])
+    return Sample(
+        ids=np.arange(n),
+        stratum=np.zeros(n, dtype=np.int64),
+        inclusion_probability=np.full(n, probability),
+        proxies=np.zeros((n, 0)),
+        proxy_info=(),
+        summary=StratumSummary.without_proxies(np.array([size])),
+        design=design,
+        seed=0,
+        groups={
+            "cluster": np.char.mod("%d", np.arange(m))[drawn.cluster],
+            "group": np.where(drawn.member, "group", "other"),
+            "answer": class_names[drawn.predicted],
+            "answer of the group": class_names[np.where(drawn.member, drawn.predicted, 0)],
+        },
+        question=Question(answer="answer"),
+    )
+
+
+def estimates(drawn: Draw, sample: Sample, quantities: set[str]) -> Iterator[tuple[str, Estimate]]:
+    """Yield the estimates of these quantities, each with its name."""
+    class_names = np.array(["0", "1"])
+    if MEAN in quantities:
+        yield MEAN, stratal.estimate(sample, drawn.outcome, predicted=False)
+    if {GROUP_MEAN, DIFFERENCE} & quantities:
+        groups = stratal.estimate(sample, drawn.outcome, by="group", predicted=False)
+        if GROUP_MEAN in quantities:
+            yield GROUP_MEAN, groups.of(domain="group")
+        if DIFFERENCE in quantities:
+            yield DIFFERENCE, groups.differences()[0]
+    if RECALL in quantities:
+        recalls = stratal.estimate(sample, class_names[drawn.true], estimand=Recall("1"), by="group")
+        yield RECALL, recalls.of(domain="group")
+    if F1_SCORE in quantities:
+        labels = class_names[np.where(drawn.member, drawn.true, 0)]
+        yield F1_SCORE, stratal.estimate(sample, labels, estimand=F1("1", predicted="answer of the group"))
+    if RATIO in quantities:
+        columns = {
+            "numerator": drawn.outcome * drawn.denominator * drawn.member,
+            "denominator": drawn.denominator * drawn.member,
+        }
+        yield RATIO, stratal.estimate(sample, columns, estimand=RatioOfMeans(["numerator", "denominator"]))
+
+
+def true_value(outcome: str, quantity: str) -> float:
+    """Return the value over all clusters."""
+    if quantity == DIFFERENCE:
+        return 0.0
+    if outcome != "number":
+        # The class makes up half of the truths and of the answers, so that its recall and F1 are the rate.
+        return RATES[outcome]
+    # Weights exp(b z) move the mean of a normal z of variance 1 by b.
+    return NUMBER_MEAN + (DENOMINATOR_SLOPE if quantity == RATIO else 0.0)
 
 
 @dataclass(slots=True)
@@ -173,6 +232,11 @@ class Tally:
     missing: int = 0
     width: float = 0.0
     square: float = 0.0
+
+    @property
+    def draws(self) -> int:
+        """Draws, with an interval or without one."""
+        return self.intervals + self.missing
 
     @property
     def coverage(self) -> float:
@@ -198,94 +262,71 @@ class Tally:
         self.width += high - low
         self.square += (estimate.value - truth) ** 2
 
-    def extend(self, other: Tally) -> None:
-        """Count the draws of another tally too."""
-        self.intervals += other.intervals
-        self.covered += other.covered
-        self.missing += other.missing
-        self.width += other.width
-        self.square += other.square
+
+def settings() -> Iterator[Setting]:
+    """Yield all settings: groups of k among m clusters, and k clusters alone."""
+    for outcome, k, design, sizes in product(OUTCOMES, GROUP_CLUSTERS, DESIGNS, SIZES):
+        for m in (*DRAWN_CLUSTERS, k):
+            yield Setting(outcome=outcome, group_clusters=k, drawn_clusters=m, design=design, sizes=sizes)
 
 
-Cell = tuple[str, str, int, int, str, str]
-
-
-def cells() -> Iterator[Cell]:
-    """Yield outcome, quantity, k, m, design and sizes."""
-    for outcome, quantity, k, m, design, sizes in product(
-        OUTCOMES, QUANTITIES, GROUP_CLUSTERS, DRAWN_CLUSTERS, DESIGNS, SIZES
-    ):
-        if quantity != "mean" or m == DRAWN_CLUSTERS[0]:  # only k clusters are drawn there
-            yield outcome, quantity, k, m, design, sizes
-
-
-def run(cell: Cell, draws: int, seed: int = 0) -> dict[str, Tally]:
-    """Return the tallies of a cell by the name of the quantity."""
-    outcome, quantity, k, m, design, sizes = cell
-    rng = np.random.default_rng([seed, *map(ord, "".join(map(str, cell)))])
-    truth = truths(outcome)
-    tallies: dict[str, Tally] = {}
-    for _ in range(draws):
-        drawn = draw(rng, outcome, sizes, k, k if quantity == "mean" else m)
-        for name, estimate in estimates(drawn, outcome, quantity, design):
-            tallies.setdefault(name, Tally()).add(estimate, truth[name])
+def measure(setting: Setting, draws: int, more: int) -> dict[str, Tally]:
+    """Return the tally of every quantity of a setting."""
+    parts = (setting.group_clusters, setting.drawn_clusters, setting.design, setting.sizes)
+    text = f"{setting.outcome} {' '.join(map(str, parts))}"
+    rng = np.random.default_rng([*map(ord, text)])
+    tallies = {name: Tally() for name in setting.quantities}
+    open_quantities = set(tallies)
+    for number in range(max(draws, more)):
+        if number == draws:
+            # Two clusters have no required coverage.
+            required = setting.group_clusters > 2
+            open_quantities = {name for name in tallies if required and tallies[name].coverage < CERTAIN}
+        if not open_quantities:
+            break
+        drawn = draw(rng, setting)
+        for name, estimate in estimates(drawn, sample_of(drawn, setting), open_quantities):
+            tallies[name].add(estimate, true_value(setting.outcome, name))
     return tallies
 
 
-Found = dict[tuple[Cell, str], tuple[int, Tally]]
+Results = dict[tuple[Setting, str], Tally]
 
 
-def undecided(tally: Tally) -> bool:
-    """Return whether the coverage is less than 1.5 standard errors above .94."""
-    error = float(np.sqrt(REQUIRED * (1.0 - REQUIRED) / max(tally.intervals, 1)))
-    return tally.coverage - CERTAIN * error < REQUIRED
-
-
-def measure(cell: Cell, draws: int, more: int) -> Found:
-    """Return draws and tally of every quantity of a cell."""
-    tallies, made = run(cell, draws), draws
-    # Two clusters have no required coverage.
-    while made < more and cell[2] > 2 and any(undecided(tally) for tally in tallies.values()):
-        for name, tally in run(cell, draws, seed=made // draws).items():
-            tallies[name].extend(tally)
-        made += draws
-    return {(cell, name): (made, tally) for name, tally in tallies.items()}
-
-
-def page(found: Found, more: int, command: str, seconds: float) -> str:
+def page(results: Results, more: int, command: str, seconds: float) -> str:
     """Return the page of results."""
     text = [
         "# Groups in few clusters: coverage and width",
         "",
         f"`{command}` ({seconds:.0f} s of the processor)",
         "",
-        "Intervals of `auto` at 95 %. The lowest coverage over 40 and 80 drawn clusters, both designs, and "
-        "equal and unequal sizes of clusters (with the draws of that cell); the mean width of these cells "
-        "over 3.92 root mean squared errors; the share of draws without an interval. Cells of at least 4 "
-        f"clusters get further draws until their coverage is {CERTAIN} standard errors above {REQUIRED}, or "
-        f"there are {more}.",
+        "Intervals of `stratal.estimate` with its defaults at 95 %. The lowest coverage over 40 and 80 drawn "
+        "clusters, both designs, and equal and unequal sizes of clusters (with the draws of that cell); the "
+        "mean width of these cells over 3.92 root mean squared errors; the share of draws without an "
+        f"interval. Cells of at least 4 clusters whose coverage is below {CERTAIN} after the first draws "
+        f"have {more} draws.",
         "",
         "| outcome | quantity | clusters | lowest coverage | cell | width | no interval |",
         "|---|---|---|---|---|---|---|",
     ]
-    rows: dict[tuple[str, str, int], list[tuple[Cell, int, Tally]]] = {}
-    for (cell, name), (count, tally) in found.items():
-        rows.setdefault((cell[0], name, cell[2]), []).append((cell, count, tally))
+    rows: dict[tuple[str, str, int], list[tuple[Setting, Tally]]] = {}
+    for (setting, name), tally in results.items():
+        rows.setdefault((setting.outcome, name, setting.group_clusters), []).append((setting, tally))
     for (outcome, name, k), entries in rows.items():
-        cell, count, lowest = min(entries, key=lambda entry: entry[2].coverage)
-        width = float(np.mean([tally.relative_width for _, _, tally in entries]))
-        missing = sum(tally.missing for _, _, tally in entries)
-        total = missing + sum(tally.intervals for _, _, tally in entries)
+        setting, lowest = min(entries, key=lambda entry: entry[1].coverage)
+        width = float(np.mean([tally.relative_width for _, tally in entries]))
+        missing = sum(tally.missing for _, tally in entries) / sum(tally.draws for _, tally in entries)
         text.append(
-            f"| {outcome} | {name} | {k} | {lowest.coverage:.3f} ({count}) | {cell[3]}, {cell[4]}, {cell[5]} "
-            f"| {width:.2f} | {missing / total:.1%} |"
+            f"| {outcome} | {name} | {k} | {lowest.coverage:.4f} ({lowest.draws}) "
+            f"| {setting.drawn_clusters}, {setting.design}, {setting.sizes} | {width:.2f} | {missing:.1%} |"
         )
-    required = [tally.coverage for (cell, _), (_, tally) in found.items() if cell[2] >= 4]
-    below = sum(coverage < 0.94 for coverage in required)
+    required = [tally.coverage for (setting, _), tally in results.items() if setting.group_clusters >= 4]
+    below = sum(coverage < REQUIRED for coverage in required)
     text += [
         "",
-        f"Lowest coverage with at least 4 clusters: {min(required, default=float('nan')):.3f}; "
-        f"cells below .94: {below} of {len(required)}.",
+        f"Lowest coverage with at least 4 clusters: {min(required, default=float('nan')):.4f}; "
+        f"cells below {REQUIRED}: {below} of {len(required)}. The standard error of a coverage of .95 is "
+        f"{np.sqrt(0.95 * 0.05 / max(more, 1)):.4f} with {more} draws.",
         "",
         "With 2 clusters there is one degree of freedom. For tables with weights the interval is then R's, "
         "whose variance is too small by almost half: it covers .93 for equal clusters, less for others.",
@@ -296,18 +337,23 @@ def page(found: Found, more: int, command: str, seconds: float) -> str:
 def main() -> None:
     """Run the benchmark and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--more", type=int, default=4000)
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     start = time.process_time()
     command = f"python -m benchmarks.cluster_groups --draws {args.draws} --more {args.more}"
-    found: Found = {}
-    for cell in cells():
-        found |= measure(cell, args.draws, args.more)
-        print(cell, *(f"{tally.coverage:.4f}" for (own, _), (_, tally) in found.items() if own == cell))
-        args.output.write_text(page(found, args.more, command, time.process_time() - start))
+    results: Results = {}
+    for setting in settings():
+        tallies = measure(setting, args.draws, args.more)
+        results |= {(setting, name): tally for name, tally in tallies.items()}
+        coverages = ", ".join(
+            f"{name} {tally.coverage:.4f} ({tally.draws}) {tally.relative_width:.2f}"
+            for name, tally in tallies.items()
+        )
+        print(f"{setting}: {coverages}", flush=True)
+        args.output.write_text(page(results, args.more, command, time.process_time() - start))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """Graded outcomes with few labels: coverage and width in strata and slices, and exactly near a census.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.graded [--draws 4000] [--slice-draws 1000]
+    OMP_NUM_THREADS=1 python -m benchmarks.graded [--draws 4000] [--slice-draws 1000] [--stratified-draws 400]
 
 Wins are 0, ½ or 1 with a share of ties; ratings are 1 to 5, as binomial counts or beta-binomial ones with
 correlation .3. Strata have 200 units and mean outcomes that are equal or spread evenly. Slices are parts of
-simple random samples of 60 of 2,000 units. Near a census every population of some values is enumerated.
+simple random samples of 60 of 2,000 units, and of samples of 60 units of five strata. Near a census every
+population of some values is enumerated.
 Writes benchmarks/results/graded.md.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.shares import domain_mean
 from stratal.simulation.draws import StratumSums, Truth
-from stratal.simulation.replicates import Settings, replicate_intervals, replicate_means
+from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
 
 RESULTS = Path(__file__).with_name("results") / "graded.md"
 SEED = 20261128
@@ -31,6 +32,10 @@ STRATUM = 200
 RATES = (0.5, 0.7, 0.9)
 WINS, RATINGS = np.array([0.0, 0.5, 1.0]), np.arange(1.0, 6.0)
 REQUIRED, WIDEST, MANY = 0.94, 1.25, 5
+# Labels of five strata, of which slices have a part, and the units of each stratum.
+SLICE_COUNTS = {"equal": (12, 12, 12, 12, 12), "4 to 20": (4, 8, 12, 16, 20)}
+SLICE_STRATUM = 6_000
+SLICE_LABELS = (1, 2, 4, 10)
 VALUES = (
     ((0.0, 0.9, 1.0), (0.0, 1.0)),
     ((0.0, 0.5, 1.0), (0.0, 1.0)),
@@ -68,10 +73,10 @@ def units_of(probabilities: FloatArray, size: int) -> IntArray:
     return units
 
 
-def intervals(
+def replicates_of(
     counts: IntArray, values: FloatArray, truth: Truth, bounds: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
-    """Return `auto` limits (R,) from how many labels have each value (R, H, K)."""
+) -> Replicates:
+    """Return the estimates of samples, from how many labels have each value (R, H, K)."""
     away = values - truth.centre
     sums = StratumSums(
         counts=counts[:1].sum(axis=-1).astype(np.float64),
@@ -87,18 +92,30 @@ def intervals(
         seed=SEED,
         bounds=bounds,
     )
-    return replicate_intervals(replicate_means(sums, truth, settings))["auto"]
+    return replicate_means(sums, truth, settings)
+
+
+def intervals(
+    counts: IntArray, values: FloatArray, truth: Truth, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return `auto` limits (R,) from how many labels have each value (R, H, K)."""
+    return replicate_intervals(replicates_of(counts, values, truth, bounds))["auto"]
 
 
 def strata_coverage(
-    probabilities: FloatArray, values: FloatArray, n_h: int, draws: int, seed: int
+    probabilities: FloatArray,
+    values: FloatArray,
+    n_h: int,
+    draws: int,
+    seed: int,
+    limits: Callable[..., tuple[FloatArray, FloatArray]] = intervals,
 ) -> tuple[float, float]:
     """Return coverage, and mean width over 3.92 true standard errors, with n_h labels in each stratum."""
     units, rng = units_of(probabilities, STRATUM), np.random.default_rng(seed)
     outcome = np.concatenate([np.repeat(values, row) for row in units])
     truth = Truth.of(outcome, None, np.repeat(np.arange(len(units)), STRATUM), len(units))
     drawn = [rng.multivariate_hypergeometric(row, n_h, size=draws, method="marginals") for row in units]
-    low, high = intervals(np.stack(drawn, axis=1), values, truth, (values[0], values[-1]))
+    low, high = limits(np.stack(drawn, axis=1), values, truth, (values[0], values[-1]))
     held = (low <= truth.value + CLOSE) & (truth.value <= high + CLOSE)
     error = np.sqrt(np.sum(truth.weights**2 * (1.0 - n_h / STRATUM) / n_h * truth.variances))
     return float(held.mean()), float((high - low).mean() / (3.92 * error))
@@ -138,6 +155,73 @@ def slice_coverage(outcome: FloatArray, labels: int, draws: int, seed: int) -> t
     return float(held.mean()), float((high - low).mean() / (3.92 * error))
 
 
+def strata_of_slice(counts: IntArray, sizes: IntArray, labels: int, rng: np.random.Generator) -> IntArray:
+    """Return how many of a slice's labels are in each stratum (H,), given how many there are in all.
+
+    `sizes` (H,) are the units of the slice in each stratum, of whose units `counts` (H,) are drawn.
+    """
+    while True:
+        drawn = rng.hypergeometric(sizes, SLICE_STRATUM - sizes, counts)
+        if drawn.sum() == labels:
+            return drawn
+
+
+def stratified_slice_coverage(
+    units: IntArray, values: FloatArray, counts: IntArray, labels: int, draws: int, seed: int
+) -> tuple[float, float]:
+    """Return coverage, and mean width over 3.92 root mean squared errors, of a slice of several strata.
+
+    Parameters
+    ----------
+    units : int (H, K)
+        Units of the slice in each stratum with each value.
+    values : float (K,)
+        On the 0–1 scale.
+    counts : int (H,)
+        Labels of each stratum, of which `labels` are in the slice.
+    """
+    rng = np.random.default_rng(seed)
+    n_strata = len(counts)
+    stratum = np.repeat(np.arange(n_strata), counts)
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(n_strata, SLICE_STRATUM))
+    first = np.cumsum(counts) - counts
+    sizes = units.sum(axis=1)
+    truth = float(units.sum(axis=0) @ values / sizes.sum())
+    found = np.empty((draws, 3))
+    stored: dict[bytes, tuple[float, float, float]] = {}
+    for row in found:
+        inside = strata_of_slice(counts, sizes, labels, rng)
+        drawn = np.stack(
+            [rng.multivariate_hypergeometric(own, n) for own, n in zip(units, inside, strict=True)]
+        )
+        key = drawn.tobytes()
+        if key not in stored:
+            z = np.zeros(len(stratum))
+            member = np.zeros(len(stratum), dtype=bool)
+            for start, own in zip(first, drawn, strict=True):
+                place = slice(start, start + own.sum())
+                z[place] = np.repeat(values, own)
+                member[place] = True
+            estimate = domain_mean(z, member, weighting, bounds=(0.0, 1.0))
+            interval = estimate.confidence_interval()
+            stored[key] = (estimate.value, interval.low, interval.high)
+        row[:] = stored[key]
+    value, low, high = found.T
+    held = (low <= truth + CLOSE) & (truth <= high + CLOSE)
+    error = np.sqrt(np.mean((value - truth) ** 2))
+    return float(held.mean()), float((high - low).mean() / (3.92 * error))
+
+
+def stratified_slices(labels: int) -> Iterator[tuple[str, IntArray, FloatArray]]:
+    """Yield a name, the units (H, K) of a slice that is expected to have so many labels, and the values."""
+    size = SLICE_STRATUM * labels // sum(SLICE_COUNTS["equal"])
+    for rate in RATES:
+        spread = min(0.25, 1.0 - rate)
+        means = np.clip(rate + np.linspace(-spread, spread, len(SLICE_COUNTS["equal"])), 0.01, 0.99)
+        yield f"wins, rate {rate:g} ± {spread:g}", units_of(wins(means, 0.4), size), WINS
+        yield f"ratings, rate {rate:g} ± {spread:g}", units_of(ratings(means, 0.3), size), np.arange(5) / 4
+
+
 def slices() -> Iterator[tuple[str, FloatArray]]:
     """Yield a name and the outcome of the 200 units of a slice, on the 0–1 scale."""
     yield "uniform", (np.arange(STRATUM) + 0.5) / STRATUM
@@ -164,12 +248,12 @@ def least_coverage(values: FloatArray, size: int, labels: int, bounds: tuple[flo
     low, high = intervals(samples[:, None], values, truth, bounds)
     means = (units @ values / size)[:, None]
     held = (low <= means + CLOSE) & (means <= high + CLOSE)
-    ways = _log_binomial(units[:, None], samples[None]).sum(axis=-1)
-    probability = np.exp(ways - _log_binomial(np.array(size), np.array(labels)))
+    ways = log_binomial(units[:, None], samples[None]).sum(axis=-1)
+    probability = np.exp(ways - log_binomial(np.array(size), np.array(labels)))
     return float((probability * held).sum(axis=1).min())
 
 
-def _log_binomial(whole: IntArray, part: IntArray) -> FloatArray:
+def log_binomial(whole: IntArray, part: IntArray) -> FloatArray:
     inside = part <= whole
     some = np.where(inside, part, 0)
     found = gammaln(whole + 1.0) - gammaln(some + 1.0) - gammaln(whole - some + 1.0)
@@ -205,9 +289,23 @@ def slice_lines(draws: int) -> list[str]:
         "|---|---|---|---|",
     ]
     for name, outcome in slices():
-        for labels in (1, 2, 4, 10):
+        for labels in SLICE_LABELS:
             held, width = slice_coverage(outcome, labels, draws, SEED)
             lines.append(f"| {name} | {labels} | {held:.4f} | {width:.3f} |")
+    return lines
+
+
+def stratified_slice_lines(draws: int) -> list[str]:
+    lines = [
+        "| labels per stratum | outcome | labels of the slice | coverage | width |",
+        "|---" * 5 + "|",
+    ]
+    for allocation, counts in SLICE_COUNTS.items():
+        for labels in SLICE_LABELS:
+            for name, units, values in stratified_slices(labels):
+                held, width = stratified_slice_coverage(units, values, np.array(counts), labels, draws, SEED)
+                lines.append(f"| {allocation} | {name} | {labels} | {held:.4f} | {width:.3f} |")
+                print(lines[-1], flush=True)
     return lines
 
 
@@ -231,16 +329,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--slice-draws", type=int, default=1000)
+    parser.add_argument("--stratified-draws", type=int, default=400)
     parser.add_argument("--most", type=int, default=16)
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    strata, parts = strata_lines(options.draws), slice_lines(options.slice_draws)
+    strata = strata_lines(options.draws)
+    parts = slice_lines(options.slice_draws)
+    stratified = stratified_slice_lines(options.stratified_draws)
     census = census_lines(options.most)
     lines = [
         "# Graded outcomes with few labels",
         "",
         f"    python -m benchmarks.graded --draws {options.draws} --slice-draws {options.slice_draws} "
-        f"--most {options.most}",
+        f"--stratified-draws {options.stratified_draws} --most {options.most}",
         "",
         circumstances(),
         "",
@@ -255,6 +356,14 @@ def main() -> None:
         "## Slices of a simple random sample",
         "",
         *parts,
+        "",
+        "## Slices over five strata",
+        "",
+        "Strata of 6,000 units with 60 labels in all; the slice has units in each. Its labels fall into the "
+        "strata by chance, and their number is that of the row. Width is over 3.92 root mean squared errors. "
+        f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.stratified_draws):.4f}.",
+        "",
+        *stratified,
         "",
         "## Every population of a few values, one stratum",
         "",

@@ -199,11 +199,16 @@ def test_a_quick_run_of_three_proxies_has_the_cells_of_the_page(tmp_path, monkey
 
 def test_a_quick_run_of_widths_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
     page = stored_page(graded_widths)
-    quick = quick_run(graded_widths, "--draws 40", tmp_path / "page.md", monkeypatch)
+    quick = quick_run(graded_widths, "--draws 40 --parts 4", tmp_path / "page.md", monkeypatch)
+    cells = [row for row in table_rows(page) if row[0].startswith(("wins", "ratings"))]
+    guards = [float(row[2]) for row in table_rows(page) if row[0].endswith("that of the side")]
 
     assert headings(quick) == headings(page)
     assert [row[0] for row in table_rows(quick)] == [row[0] for row in table_rows(page)]
-    assert min(float(row[1]) for row in table_rows(page)[1:]) >= 0.94
+    assert len(cells) == 24
+    assert min(float(row[1]) for row in cells) >= 0.94
+    assert guards[0] >= 0.94
+    assert max(guards[1:]) < 0.94
 
 
 def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):

@@ -304,6 +304,33 @@ class SkewedLimits(StudentLimits):
         return self if method in ("auto", self.method) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AsymmetricLimits(SkewedLimits):
+    """Student's limits of one estimate, corrected for skewness on the side that is too near.
+
+    `SkewedLimits` moves both ends, which does not depend on the estimated sign of the skewness.
+
+    Examples
+    --------
+    >>> limits = AsymmetricLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
+    ...                           own_freedom=20.0)
+    >>> low, high = limits.confidence_interval()
+    >>> round(low, 3), round(high, 3), round(limits.p_value(high), 6)
+    (-0.043, 2.259, 0.05)
+    """
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        quantile = -student_quantile(error, self.degrees_of_freedom)
+        below = farther(quantile, self.skewness, self.own_freedom)
+        above = farther(quantile, -self.skewness, self.own_freedom)
+        return float(self.standard_error * below), float(self.standard_error * above)
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value: one less the highest level whose interval leaves `null` out."""
+        return Limits.p_value(self, null, alternative)
+
+
 def nothing_varies() -> InputError:
     """Return the error of an estimate without bounds about which no label varies."""
     return InputError(

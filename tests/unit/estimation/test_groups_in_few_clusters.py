@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.cluster_groups import measure, page, run
+from benchmarks.cluster_groups import Setting, measure, page
 from scipy.stats import t as student
 from tests.tiers import sized
 
@@ -15,6 +15,7 @@ from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
 from stratal.estimation.confusion import Confusion
+from stratal.estimation.estimands.functions import Fieller
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.shares import domain_mean
 
@@ -158,9 +159,19 @@ def test_fewer_degrees_of_freedom_for_unequal_clusters_and_never_more_than_r():
     assert equal.degrees_of_freedom == bell_mccaffrey(np.full(4, 0.25), np.full(4, 0.25)) == 3.0
 
 
+def setting(outcome, group_clusters, drawn_clusters=40, design="weights", sizes="equal"):
+    return Setting(
+        outcome=outcome,
+        group_clusters=group_clusters,
+        drawn_clusters=drawn_clusters,
+        design=design,
+        sizes=sizes,
+    )
+
+
 def test_the_mean_of_few_weighted_clusters_of_unequal_size_is_wider_than_t():
     """Before, .916 at 10 clusters of log-normal sizes."""
-    tally = run(("number", "mean", 10, 40, "weights", "unequal"), sized(150, 2000))["mean"]
+    tally = measure(setting("number", 10, 10, sizes="unequal"), sized(150, 2000), 0)["mean"]
 
     assert tally.coverage >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / tally.intervals)
 
@@ -168,13 +179,37 @@ def test_the_mean_of_few_weighted_clusters_of_unequal_size_is_wider_than_t():
 @pytest.mark.parametrize("outcome", ["number", "right or wrong, .7"])
 def test_coverage_in_four_of_forty_clusters(outcome):
     """Before, .81 and .88."""
-    tally = run((outcome, "by", 4, 40, "whole clusters", "equal"), sized(150, 4000))["mean of the group"]
+    tally = measure(setting(outcome, 4, design="whole clusters"), sized(150, 4000), 0)["mean of the group"]
 
     assert tally.coverage >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / tally.intervals)
 
 
+@pytest.mark.parametrize("design", ["weights", "whole clusters"])
+def test_the_ratio_of_two_means_of_a_group_in_four_of_forty_clusters(design):
+    """Before, every interval of the ratio was infinite: the number of drawn clusters of the group varies."""
+    tally = measure(setting("number", 4, design=design), sized(60, 4000), 0)["ratio of two means"]
+
+    assert tally.missing == 0
+    assert tally.coverage >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / tally.intervals)
+
+
+def test_fieller_in_whole_clusters_allows_for_the_pull_of_few_clusters():
+    """Before, residuals of whole clusters were not stretched, although those of weighted clusters were."""
+    cluster, z = numbers(40)
+    member = cluster < 4
+    whole = ClusterWeighting(cluster=cluster, drawn=np.full(40, 5), clusters=10**6, size=5 * 10**6)
+    errors = [
+        Fieller.of(z * member, 1.0 * member, weighting).standard_error
+        for weighting in (whole, weights_of(cluster))
+    ]
+
+    assert errors[0] == pytest.approx(errors[1], rel=1e-4)
+    assert errors[0] == pytest.approx(z[member].reshape(4, 5).mean(axis=1).std(ddof=1) / 2.0, rel=1e-4)
+
+
 def test_the_page_is_made_of_the_cells():
-    cell = ("number", "by", 2, 40, "weights", "equal")
-    text = page(measure(cell, 5, 0), 0, "command", 1.0)
+    cell = setting("number", 2)
+    results = {(cell, name): tally for name, tally in measure(cell, 5, 0).items()}
+    text = page(results, 0, "command", 1.0)
 
     assert "| number | mean of the group | 2 |" in text

@@ -18,6 +18,7 @@ from stratal.estimation.linearised import (
     Linearised,
     counted_units,
     drawn_variance,
+    few_clusters_error,
     freedom_of,
     ratio_of_means,
     smooth_mean_function,
@@ -27,12 +28,15 @@ from stratal.estimation.linearised import (
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
-from stratal.intervals.limits import OffsetLimits
-from stratal.intervals.proportion import skewnesses_of, student_t
+from stratal.intervals.limits import AsymmetricLimits, Limits, OffsetLimits
+from stratal.intervals.proportion import skewness_of, skewnesses_of, student_t
 from stratal.report.notes import Note
 
+# Distances from the ratio, in standard errors, at which its ends are searched for first.
 _OUTWARDS = np.geomspace(1e-3, 1e4, 128)
-_BISECTIONS = 50
+# Points that divide the step which holds an end, and how often: 16⁹ parts are finer than 1e-10 of it.
+_PARTS = np.arange(1, 17) / 16.0
+_REFINEMENTS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,9 +87,7 @@ class Fieller(OffsetLimits):
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
         residuals = both @ lean
-        covariance = covariance * weighting.few_clusters_factor(
-            residuals, counted_units(residuals, weighting)
-        )
+        covariance = covariance * _few_clusters_factor(residuals, weighting)
         variance = float(lean @ covariance @ lean)
         of_population = drawn_variance(residuals, weighting, target)
         freedom = target_freedom(
@@ -117,11 +119,14 @@ class Fieller(OffsetLimits):
         if not np.any(out):
             return float("inf")
         first = int(np.argmax(out))
-        near, far = (steps[first - 1] if first else 0.0), steps[first]
-        for _ in range(_BISECTIONS):
-            middle = (near + far) / 2.0
-            out = self._left_out(np.array([self.value + side * middle]), error)
-            near, far = (near, middle) if out[0] else (middle, far)
+        near = steps[first - 1] if first else 0.0
+        far = steps[first]
+        for _ in range(_REFINEMENTS):
+            distances = near + (far - near) * _PARTS
+            out = self._left_out(self.value + side * distances[:-1], error)
+            first = int(np.argmax(np.append(out, True)))
+            near = distances[first - 1] if first else near
+            far = distances[first]
         return float(far)
 
     def _left_out(self, ratios: FloatArray, error: float) -> BoolArray:
@@ -139,6 +144,39 @@ class Fieller(OffsetLimits):
             confidence_level=max(1.0 - 2.0 * error, 1e-12),
         )
         return np.asarray((low > 0) | (high < 0))
+
+
+def _few_clusters_factor(residuals: FloatArray, weighting: Weighting) -> float:
+    """Return the variance of a ratio by stretched residuals (n,) of its clusters over that by plain ones."""
+    clusters = weighting.group_clusters(counted_units(residuals, weighting))
+    # With two clusters the interval is R's, as for means.
+    if clusters is None or clusters.count <= 2:
+        return 1.0
+    both = np.column_stack([residuals, residuals * clusters.stretch])
+    plain, stretched = weighting.covariance(both).diagonal().tolist()
+    return max(float(stretched / plain), 1.0) if plain > 0 else 1.0
+
+
+def _limits_of_ratio(
+    result: Linearised, numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str
+) -> Limits:
+    """Return the limits of a ratio of two variables (n,) whose linearised variance is above 0.
+
+    Fieller's limits are infinite for a group of four of 40 clusters, whose number varies from draw to draw
+    although the ratio does not depend on it. If denominators of clusters have one sign, the limits are those
+    of the linearised variable.
+    """
+    one_sign = np.all(denominator >= 0) or np.all(denominator <= 0)
+    if weighting.groups is None or not one_sign:
+        return Fieller.of(numerator, denominator, weighting, target)
+    freedom = max(result.degrees_of_freedom, 1.0)
+    return AsymmetricLimits(
+        value=result.value,
+        standard_error=few_clusters_error(result, weighting),
+        degrees_of_freedom=freedom,
+        skewness=skewness_of(result.variable, weighting),
+        own_freedom=freedom,
+    )
 
 
 class OfOutcomes(Estimand):
@@ -166,8 +204,9 @@ class OfOutcomes(Estimand):
 class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
-    Its interval is Fieller's, for few and skewed labels; a limit is infinite where the labels do not tell the
-    denominator's mean from 0.
+    Its interval is Fieller's, for few and skewed labels; a limit is infinite if the labels do not tell the
+    denominator's mean from 0. In clusters whose denominators have one sign it is Student's t with a
+    correction for skewness, which needs no more than two clusters.
 
     Parameters
     ----------
@@ -214,7 +253,9 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         # Where all labels agree, or there is one, an interval is refused as that of any such outcome is.
         if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
-            limits = replace(Fieller.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds)
+            limits = replace(
+                _limits_of_ratio(result, columns[:, 0], columns[:, 1], weighting, target), bounds=bounds
+            )
         found = linearised_estimate(result, weighting, limits=limits, target=target)
         return frame.complete(found, sample, label=self.label)
 
