@@ -1,6 +1,6 @@
 """Coverage and width for groups, metrics and means of few clusters.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.cluster_groups [--draws 400] [--more 4000] [--output FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.cluster_groups [--draws 400] [--more 4000] [--store FILE]
 
 A group occurs in k = 2, 4, 10 or 30 of m = 40 or 80 drawn clusters (conversations, talks), in which every
 unit is labelled. Clusters have 6 units each, or log-normal numbers of units (median 4, a few above 30). A
@@ -13,18 +13,20 @@ The design is a sample of whole clusters, or a table from elsewhere with weights
 - "ratio of two means": of two numbers, both 0 outside of the group
 - "mean": the mean of all units where only k clusters were drawn
 
-Every estimate and interval is that of `stratal.estimate` with its defaults, at 95 %. Cells whose coverage is
-below .955 after the first draws have `--more` draws. "Width" is the mean width over 3.92 root mean squared
-errors. The table shows the lowest coverage over designs and sizes.
+Every estimate and interval is that of `stratal.estimate` with its defaults, at 95 %. Cells have a quarter of
+the `--draws`, all of them if their coverage is below .985, and `--more` if it is below .955 then. "Width" is
+the mean width over 3.92 root mean squared errors. The table shows the lowest coverage over designs and sizes.
+A run that was stopped goes on from the finished settings in `--store`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -65,7 +67,8 @@ DENOMINATOR_SLOPE = 0.3
 # Rate of the class that metrics are of.
 CLASS_RATE = 0.5
 REQUIRED = 0.94
-# Coverage after the first draws below which a cell has further draws.
+# Coverages after a quarter of the first draws, and after all of them, below which a cell has further draws.
+NEARLY_ALL = 0.985
 CERTAIN = 0.955
 # Clusters of the population: many more than the drawn ones.
 POPULATION_CLUSTERS = 1_000_000
@@ -277,11 +280,12 @@ def measure(setting: Setting, draws: int, more: int) -> dict[str, Tally]:
     rng = np.random.default_rng([*map(ord, text)])
     tallies = {name: Tally() for name in setting.quantities}
     open_quantities = set(tallies)
+    # Two clusters have no required coverage.
+    required = setting.group_clusters > 2
+    limits = {draws // 4: NEARLY_ALL, draws: CERTAIN} if required else {draws // 4: 0.0}
     for number in range(max(draws, more)):
-        if number == draws:
-            # Two clusters have no required coverage.
-            required = setting.group_clusters > 2
-            open_quantities = {name for name in tallies if required and tallies[name].coverage < CERTAIN}
+        if number in limits and number > 0:
+            open_quantities = {name for name in open_quantities if tallies[name].coverage < limits[number]}
         if not open_quantities:
             break
         drawn = draw(rng, setting)
@@ -291,6 +295,20 @@ def measure(setting: Setting, draws: int, more: int) -> dict[str, Tally]:
 
 
 Results = dict[tuple[Setting, str], Tally]
+
+
+def stored_tallies(store: Path | None) -> dict[Setting, tuple[dict[str, Tally], float]]:
+    """Return the tallies of the settings in a file of JSON lines, and the processor's seconds for them."""
+    if store is None or not store.exists():
+        return {}
+    rows = [json.loads(line) for line in store.read_text().splitlines()]
+    return {
+        Setting(**row["setting"]): (
+            {name: Tally(**tally) for name, tally in row["tallies"].items()},
+            float(row["seconds"]),
+        )
+        for row in rows
+    }
 
 
 def page(results: Results, more: int, command: str, seconds: float) -> str:
@@ -303,8 +321,8 @@ def page(results: Results, more: int, command: str, seconds: float) -> str:
         "Intervals of `stratal.estimate` with its defaults at 95 %. The lowest coverage over 40 and 80 drawn "
         "clusters, both designs, and equal and unequal sizes of clusters (with the draws of that cell); the "
         "mean width of these cells over 3.92 root mean squared errors; the share of draws without an "
-        f"interval. Cells of at least 4 clusters whose coverage is below {CERTAIN} after the first draws "
-        f"have {more} draws.",
+        f"interval. Cells of at least 4 clusters have further draws if their coverage is below {NEARLY_ALL} "
+        f"after a quarter of the first draws, and {more} if it is below {CERTAIN} after all of them.",
         "",
         "| outcome | quantity | clusters | lowest coverage | cell | width | no interval |",
         "|---|---|---|---|---|---|---|",
@@ -339,21 +357,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--more", type=int, default=4000)
+    parser.add_argument("--store", type=Path, help="file of finished settings")
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    start = time.process_time()
     command = f"python -m benchmarks.cluster_groups --draws {args.draws} --more {args.more}"
     results: Results = {}
+    total = 0.0
+    stored = stored_tallies(args.store)
     for setting in settings():
-        tallies = measure(setting, args.draws, args.more)
+        start = time.process_time()
+        if setting in stored:
+            tallies, seconds = stored[setting]
+        else:
+            tallies = measure(setting, args.draws, args.more)
+            seconds = time.process_time() - start
+        total += seconds
         results |= {(setting, name): tally for name, tally in tallies.items()}
         coverages = ", ".join(
             f"{name} {tally.coverage:.4f} ({tally.draws}) {tally.relative_width:.2f}"
             for name, tally in tallies.items()
         )
         print(f"{setting}: {coverages}", flush=True)
-        args.output.write_text(page(results, args.more, command, time.process_time() - start))
+        if args.store is not None and setting not in stored:
+            row = {
+                "setting": asdict(setting),
+                "tallies": {name: asdict(tally) for name, tally in tallies.items()},
+                "seconds": seconds,
+            }
+            with args.store.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        args.output.write_text(page(results, args.more, command, total))
 
 
 if __name__ == "__main__":

@@ -70,13 +70,22 @@ MAIN = {
     "exact_cells": (Figure("least coverage"),),
     "graded": (
         Figure("least coverage"),
-        Figure("coverage", called="of slices"),
+        Figure("coverage of the slice", called="of slices"),
+        Figure("coverage over strata", called="of slices over strata"),
         Figure("mean width", called="width in strata over 3.92 standard errors"),
     ),
     "graded_widths": (
         Figure("coverage of `auto`", called="coverage of auto"),
         Figure("width of `auto`", called="its width"),
         Figure("coverage of t", called="coverage of Student's t"),
+        Figure(
+            "least coverage", "× that of the side", "exact coverage with a guard at 1 to 2 times its error"
+        ),
+    ),
+    "given_strata": (
+        Figure("width over the peer's", "auto", "width over glide's"),
+        Figure("least coverage of `auto`", called="coverage of auto"),
+        Figure("of t", called="of Student's t"),
     ),
     "family_wise": (Figure("family-wise error"), Figure("coverage of a pair")),
     "weak_proxies": (Figure("coverage"),),

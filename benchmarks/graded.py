@@ -297,7 +297,7 @@ def slice_lines(draws: int) -> list[str]:
 
 def stratified_slice_lines(draws: int) -> list[str]:
     lines = [
-        "| labels per stratum | outcome | labels of the slice | coverage | width |",
+        "| labels per stratum | outcome | labels of the slice | coverage over strata | width over strata |",
         "|---" * 5 + "|",
     ]
     for allocation, counts in SLICE_COUNTS.items():

@@ -345,6 +345,8 @@ _MOST_UNITS = 1e9
 # none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
 #
 _OUTWARDS = 1.0 / 3.0
+# The same for an outcome on a scale: {0, ½, 1} covers .935 for five of eleven units with a third.
+_OUTWARDS_ON_SCALE = 0.5
 # Unlabelled units up to which the likelihood of every share is looked at; with more, none is near an error.
 _FEW_OPEN_UNITS = 64
 
@@ -404,7 +406,8 @@ class StratumRates(Record):
         """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
         if not np.isfinite(self.units):
             return low, high
-        low, high = low * self.units - _OUTWARDS, high * self.units + _OUTWARDS
+        outwards = _OUTWARDS if self.whole else _OUTWARDS_ON_SCALE
+        low, high = low * self.units - outwards, high * self.units + outwards
         least, most = self.least * self.units, self.most * self.units
         if self.whole:
             low, high = np.ceil(low - _ROUNDING), np.floor(high + _ROUNDING)
