@@ -1,6 +1,6 @@
 """Graded outcomes with few labels: coverage and width in strata and slices, and exactly near a census.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.graded [--draws 4000] [--slice-draws 1000] [--stratified-draws 400]
+    OMP_NUM_THREADS=1 python -m benchmarks.graded [--draws 4000] [--slice-draws 1000] [--only SECTION ...]
 
 Wins are 0, ½ or 1 with a share of ties; ratings are 1 to 5, as binomial counts or beta-binomial ones with
 correlation .3. Strata have 200 units and mean outcomes that are equal or spread evenly. Slices are parts of
@@ -12,6 +12,7 @@ Writes benchmarks/results/graded.md.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -325,51 +326,68 @@ def census_lines(most: int) -> list[str]:
     return lines
 
 
+HEADINGS = {
+    "strata": "## Strata of 200 units, {0, ½, 1} and 1 to 5",
+    "slices": "## Slices of a simple random sample",
+    "stratified": "## Slices over five strata",
+    "census": "## Every population of a few values, one stratum",
+}
+
+
+def section(name: str, options: argparse.Namespace) -> str:
+    """Return a section of the page."""
+    explanation = ""
+    if name == "strata":
+        lines = strata_lines(options.draws)
+        explanation = f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.draws):.4f}."
+    elif name == "slices":
+        lines = slice_lines(options.slice_draws)
+        explanation = (
+            f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.slice_draws):.4f}."
+        )
+    elif name == "stratified":
+        lines = stratified_slice_lines(options.stratified_draws)
+        explanation = (
+            "Strata of 6,000 units with 60 labels in all; the slice has units in each. Its labels fall into "
+            "the strata by chance, and their number is that of the row. Width is over 3.92 root mean squared "
+            "errors. One standard error of a coverage of .95 is "
+            f"{np.sqrt(0.0475 / options.stratified_draws):.4f}."
+        )
+    else:
+        lines = census_lines(options.most)
+        explanation = "Coverage is exact."
+    return "\n".join([HEADINGS[name], "", circumstances(), "", explanation, "", *lines]).strip() + "\n"
+
+
+def stored_sections(page: Path) -> dict[str, str]:
+    """Return the sections of a page by their headings."""
+    if not page.exists():
+        return {}
+    parts = re.split(r"(?m)^(?=## )", page.read_text(encoding="utf-8"))
+    return {part.partition("\n")[0]: part.strip() + "\n" for part in parts[1:]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--slice-draws", type=int, default=1000)
     parser.add_argument("--stratified-draws", type=int, default=400)
     parser.add_argument("--most", type=int, default=16)
+    parser.add_argument("--only", nargs="*", choices=HEADINGS, help="the rest of the page stays")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    strata = strata_lines(options.draws)
-    parts = slice_lines(options.slice_draws)
-    stratified = stratified_slice_lines(options.stratified_draws)
-    census = census_lines(options.most)
+    sections = stored_sections(options.output) if options.only else {}
+    sections |= {HEADINGS[name]: section(name, options) for name in options.only or HEADINGS}
     lines = [
         "# Graded outcomes with few labels",
         "",
-        f"    python -m benchmarks.graded --draws {options.draws} --slice-draws {options.slice_draws} "
-        f"--stratified-draws {options.stratified_draws} --most {options.most}",
+        "`python -m benchmarks.graded`, each section with `--only`",
         "",
-        circumstances(),
+        "Coverage of 95 % intervals by `auto`; width is the mean over 2 × 1.96 × the true standard error.",
         "",
-        "Coverage of 95 % intervals by `auto`; width is the mean over 2 × 1.96 × the true standard error. "
-        f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.draws):.4f} in strata and "
-        f"{np.sqrt(0.0475 / options.slice_draws):.4f} in slices; near a census the numbers are exact.",
-        "",
-        "## Strata of 200 units, {0, ½, 1} and 1 to 5",
-        "",
-        *strata,
-        "",
-        "## Slices of a simple random sample",
-        "",
-        *parts,
-        "",
-        "## Slices over five strata",
-        "",
-        "Strata of 6,000 units with 60 labels in all; the slice has units in each. Its labels fall into the "
-        "strata by chance, and their number is that of the row. Width is over 3.92 root mean squared errors. "
-        f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.stratified_draws):.4f}.",
-        "",
-        *stratified,
-        "",
-        "## Every population of a few values, one stratum",
-        "",
-        *census,
+        *(sections[heading] for heading in HEADINGS.values() if heading in sections),
     ]
-    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.output.write_text("\n".join(lines).strip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,8 @@ def headings(text: str) -> list[str]:
 
 def test_a_quick_run_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
     page = stored_page(graded)
-    quick = quick_run(graded, "--draws 4 --slice-draws 2 --most 4", tmp_path / "page.md", monkeypatch)
+    options = "--draws 4 --slice-draws 2 --stratified-draws 2 --most 4"
+    quick = quick_run(graded, options, tmp_path / "page.md", monkeypatch)
     simulated = {row[:2] for row in table_rows(page) if row[0] == "uniform" or row[0][:4] in ("wins", "rati")}
     strata = {row[:3] for row in table_rows(page) if row[0] in ("2", "10", "25", "50")}
     values = {row[0] for row in table_rows(page)} & {"0, 0.9, 1", "0, 0.5, 1", "0, 0.1, 1", "1, 4, 5"}
@@ -166,6 +167,10 @@ def test_a_quick_run_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monk
     assert simulated <= {row[:2] for row in table_rows(quick)}
     assert len(values) == 4
     assert values <= {row[0] for row in table_rows(quick)}
+    assert min(float(row[2]) for row in table_rows(page) if row[0] in values) >= 0.94
+    over_strata = [row for row in table_rows(page) if row[0] in graded.SLICE_COUNTS]
+    assert len(over_strata) == 48
+    assert min(float(row[3]) for row in over_strata) >= 0.94
 
 
 def test_a_quick_run_of_six_models_has_the_cells_of_the_page(tmp_path, monkeypatch):
