@@ -1,6 +1,6 @@
 """Tables from elsewhere: groups named by the user, a judge on every unit, and labels of some.
 
-    python -m benchmarks.given_strata [--draws 400] [--cell-draws 4000] [--peer PYTHON] [--output FILE]
+    python -m benchmarks.given_strata [--draws 400] [--cell-draws 4000] [--only PART] [--peer PYTHON]
 
 Three groups of 1,500 units with rates .4, .6 and .8, a judge that agrees with people in 88 % of the
 units, and 100 labels at random in each group. `Sample.from_labelled` gets the table of labels, the
@@ -217,16 +217,21 @@ def student_lines(draws: int) -> list[str]:
     return lines
 
 
-def page(draws: int, cell_draws: int, peer: str | None, command: str) -> str:
-    """Return the page of results."""
+STUDENT = "## Student's t instead"
+
+
+def peer_part(draws: int, peer: str | None) -> str:
+    """Return the beginning of the page: widths and coverage next to the peer's."""
     start = time.time()
     populations = [draw(seed) for seed in range(draws)]
     made = [ends(drawn) for drawn in populations]
-    compared, peer_row = 0.0, []
+    compared = 0.0
+    peer_row: list[str] = []
     if peer is not None:
         name, limits = of_peer(peer, populations)
         compared = float(np.mean(limits[:, 1] - limits[:, 0]))
         peer_row = [row(name, limits, np.full(draws, np.mean(RATES)), compared)]
+    command = f"python -m benchmarks.given_strata --draws {draws}" + (" --peer PYTHON" if peer else "")
     text = ["# Tables from elsewhere: named strata and groups with a judge", "", f"`{command}`", ""]
     text += ["| interval | mean width | coverage | width over the peer's |", "|---|---|---|---|"]
     for way in made[0]:
@@ -234,18 +239,25 @@ def page(draws: int, cell_draws: int, peer: str | None, command: str) -> str:
         text.append(row(way, rows[:, :2], rows[:, 2], compared if way.startswith("mean") else 0.0))
     text += peer_row
     without = "" if peer else " The peer was not measured in this run (`--peer`)."
-    text += ["", f"{draws} draws, {time.time() - start:.0f} s.{without}", ""]
-    text += [
-        "## Student's t instead",
+    text += ["", f"{draws} draws, {time.time() - start:.0f} s.{without}"]
+    return "\n".join(text)
+
+
+def student_part(draws: int) -> str:
+    """Return the end of the page: Student's t next to `auto`."""
+    text = [
+        STUDENT,
+        "",
+        f"`python -m benchmarks.given_strata --only student --cell-draws {draws}`",
         "",
         "One λ within strata of 1,500 units. The least coverage over seven judges, the judge with the least "
         "coverage of t, and the mean ratio of widths. t is narrower, but it does not cover with few labels, "
-        f"rare errors or a judge that is nearly always right. {cell_draws} draws; one standard error of a "
-        f"coverage of .95 is {np.sqrt(0.0475 / cell_draws):.4f}.",
+        "rare errors or a judge that is nearly always right. One standard error of a coverage of .95 is "
+        f"{np.sqrt(0.0475 / draws):.4f}.",
         "",
-        *student_lines(cell_draws),
+        *student_lines(draws),
     ]
-    return "\n".join(text) + "\n"
+    return "\n".join(text)
 
 
 def main() -> None:
@@ -253,13 +265,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--cell-draws", type=int, default=4000)
+    parser.add_argument("--only", choices=("peer", "student"), help="the rest of the page stays")
     parser.add_argument("--peer", help="a Python 3.12 with glide-py")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    command = f"python -m benchmarks.given_strata --draws {args.draws} --cell-draws {args.cell_draws}"
-    command += " --peer PYTHON" if args.peer else ""
-    args.output.write_text(page(args.draws, args.cell_draws, args.peer, command))
+    stored, _, stored_student = args.output.read_text().partition(STUDENT) if args.only else ("", "", "")
+    first = stored if args.only == "student" else peer_part(args.draws, args.peer)
+    second = STUDENT + stored_student if args.only == "peer" else student_part(args.cell_draws)
+    args.output.write_text(f"{first.strip()}\n\n{second.strip()}\n")
     print(args.output.read_text())
 
 

@@ -15,6 +15,7 @@ from benchmarks import (
     estimands,
     exact_cells,
     family_wise,
+    given_strata,
     graded,
     graded_widths,
     promises,
@@ -214,6 +215,17 @@ def test_a_quick_run_of_widths_of_graded_outcomes_has_the_cells_of_the_page(tmp_
     assert min(float(row[1]) for row in cells) >= 0.94
     assert guards[0] >= 0.94
     assert max(guards[1:]) < 0.94
+
+
+def test_students_t_does_not_cover_within_named_strata():
+    """`auto` does: the reason why it is not t."""
+    rows = [row for row in table_rows(given_strata.OUTPUT.read_text()) if row[0] in given_strata.POPULATIONS]
+    held = given_strata.cell((0.97, 0.97, 0.97), given_strata.JUDGES["lenient"], 20, draws=200)
+
+    assert len(rows) == 18
+    assert min(float(row[2]) for row in rows) >= 0.94
+    assert min(float(row[3]) for row in rows) < 0.5
+    assert held["t"][0] < 0.7 < 0.94 < held["auto"][0]
 
 
 def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):
