@@ -1,4 +1,4 @@
-"""Nothing but a major version of Ibis holds back what is installed beside stratal."""
+"""Only the major version of Ibis has an upper bound: other packages are not restricted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every message of the source is in the documentation, and what the FAQ quotes is really said."""
+"""Every message of the source is in the documentation, and the headings of the FAQ are parts of messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page_of_messages():
     return messages.page()
 
 
-def test_what_the_faq_quotes_is_said_somewhere():
+def test_headings_of_the_faq_are_parts_of_messages():
     for quoted in QUOTED:
         pattern = re.escape(quoted).replace("…", ".*")
         assert [what for _, what, _, _ in raised() if re.search(pattern, what)], f"no message says {quoted!r}"

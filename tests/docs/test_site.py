@@ -57,7 +57,7 @@ def test_every_public_name_has_its_docstring_in_the_reference(build_site):
 
     pages = "".join(build_site.make_pages.reference_pages().values())
     for name in set(stratal.__all__) - {"__version__", *stratal._ROOMS}:
-        assert f"heading: stratal.{name}\n" in pages, f"docs/make_pages.py has no room for {name}"
+        assert f"heading: stratal.{name}\n" in pages, f"docs/make_pages.py has no page for {name}"
 
 
 def test_links_that_leave_the_folder_find_their_page(build_site):
