@@ -87,18 +87,9 @@ def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> An
     ------
     LabelError
         If labels are no sets of tags.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> answers = {"answer": [["a"], ["b", "a"]]}
-    >>> population = stratal.Population.from_arrays(groups=answers, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> answered_sets(sample, {0: ["a"], 1: ["c"]}).tags
-    ('a', 'b', 'c')
     """
-    labels, given = split_answers(labels)
-    predicted = class_column(sample, answers if given is None else given, "y_pred")
+    labels, new_answers = split_answers(labels)
+    predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
     labels = join(sample, labels)
     if not np.any(labels.labelled):
         raise none_labelled()
@@ -106,9 +97,9 @@ def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> An
     true = class_column(sample, labels, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     _refuse_others(sample, predicted, labelled, "answer")
-    known = sample.question.outcome.tags
-    seen = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
-    tags = tuple(sorted({*known, *seen}))
+    answered_tags = sample.question.outcome.tags
+    labelled_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
+    tags = tuple(sorted({*answered_tags, *labelled_tags}))
     frame = Respondents.of(sample, labelled)
     counts = TagCounts(
         true=_indicators(true[labelled], tags),
@@ -120,19 +111,19 @@ def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> An
         counts=counts,
         frame=frame,
         labelled=labelled,
-        remarks=_unanswered_note(true[labelled], known),
+        remarks=_unanswered_note(true[labelled], answered_tags),
     )
 
 
-def _refuse_others(sample: Sample, texts: AnyArray, labelled: BoolArray, what: str) -> None:
+def _refuse_others(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
     """Refuse labelled units (n,) whose label or answer is no set."""
-    kept = [text is None or is_set(text) for text in texts.tolist()]  # a tie of labels is none
-    other = labelled & ~np.array(kept, dtype=bool)
+    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie of labels is none
+    other = labelled & ~np.array(is_set_or_missing, dtype=bool)
     if not np.any(other):
         return
     first = int(np.argmax(other))
     raise LabelError(
-        f"the {what} of id {str(sample.ids[first])!r} is no set of tags",
+        f"the {role} of id {str(sample.ids[first])!r} is no set of tags",
         given=repr(texts[first]),
         allowed='a list such as ["a", "b"], or [] for no tags',
         action="Labels that state right or wrong give the share of right answers: leave the estimand out.",
@@ -153,11 +144,14 @@ def _indicators(texts: AnyArray, tags: tuple[str, ...]) -> BoolArray:
 _SHOWN = 5
 
 
-def _unanswered_note(texts: AnyArray, known: tuple[str, ...]) -> tuple[str, ...]:
+def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[str, ...]:
     """Return a note of the tags of labels that no answer of the population has."""
-    others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*known})
-    if not known or not others:
+    others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*answered_tags})
+    if not answered_tags or not others:
         return ()
-    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    if len(others) > _SHOWN:
+        remainder = f" and {len(others) - _SHOWN} more"
+    else:
+        remainder = ""
     such = "tags" if len(others) > 1 else "a tag"
-    return (f"labels have {such} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{more}",)
+    return (f"labels have {such} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{remainder}",)

@@ -98,15 +98,6 @@ class AnticipatedInfluence(_Anticipated):
     influence : Influence
     text : str
         What is asked for.
-
-    Examples
-    --------
-    >>> from stratal.estimands import F1
-    >>> population = Population.from_arrays(
-    ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
-    >>> found = F1("cat").anticipated(population, Division())
-    >>> found.strata(20).n_strata, found.budgets
-    (2, (4, 100))
     """
 
     influence: Influence
@@ -172,13 +163,6 @@ class AnticipatedOutcome(_Anticipated):
     requested : Division
     n_proxies : int
         Those that the estimator may correct by.
-
-    Examples
-    --------
-    >>> from stratal.estimands import Mean
-    >>> found = Mean().anticipated(Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50), Division())
-    >>> found.strata(20).names
-    ('proxy < 0.9', 'proxy >= 0.9')
     """
 
     allocation: ClassVar[str] = "robust"
@@ -298,12 +282,6 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
         Those of an outcome within bounds stay as they are.
     residual_sd : float, optional
         Standard deviation of outcome less proxy; half the proxy's own if left out.
-
-    Examples
-    --------
-    >>> counts = Population.from_arrays(proxy=[0.0, 2.0, 4.0, 9.0], scaled=True)
-    >>> with_residual(stratify(counts, "none"), 2.0).conditional_variances
-    array([4.])
     """
     bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
     if residual_sd is not None and not 0 < residual_sd < math.inf:

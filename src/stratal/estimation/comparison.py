@@ -634,7 +634,7 @@ DIFFERENT = "different answers"
 
 
 @dataclass(frozen=True, slots=True)
-class OfModels(Estimand, listed="models", shown="model_a,model_b"):
+class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
     """A quantity of several models on the same units."""
 
     of_classes = True
@@ -729,7 +729,7 @@ def agreement_of(models: Sequence[str]) -> Agree:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoModels(OfModels, most=2):
+class TwoModels(ModelEstimand, most=2):
     """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
 
     # Whether units that both answer alike matter too.
@@ -859,7 +859,7 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Differences(OfModels, Several, kind="differences"):
+class Differences(ModelEstimand, Several, kind="differences"):
     """The differences of all pairs of several models.
 
     Parameters

@@ -30,13 +30,9 @@ def composite_means(values: FloatArray, variances: FloatArray) -> tuple[FloatArr
     ----------
     values, variances : float (…, D)
         Of at least four slices; variances above 0.
-
-    Examples
-    --------
-    >>> composite_means(np.array([0.5, 0.6, 0.7, 0.6]), np.full(4, 0.01))[0].round(3)
-    array([0.533, 0.6  , 0.667, 0.6  ])
     """
-    d, weights = values.shape[-1], 1.0 / variances
+    d = values.shape[-1]
+    weights = 1.0 / variances
     total = weights.sum(axis=-1, keepdims=True)
     centre = np.sum(weights * values, axis=-1, keepdims=True) / total
     spread = np.sum(weights * (values - centre) ** 2, axis=-1, keepdims=True) - (d - 1)

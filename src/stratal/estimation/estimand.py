@@ -93,15 +93,6 @@ def together(influences: list[Influence], population: Population) -> Influence:
     Each is divided by the deviation that it is expected to have, so that all count alike. The mean of
     v = Σ u_j orders the units within cells, and Σ E[u_j²], times their number, is no less than E[v²]. The
     cells are those of all; what is known in every one is known.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> p, everything = Number(name="p"), Cells(names=("all",))
-    >>> part = Influence(value=0.5, mean=p - 0.5, square=p * 0.0 + 0.25, cells=everything)
-    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75]})
-    >>> together([part, part], population).cells.names
-    ('all',)
     """
     squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
     scales = 1.0 / np.sqrt(squares)
@@ -118,15 +109,6 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
 
     Cells that no unit can be in are left out: answers of two classes at once. Every cell has a name of its
     own: where two columns have cells of one name, the names say which column they are of.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Agree
-    >>> cells = Cells(names=("same", "differ"), tests=(Agree(names=("a", "b")),))
-    >>> zero = Constant(value=0.0)
-    >>> part = Influence(value=0.0, mean=zero, square=zero, cells=cells, known=("same",))
-    >>> crossed_cells([part, part])[0].names
-    ('same', 'differ')
     """
     cells, known = influences[0].cells, influences[0].known
     crossed = _cells_of(influences[0])
@@ -263,11 +245,6 @@ class LabelledInfluence(Record):
     u : float (m,)
     labelled : bool (n,)
         Which of the drawn units these are.
-
-    Examples
-    --------
-    >>> LabelledInfluence(u=[0.5], labelled=[False, True]).u
-    array([0.5])
     """
 
     u: FloatArray
@@ -657,14 +634,7 @@ class Several(Estimand):
 
 
 def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
-    """Yield the single estimands that an estimand is made of: itself, unless it is several.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(groups={"a": ["x"], "b": ["y"], "c": ["x"]})
-    >>> [part.text for part in parts_of(as_estimand("differences:a,b,c"), population)]
-    ['difference:a,b', 'difference:a,c', 'difference:b,c']
-    """
+    """Yield the single estimands that an estimand is made of: itself, unless it is several."""
     if not isinstance(estimand, Several):
         yield estimand
         return
@@ -677,13 +647,7 @@ ToolQuestion = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 
 
 def as_estimand(given: ToolQuestion) -> Estimand:
-    """Return an estimand from itself, its text form, its record or a list of these; the mean of None.
-
-    Examples
-    --------
-    >>> as_estimand("f1:match") == as_estimand({"kind": "f1", "positive": "match"})
-    True
-    """
+    """Return an estimand from itself, its text form, its record or a list of these; the mean of None."""
     if isinstance(given, Estimand):
         return given
     if given is None:

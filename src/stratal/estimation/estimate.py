@@ -37,11 +37,6 @@ class Nonresponse:
 
     `worst_bounds`: what the estimate without a proxy is if every missing label is at the lower bound of the
     outcome, and at the upper; None where none is missing, or there are no bounds.
-
-    Examples
-    --------
-    >>> Nonresponse(drawn=10, labelled=8).rate
-    0.2
     """
 
     drawn: int
@@ -449,13 +444,7 @@ def undefined_estimate(
 
 
 def correlation_from(covariance: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
-
-    Examples
-    --------
-    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
-    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
-    """
+    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing."""
     covariance = np.nan_to_num(covariance)  # one label leaves a covariance unknown
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
@@ -468,16 +457,6 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     """Return the difference of two estimates from the same labels, its interval made of theirs.
 
     `covariance` (2, 2) is that of the estimates, where their influences do not say it all.
-
-    Examples
-    --------
-    >>> from stratal.estimation.shares import domain_mean
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
-    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
-    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(difference_of(*means).value, 3)
-    0.333
     """
     look = first.evidence.look  # the price of looking is paid once, for the difference
     pair, signs = [first.at(None), second.at(None)], np.array([1.0, -1.0])

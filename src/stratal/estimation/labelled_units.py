@@ -28,14 +28,6 @@ class LabelledUnits(Record):
         Strata, weights and population summaries, strata without a label merged into a neighbour.
     proxies : float (m, k)
     groups : mapping of name to (m,)
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> resolve(sample.question, sample, {0: 1.0}).z
-    array([1.])
     """
 
     outcomes: LabelOutcomes
@@ -98,16 +90,6 @@ def resolve(
     ------
     LabelError
         If there is no label, and for labels that the question cannot decode.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> units = resolve(sample.question.refine(predicted=True), sample, {0: "cat", 1: "cat"})
-    >>> float(units.z.sum()), units.summary.sizes
-    (1.0, array([2]))
     """
     asked = sample if question is sample.question else replace(sample, question=question)
     observed = outcomes(asked, labels, combine=combine)

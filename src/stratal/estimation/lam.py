@@ -65,12 +65,6 @@ class ProxyMoments(Record):
         Over all N_h units.
     covariances : float (H, k, k)
         Over all N_h units, divisor N_h.
-
-    Examples
-    --------
-    >>> ProxyMoments(values=np.array([[0.5]]), stratum=np.array([0]), sizes=np.array([2]),
-    ...              means=np.array([[0.4]]), covariances=np.array([[[0.01]]])).unbiased_covariances.ravel()
-    array([0.02])
     """
 
     values: FloatArray
@@ -80,14 +74,14 @@ class ProxyMoments(Record):
     covariances: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, whole: StratumSummary, stratum: IntArray) -> ProxyMoments:
+    def of(cls, values: FloatArray, summary: StratumSummary, stratum: IntArray) -> ProxyMoments:
         """Return the proxies (n, k) of labelled units in strata (n,), and what is known of the population."""
         return cls(
             values=values,
             stratum=stratum,
-            sizes=whole.sizes,
-            means=whole.proxy_means,
-            covariances=whole.proxy_covariances,
+            sizes=summary.sizes,
+            means=summary.proxy_means,
+            covariances=summary.proxy_covariances,
         )
 
     @property
@@ -105,15 +99,7 @@ class ProxyMoments(Record):
 
 
 def solve_semidefinite(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return M⁺ v for positive semi-definite M `(…, k, k)`, v `(…, k)`; a direction without variance gets 0.
-
-    Examples
-    --------
-    >>> solve_semidefinite(np.array([[0.0]]), np.array([3.0]))
-    array([0.])
-    >>> solve_semidefinite(np.array([[2.0]]), np.array([3.0]))
-    array([1.5])
-    """
+    """Return M⁺ v for positive semi-definite M (…, k, k), v (…, k); directions without variance give 0."""
     if matrix.shape[-1] == 0:
         return np.zeros_like(vector)
     diagonal = matrix.diagonal(axis1=-2, axis2=-1)
@@ -142,11 +128,6 @@ def pooled_lam(
         V_h.
     factors : float (…, H)
         a_h = W_h² (1 − f_h) / n_h, and 0 for strata without a covariance.
-
-    Examples
-    --------
-    >>> pooled_lam(np.array([[0.1], [0.3]]), np.array([[[0.2]], [[0.2]]]), np.array([1.0, 1.0]))
-    array([1.])
     """
     total = factors.sum(axis=-1, keepdims=True)
     factors = factors / np.where(total > 0, total, 1.0)
@@ -159,11 +140,6 @@ def own_share(counts: AnyArray, shrinkage: float) -> FloatArray:
     """Return the share (…, H) of a stratum's own λ in the shrunk one; 0 without a covariance of its own.
 
     (n_h − 2) / (n_h − 2 + shrinkage): the fewer labels, the noisier the own λ.
-
-    Examples
-    --------
-    >>> own_share(np.array([1, 2, 12]), 10.0)
-    array([0. , 0. , 0.5])
     """
     if shrinkage == 0:
         return np.asarray(counts >= 2, dtype=np.float64)
@@ -172,7 +148,7 @@ def own_share(counts: AnyArray, shrinkage: float) -> FloatArray:
 
 
 def agreement(
-    away: FloatArray,
+    lam_deviation: FloatArray,
     pooled: FloatArray,
     cross_covariances: FloatArray,
     labelled: LabelledSpread,
@@ -192,31 +168,24 @@ def agreement(
         λ.
     cross_covariances, labelled, counts
         See `fit_stratified`.
-
-    Examples
-    --------
-    >>> n, one = np.full(2, 101), np.ones((1, 1))
-    >>> spread = LabelledSpread.of(np.ones((2, 1, 1)), np.full(2, 2.0), np.zeros(2), n, None)
-    >>> agreement(np.array([[-0.5], [0.5]]), one, np.ones((2, 1)), spread, n).round(2)
-    array([0.95])
-    >>> agreement(np.array([[-0.1], [0.1]]), one, np.ones((2, 1)), spread, n)
-    array([0.])
     """
     free = np.where(counts >= FEWEST_LABELS, counts - 1.0, 0.0)
-    own, explained = (
+    explained_by_pooled, explained = (
         np.einsum("...hk,...hkl,...hl->...h", part, labelled.proxies, part)
-        for part in (np.broadcast_to(pooled, away.shape), away)
+        for part in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
     )
-    left = np.maximum(labelled.outcome - 2.0 * np.sum(pooled * cross_covariances, axis=-1) + own, 0.0)
+    residual_variance = np.maximum(
+        labelled.outcome - 2.0 * np.sum(pooled * cross_covariances, axis=-1) + explained_by_pooled, 0.0
+    )
     all_free = np.maximum(np.sum(free, axis=-1, keepdims=True), 1.0)
-    typical = np.sum(free * left, axis=-1, keepdims=True) / all_free
-    steady = (free * left + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
-    rounding = explained <= EXPLAINED * own
-    q = np.sum(np.where(rounding, 0.0, free * explained / np.maximum(steady, _TINY)), axis=-1)
+    typical = np.sum(free * residual_variance, axis=-1, keepdims=True) / all_free
+    smoothed_variance = (free * residual_variance + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
+    rounding = explained <= EXPLAINED * explained_by_pooled
+    q = np.sum(np.where(rounding, 0.0, free * explained / np.maximum(smoothed_variance, _TINY)), axis=-1)
     used = (free > 0) & (np.einsum("...hkk->...h", labelled.proxies) > 0)
-    freedom = away.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
-    kept = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
-    return np.asarray(np.maximum(kept, 0.0) * ((q > 0) & (freedom > 0)))[..., None]
+    freedom = lam_deviation.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
+    retained_share = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
+    return np.asarray(np.maximum(retained_share, 0.0) * ((q > 0) & (freedom > 0)))[..., None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -232,11 +201,6 @@ class ChosenLam:
     notes : tuple of str
     leverages : float (n,), optional
         Each unit's pull on λ, for designs other than simple random within strata.
-
-    Examples
-    --------
-    >>> ChosenLam(lam=np.ones((1, 1)), spent=np.zeros(1)).fitted
-    False
     """
 
     lam: FloatArray
@@ -271,28 +235,28 @@ def fit_stratified(
         StratPPI as published (Fisch et al. 2024, eq. 17).
     labelled : LabelledSpread, optional
         For the denominator's labelled part, and for what few labels cannot say; without it λ is the papers'.
-
-    Examples
-    --------
-    >>> fit_stratified(np.array([[0.1]]), np.array([[[0.2]]]), np.array([1.0]), np.array([12])).lam
-    array([[0.5]])
     """
     k = cross_covariances.shape[-1]
     factors = factors * (counts > 1)
-    whole, free = proxy_covariances, np.maximum(counts - 1.0, 0.0)
-    seen = cross_covariances
+    population_covariances = proxy_covariances
+    free = np.maximum(counts - 1.0, 0.0)
+    labelled_covariances = cross_covariances
     if labelled is not None:
         cross_covariances = cross_covariances + labelled.missed
-        whole = labelled.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
-    pooled = pooled_lam(cross_covariances, whole, factors)[..., None, :]
+        population_covariances = labelled.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
+    pooled = pooled_lam(cross_covariances, population_covariances, factors)[..., None, :]
     weight = factors * proxy_covariances.trace(axis1=-2, axis2=-1)
     total = weight.sum(axis=-1, keepdims=True)
     spent = k * weight / np.where(total > 0, total, 1.0)
     of_all: FloatArray = pooled * np.ones_like(cross_covariances)
     lam = of_all
     if shrinkage is not None:
-        single = proxy_covariances if labelled is None else labelled.blended(proxy_covariances, free)
-        away, gain = solve_semidefinite(single, cross_covariances) - pooled, own_share(counts, shrinkage)
+        if labelled is None:
+            single = proxy_covariances
+        else:
+            single = labelled.blended(proxy_covariances, free)
+        away = solve_semidefinite(single, cross_covariances) - pooled
+        gain = own_share(counts, shrinkage)
         if shrinkage > 0 and labelled is not None:
             gain = gain * (counts >= FEWEST_LABELS)
             gain = gain * agreement(away, pooled, cross_covariances, labelled, counts)
@@ -302,12 +266,15 @@ def fit_stratified(
         spent = np.where((gain > 0) & (weight > 0), float(k), spent)
     if labelled is not None and k > 0:
         # The strata's deviations from the pooled λ have a test of their own (`agreement`).
-        unsupported = 1.0 - labelled.evidence_of_gain(of_all, seen, factors)[..., None, None]
+        unsupported = 1.0 - labelled.evidence_of_gain(of_all, labelled_covariances, factors)[..., None, None]
         of_all = labelled.shrunk(of_all, proxy_covariances, factors)
-        lam = of_all if shrinkage is None else labelled.shrunk(lam, proxy_covariances, factors)
+        if shrinkage is None:
+            lam = of_all
+        else:
+            lam = labelled.shrunk(lam, proxy_covariances, factors)
         lam = lam - unsupported * of_all
-        own = np.sum(factors * labelled.outcome, axis=-1)
-        used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * own
+        outcome_variance = np.sum(factors * labelled.outcome, axis=-1)
+        used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * outcome_variance
         lam = np.where(used[..., None, None], lam, 0.0)
         # A proxy that is not used costs no label.
         spent = spent * used[..., None]
@@ -315,20 +282,16 @@ def fit_stratified(
 
 
 def inflation(counts: AnyArray, spent: FloatArray) -> FloatArray:
-    """Return what each stratum's s² (…, H) is multiplied by, for the labels that fitting λ used up.
-
-    Examples
-    --------
-    >>> inflation(np.array([11.0]), np.array([1.0])).round(3)
-    array([1.111])
-    """
+    """Return what each stratum's s² (…, H) is multiplied by, for the labels that fitting λ used up."""
     free = np.maximum(counts - 1.0, 0.0)
-    left = np.maximum(free - spent, free / 3.0)
-    return np.asarray(np.where((left > 0) & (spent > 0), free / np.where(left > 0, left, 1.0), 1.0))
+    remaining = np.maximum(free - spent, free / 3.0)
+    return np.asarray(
+        np.where((remaining > 0) & (spent > 0), free / np.where(remaining > 0, remaining, 1.0), 1.0)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class LambdaPrior:
     """What is known before any label of how far a fitted λ can be trusted.
 
     Parameters
@@ -354,7 +317,7 @@ class Trust:
         """
         if self.published:
             return None
-        found = LabelledSpread.of(
+        spread = LabelledSpread.of(
             moments.proxy_covariances,
             moments.outcome_variances,
             moments.outcome_means,
@@ -362,23 +325,24 @@ class Trust:
             self.bounds,
         )
         if not self.scaled:
-            return replace(found, information=None)
+            return replace(spread, information=None)
         if self.bounds is None or means.shape != (1, 1):
-            return found
-        low, width = self.bounds[0], self.bounds[1] - self.bounds[0]
-        whole = float(covariances[0, 0, 0])
+            return spread
+        low = self.bounds[0]
+        width = self.bounds[1] - self.bounds[0]
+        population_variance = float(covariances[0, 0, 0])
         labels: dict[str, Any] = {
             "counts": moments.counts[..., 0],
             "means": (moments.outcome_means[..., 0] - low) / width,
             "off": moments.proxy_means[..., 0, 0] / width,
             "cross": moments.cross_covariances[..., 0, 0] / width**2,
-            "proxy_variance": whole / width**2,
+            "proxy_variance": population_variance / width**2,
         }
-        missed, likely = unseen(**labels, spread=moments.proxy_covariances[..., 0, 0, 0] / width**2)
+        missed, expected_mean = unseen(**labels, spread=moments.proxy_covariances[..., 0, 0, 0] / width**2)
         return replace(
-            found,
-            proxies=np.maximum(found.proxies, whole),
-            least=np.maximum(found.least, likely * (1.0 - likely) * width**2),
+            spread,
+            proxies=np.maximum(spread.proxies, population_variance),
+            least=np.maximum(spread.least, expected_mean * (1.0 - expected_mean) * width**2),
             of_classes=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
             missed=missed[..., None, None] * width**2,
         )
@@ -389,8 +353,8 @@ def fit_lam(
     proxy: ProxyMoments,
     weighting: Weighting,
     shrinkage: float | None = None,
-    kept: BoolArray | None = None,
-    trust: Trust | None = None,
+    used: BoolArray | None = None,
+    trust: LambdaPrior | None = None,
 ) -> ChosenLam:
     """Return λ (H, k) fitted to the labels.
 
@@ -403,33 +367,30 @@ def fit_lam(
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
     kept : bool (n,), optional
         Units whose labels are used; all unless given.
-    trust : Trust, optional
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
-    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.18]]]))
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting).lam.round(3)
-    array([[1.002]])
+    trust : LambdaPrior, optional
     """
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        stratum, values = proxy.stratum, proxy.values - proxy.means[proxy.stratum]
-        if kept is not None:
-            z, values, stratum = z[kept], values[kept], stratum[kept]
+        stratum = proxy.stratum
+        values = proxy.values - proxy.means[proxy.stratum]
+        if used is not None:
+            z = z[used]
+            values = values[used]
+            stratum = stratum[used]
         moments = stratum_moments(z, values, stratum, len(proxy.means))
-        trust, whole = trust or Trust(), proxy.unbiased_covariances
-        found = fit_stratified(
+        trust = trust or LambdaPrior()
+        population_covariances = proxy.unbiased_covariances
+        chosen = fit_stratified(
             moments.cross_covariances,
-            whole,
+            population_covariances,
             weighting.variance_factors,
             moments.counts,
             shrinkage,
-            trust.labelled(moments, proxy.means, whole),
+            trust.labelled(moments, proxy.means, population_covariances),
         )
-        return replace(found, spent=0.0 * found.spent) if trust.published else found
-    return fit_general(z[:, None], proxy.values[:, None], weighting, shrinkage, kept, len(proxy.means))
+        if trust.published:
+            return replace(chosen, spent=0.0 * chosen.spent)
+        return chosen
+    return fit_general(z[:, None], proxy.values[:, None], weighting, shrinkage, used, len(proxy.means))
 
 
 def fit_general(
@@ -437,7 +398,7 @@ def fit_general(
     proxies: FloatArray,
     weighting: Weighting,
     shrinkage: float | None = None,
-    kept: BoolArray | None = None,
+    used: BoolArray | None = None,
     n_strata: int = 1,
     *,
     sized: bool = True,
@@ -463,19 +424,11 @@ def fit_general(
         H, that λ is given for.
     sized : bool
         Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
-
-    Examples
-    --------
-    >>> from stratal.designs import PoissonWeighting
-    >>> weighting = PoissonWeighting(inclusion_probability=np.full(4, 0.1), size=40)
-    >>> f = np.array([0.0, 1.0, 2.0, 4.0])
-    >>> fit_general(2 * f[:, None], f[:, None, None], weighting).lam
-    array([[2.]])
     """
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
     n, q, k = proxies.shape
-    design = weighting.weights * (1.0 if kept is None else kept)
+    design = weighting.weights * (1.0 if used is None else used)
     weights = np.abs(design)
     flat = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
     both = weighting.unexplained(flat, weights)
@@ -494,7 +447,8 @@ def fit_general(
             by_size = sizes**2 / (sizes @ sizes)
             rows = rows - np.outer(sizes, sizes @ rows) / (sizes @ sizes)
     parts = rows.reshape(len(rows), q, k + 1)
-    y, x = parts[..., 0], parts[..., 1:]
+    y = parts[..., 0]
+    x = parts[..., 1:]
     spread = np.einsum("nqk,nql->kl", x, x)
     if len(rows) < 2 or not np.any(np.diag(spread)):
         return ChosenLam(lam=np.zeros((n_strata, k)), spent=np.zeros(n_strata), fitted=True)
@@ -514,12 +468,6 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     For clusters, by the regression of their totals on their sizes. Where Σ w is the same in every draw, or
     units were drawn one by one, it is the weighted mean (Hájek 1971): a fitted λ then does not care where the
     outcome's zero lies.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> intercept(np.array([1.0, 3.0]), StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10])))
-    2.0
     """
     weights = weighting.weights
     if weighting.groups is not None:
@@ -539,20 +487,15 @@ def check_folds(n_folds: object, units: int) -> int:
     ------
     InputError
         Unless it is a whole number from 2 to the number of labelled units (or clusters).
-
-    Examples
-    --------
-    >>> check_folds(5, 100)
-    5
     """
-    whole = isinstance(n_folds, numbers.Integral) and not isinstance(n_folds, bool)
-    if whole and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
+    is_whole_number = isinstance(n_folds, numbers.Integral) and not isinstance(n_folds, bool)
+    if is_whole_number and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
         return int(n_folds)  # type: ignore[call-overload, no-any-return]
     raise InputError(
         "the number of folds does not suit the labels",
         given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
-        action="Take fewer folds." if whole else None,
+        action="Take fewer folds." if is_whole_number else None,
     )
 
 
@@ -570,11 +513,6 @@ def assign_folds(
         K.
     cluster : int (n,), optional
         Units of one cluster share a fold.
-
-    Examples
-    --------
-    >>> assign_folds(np.array([0.9, 0.1, 0.5, 0.3]), np.array([0, 0, 1, 1]), 2)
-    array([1, 0, 1, 0])
     """
     if cluster is not None:
         names, first = np.unique(cluster, return_index=True)
@@ -588,14 +526,7 @@ def assign_folds(
 
 
 def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample.
-
-    Examples
-    --------
-    >>> fold_shares(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
-    array([[0.5, 0. ],
-           [0.5, 1. ]])
-    """
+    """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
     n_folds = int(folds.max()) + 1
     cells = np.bincount(folds * n_strata + stratum, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
     counts = cells.sum(axis=0)
@@ -617,30 +548,19 @@ def blended(
         From `fold_shares`.
     fractions : float (H,)
         f_h, 0 for units drawn with replacement.
-
-    Examples
-    --------
-    >>> blended(np.array([[1.0, 3.0], [1.0, 3.0]]), np.array([0, 1]), np.array([0, 0]),
-    ...         np.array([[0.5], [0.5]]), np.array([0.5]))
-    array([1.5, 2.5])
     """
-    own = fitted[np.arange(len(folds)), folds]
+    own_fit = fitted[np.arange(len(folds)), folds]
     average = np.einsum("nk,nk...->n...", shares.T[stratum], fitted)
-    part = fractions[stratum].reshape(-1, *[1] * (own.ndim - 1))
-    return np.asarray((1.0 - part) * own + part * average)
+    part = fractions[stratum].reshape(-1, *[1] * (own_fit.ndim - 1))
+    return np.asarray((1.0 - part) * own_fit + part * average)
 
 
 def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
-    """Return f_h (H,), the share of each of the proxy's strata that is labelled.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> sampled_fractions(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([8])), 1)
-    array([0.25])
-    """
+    """Return f_h (H,), the share of each of the proxy's strata that is labelled."""
     fractions = weighting.sampled_fractions
-    return fractions if len(fractions) == n_strata else np.full(n_strata, float(fractions.mean()))
+    if len(fractions) == n_strata:
+        return fractions
+    return np.full(n_strata, float(fractions.mean()))
 
 
 def cross_fitted(
@@ -652,7 +572,7 @@ def cross_fitted(
     *,
     shrinkage: float | None = None,
     clip: bool = False,
-    trust: Trust | None = None,
+    trust: LambdaPrior | None = None,
 ) -> tuple[ChosenLam, FloatArray | None]:
     """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
 
@@ -667,25 +587,19 @@ def cross_fitted(
         From `assign_folds`.
     clip : bool
         Whether λ is kept within [0, 1].
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> fixed, weighting = ChosenLam(lam=np.ones((1, 1)), spent=np.zeros(1)), StratifiedWeighting(
-    ...     stratum=np.zeros(4, int), sizes=np.array([40]))
-    >>> cross_fitted(fixed, np.zeros(4), None, weighting, np.array([0, 0, 1, 1]))[0].notes
-    ('λ was not fitted, so there was nothing to cross-fit',)
     """
     if proxy is None or not chosen.fitted:
         note = "λ was not fitted, so there was nothing to cross-fit"
         return replace(chosen, notes=(*chosen.notes, note)), None
-    n_folds, n_strata = int(folds.max()) + 1, len(proxy.means)
+    n_folds = int(folds.max()) + 1
+    n_strata = len(proxy.means)
     fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, trust).lam for k in range(n_folds)])
     if clip:
         fits = np.clip(fits, 0.0, 1.0)
     shares = fold_shares(folds, proxy.stratum, n_strata)
     of_units = np.moveaxis(fits, 0, 1)[proxy.stratum]
     by_unit = blended(of_units, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
-    note, lam = f"λ was cross-fitted in {n_folds} folds", np.einsum("kh,khq->hq", shares, fits)
+    note = f"λ was cross-fitted in {n_folds} folds"
+    lam = np.einsum("kh,khq->hq", shares, fits)
     # Residuals of units that λ has not seen need no correction.
     return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit

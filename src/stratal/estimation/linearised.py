@@ -29,12 +29,6 @@ class Linearised:
     population_variance : float
         Due to drawing the N units themselves; 0 for the target `population`.
     degrees_of_freedom : float
-
-    Examples
-    --------
-    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04,
-    ...            degrees_of_freedom=1.0).standard_error
-    0.2
     """
 
     value: float
@@ -73,15 +67,11 @@ def of_variable(
     """Return an estimate from its value and its linearised variable (n,).
 
     `member` (n,) are the units that the value is of; unless given, those that the variable is not 0 for.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
-    0.8
     """
-    inside = counted_units(variable, weighting) if member is None else member
+    if member is None:
+        inside = counted_units(variable, weighting)
+    else:
+        inside = member
     design_variance = float(weighting.covariance(weighting.stretched(variable[:, None], inside))[0, 0])
     population_variance = drawn_variance(variable, weighting, target)
     freedom = freedom_of(variable, weighting, member)
@@ -106,8 +96,14 @@ def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | N
     Of clusters only those count that hold units of the value: `member` (n,), or where the variable is not 0.
     """
     freedom = weighting.degrees_of_freedom(variable)
-    inside = counted_units(variable, weighting) if member is None else member
-    clusters = None if inside is None else weighting.group_clusters(inside)
+    if member is None:
+        inside = counted_units(variable, weighting)
+    else:
+        inside = member
+    if inside is None:
+        clusters = None
+    else:
+        clusters = weighting.group_clusters(inside)
     if clusters is None:
         return freedom
     # Units whose variable is 0 may count, too, so that one cluster does not mean that there is none.
@@ -119,17 +115,20 @@ def few_clusters_error(result: Linearised, weighting: Weighting, member: BoolArr
     """Return the standard error of an interval, which few clusters make larger than the reported one."""
     if weighting.groups is None or not np.isfinite(result.variance):
         return result.standard_error
-    inside = counted_units(result.variable, weighting) if member is None else member
+    if member is None:
+        inside = counted_units(result.variable, weighting)
+    else:
+        inside = member
     factor = weighting.few_clusters_factor(result.variable, inside)
     return float(np.sqrt(max(result.design_variance * factor + result.population_variance, 0.0)))
 
 
-def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **how: bool) -> float:
+def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **options: bool) -> float:
     """Return the variance of a variable's mean (n,) that drawing the N units themselves adds, if it does."""
     require_target(target)
     if target == "population":
         return 0.0
-    return float(weighting.superpopulation_covariance(variable[:, None], **how)[0, 0])
+    return float(weighting.superpopulation_covariance(variable[:, None], **options)[0, 0])
 
 
 def target_covariance(variables: FloatArray, weighting: Weighting, target: str) -> FloatArray:
@@ -193,36 +192,23 @@ def smooth_mean_function(
     ------
     InputError
         If the function or its gradient is not finite at the means.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
-    >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
-    >>> result.value, round(result.standard_error, 4)
-    (4.0, 2.1909)
     """
     means = weighting.mean(variables)
     value = float(function(means))
     slopes = numeric_gradient(function, means)
     if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
-        what = "the function or its gradient is not finite at the estimated means"
-        raise InputError(what, action="Choose a function that is smooth there, or label more units.")
+        problem = "the function or its gradient is not finite at the estimated means"
+        raise InputError(problem, action="Choose a function that is smooth there, or label more units.")
     return of_variable(value, variables @ slopes, weighting, target)
 
 
 def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray) -> FloatArray:
-    """Return the partial derivatives (q,) by central differences.
-
-    Examples
-    --------
-    >>> numeric_gradient(lambda m: m[0] / m[1], np.array([1.0, 2.0])).round(6)
-    array([ 0.5 , -0.25])
-    """
+    """Return the partial derivatives (q,) by central differences."""
     steps = np.cbrt(np.finfo(np.float64).eps) * np.maximum(np.abs(means), 1e-3)
     slopes = np.empty_like(means)
     for j, step in enumerate(steps):
-        up, down = means.copy(), means.copy()
+        up = means.copy()
+        down = means.copy()
         up[j] += step
         down[j] -= step
         slopes[j] = (float(function(up)) - float(function(down))) / (up[j] - down[j])
@@ -239,13 +225,6 @@ def ratio_of_means(
     """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
 
     NaN where the denominator is 0. `member` (n,) are the units of a group, where it is the mean of one.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
-    0.6667
     """
     above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
     if below == 0:
@@ -258,11 +237,6 @@ def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
     """Return the degrees of freedom of a variable's variance (n,): fewer than n where its tails are heavy.
 
     2n / (κ − 1), with κ the kurtosis about 0: the variance of a sample variance is that of so many squares.
-
-    Examples
-    --------
-    >>> kurtosis_freedom(np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25))
-    4.0
     """
     weights = weights / weights.sum()
     squares, fourth = (float(weights @ variable**power) for power in (2, 4))
@@ -287,7 +261,8 @@ def skewed_limits(
         The variances of the variables' means, where they are known.
     """
     values, variances, freedoms = found
-    own = weighting.covariance(variables).diagonal() if own is None else own
+    if own is None:
+        own = weighting.covariance(variables).diagonal()
     whole = variances > 0
     share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)
     # If every unit is labelled, only the target `superpopulation` leaves a variance.

@@ -67,14 +67,6 @@ def missing_pattern(
         Of the random choices.
     risk : float
         Chance of an answer where labels are missing at random.
-
-    Examples
-    --------
-    >>> score, block = np.linspace(0.0, 1.0, 60)[:, None], np.zeros(60, dtype=int)
-    >>> missing_pattern(score, np.arange(60) < 15, block).where
-    'low'
-    >>> missing_pattern(score, np.arange(60) % 4 == 0, block) is None
-    True
     """
     n, k = proxies.shape
     if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _FEWEST:
@@ -94,7 +86,8 @@ def missing_pattern(
     standardised = np.abs(observed) / np.where(deviation > 0, deviation, np.inf)
     if np.max(standardised) < _UNSUSPICIOUS:
         return None
-    beyond, choices = np.ones(2 * k), _CHOICES * k
+    beyond = np.ones(2 * k)
+    choices = _CHOICES * k
     generator = np.random.default_rng(seed)
     order = np.argsort(block, kind="stable")
     # Within each block, the units with the smallest random numbers are those without a label.
@@ -123,18 +116,14 @@ def _mid_ranks(values: FloatArray) -> FloatArray:
 
 
 def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:
-    """Return the blocks (n,) within which units are alike but for the proxy: strata, unless made of a proxy.
-
-    Examples
-    --------
-    >>> exchangeable_blocks(None, np.array([0, 1]), ("proxy",))
-    array([0, 1])
-    """
+    """Return the blocks (n,) of units that differ only by their proxy: the strata, unless cut on a proxy."""
     if rule is None:
         return stratum
     if isinstance(rule, Crossed) and rule.categories.column not in proxy_names:
         return np.searchsorted(rule.offsets, stratum, side="right") - 1
-    return np.zeros_like(stratum) if {*rule.columns} & {*proxy_names} else stratum
+    if {*rule.columns} & {*proxy_names}:
+        return np.zeros_like(stratum)
+    return stratum
 
 
 def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]:
@@ -148,9 +137,13 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     pattern = missing_pattern(sample.proxies, missing, block, seed=sample.seed)
     if pattern is None:
         return ()
-    values, name = sample.proxies[:, pattern.column], sample.proxy_names[pattern.column]
+    values = sample.proxies[:, pattern.column]
+    name = sample.proxy_names[pattern.column]
     middle = np.median(values)
-    below = values < middle if np.any(values < middle) else values <= middle
+    if np.any(values < middle):
+        below = values < middle
+    else:
+        below = values <= middle
     parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
     halves = f"{parts[0]} drawn units of its lower half, {parts[1]} of its upper half"
     text = (
@@ -177,7 +170,10 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
     block = _blocks_of_table(sample, population)
     if block is None:
         return ()
-    ids = np.arange(population.size) if population.ids is None else population.ids
+    if population.ids is None:
+        ids = np.arange(population.size)
+    else:
+        ids = population.ids
     labelled = np.isin(ids, sample.ids)
     values = np.column_stack([population.values[name] for name in sample.proxy_names])
     rows = _thinned(labelled, sample.seed)
@@ -230,4 +226,6 @@ def _blocks_of_table(sample: Sample, population: ArrayPopulation) -> IntArray | 
 
 def _chance(pattern: MissingPattern) -> str:
     """Return the p-value as text."""
-    return f"p = {pattern.p_value:.1g}" if pattern.p_value > _LEAST_SHOWN else f"p < {_LEAST_SHOWN}"
+    if pattern.p_value > _LEAST_SHOWN:
+        return f"p = {pattern.p_value:.1g}"
+    return f"p < {_LEAST_SHOWN}"

@@ -133,13 +133,7 @@ class NoteInputs(Record):
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
-    """Return a note where strata have no labels.
-
-    Examples
-    --------
-    >>> empty_strata_notes(())
-    ()
-    """
+    """Return a note where strata have no labels."""
     empty = [row for row in rows if row.n == 0]
     if not empty:
         return ()
@@ -156,16 +150,6 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
 
     Always how many units may be unlike any labelled one; where they show it, that one label decides the
     variance, that the labels are skewed, and that the sample missed the tail that the proxy has.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> z = np.array([0.0, 1.0, 0.0, 30.0])
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
-    >>> evidence = Evidence(value=7.75, variance=55.0, population_part=0.0, degrees_of_freedom=3.0,
-    ...     outcome="unbounded", bounds=None, z=z, residuals=z, known=0.0, weighting=weighting, tuned=False)
-    >>> [note.split(":")[0] for note in tail_notes(evidence, None)]
-    ['no bounds are known', 'one label makes up 75% of the variance', 'the labels are skewed']
     """
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
@@ -200,21 +184,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
 
 
 def size_notes(evidence: Evidence) -> tuple[str, ...]:
-    """Return what to say where the outcome goes with the size of its cluster, and the drawn sizes are off.
-
-    Examples
-    --------
-    >>> from stratal.designs import ClusterWeighting
-    >>> drawn = np.repeat([1, 2, 4], 5)
-    >>> z = np.repeat([0.0, 0.5, 1.0], [5, 10, 20])
-    >>> cluster = np.repeat(np.arange(15), drawn)
-    >>> weighting = ClusterWeighting(cluster=cluster, drawn=drawn, clusters=40, size=120)
-    >>> evidence = Evidence(value=0.75, variance=0.02, population_part=0.0, degrees_of_freedom=2.0,
-    ...     outcome="bounded", bounds=(0.0, 1.0), z=z, residuals=(z - 0.75) / weighting.total, known=0.75,
-    ...     weighting=weighting, tuned=False)
-    >>> size_notes(evidence)[0].split(":")[0]
-    'the outcome goes with the size of its cluster'
-    """
+    """Return what to say where the outcome goes with the size of its cluster, and the drawn sizes are off."""
     weighting = evidence.weighting
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
@@ -266,18 +236,7 @@ LEAST = 10
 
 
 def promise_notes(planned: PlannedOutcome, found: EstimatedMean) -> tuple[Note, ...]:
-    """Return what the labels refute of the plan; nothing where these are not the labels that it is of.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.01] * 500 + [0.99] * 500)
-    >>> sample = stratal.plan(population, budget=60, n_strata=2).draw(seed=7)
-    >>> found = stratal.estimate(sample, [float(p < 0.5) for p in sample.proxies[:, 0]])
-    >>> planned = PlannedOutcome.of(sample, np.ones(60, dtype=bool))
-    >>> [note.split(":")[0] for note in promise_notes(planned, found)]
-    ['the labels refute the plan']
-    """
+    """Return what the labels refute of the plan; nothing where these are not the labels that it is of."""
     strata, stratum, z = planned.strata, planned.stratum, found.evidence.z
     if len(z) < LEAST or len(z) != len(stratum):
         return ()
@@ -293,15 +252,7 @@ def promise_notes(planned: PlannedOutcome, found: EstimatedMean) -> tuple[Note, 
 
 
 def planned_strata(sample: Sample) -> Strata | None:
-    """Return the strata whose proxy foretold the outcome, of a sample planned for a mean; None without such.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.9])
-    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
-    array([0.7])
-    """
+    """Return the strata whose proxy predicted the outcome, in a sample planned for a mean; else None."""
     strata = sample.design.strata
     if strata is not None:
         return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None

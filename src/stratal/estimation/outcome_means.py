@@ -97,7 +97,7 @@ class EstimateOptions(Request):
     @property
     def fitting(self) -> dict[str, Any]:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
-        trust = tuning.Trust(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
+        trust = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
         return {"shrinkage": self.own_shrinkage, "trust": trust}
 
 
@@ -117,13 +117,6 @@ class MeanEstimate(Linearised):
     known : float
         What is added to the weighted mean of the variable.
     notes : tuple of str
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> mean_estimate(np.array([0.0, 1.0]), weighting=weighting).value
-    0.5
     """
 
     lam: FloatArray
@@ -152,15 +145,6 @@ def default_estimator(
         Whether the proxy predicts the outcome on its own scale.
     proxy_strata : bool
         Whether the strata may have been built from the proxy, which leaves λ little within them.
-
-    Examples
-    --------
-    >>> default_estimator("simple-random", 300, 1, 1, scaled=True)
-    'ppi++'
-    >>> default_estimator("stratified", 300, 10, 1, scaled=True)
-    'horvitz-thompson'
-    >>> default_estimator("clusters", 19, 1, 1, scaled=True)
-    'hajek'
     """
     known = Design.of_kind(design)
     least = 0 if known is None else known.hajek_below
@@ -206,17 +190,6 @@ def mean_estimate(
     InputError
         For an unknown estimator or target, and where the estimator needs proxies or strata that are not
         there.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> from stratal.estimation.lam import ProxyMoments
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
-    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
-    >>> z = np.array([0.0, 1.0])
-    >>> round(mean_estimate(z, proxy, weighting=weighting, estimator="difference").value, 3)
-    0.6
     """
     options = replace(options, **changed) if changed else options
     chosen, by_unit = choose_lam(z, proxy, weighting, options), None
@@ -273,13 +246,6 @@ def choose_lam(
     ------
     InputError
         Where there is no proxy to multiply, for a given λ of the wrong shape, and where strata are lacking.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> choose_lam(np.array([0.0, 1.0]), None, weighting, EstimateOptions()).lam.shape
-    (1, 0)
     """
     estimator, given = options.estimator, options.lam
     if proxy is None or (proxy.means.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
@@ -302,14 +268,7 @@ def choose_lam(
 
 
 def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
-    """Return the λ (H, k) that is given, or fixed by the estimator's name.
-
-    Examples
-    --------
-    >>> fixed_lam(EstimateOptions(estimator="difference"), 2, 1)
-    array([[1.],
-           [1.]])
-    """
+    """Return the λ (H, k) that is given, or fixed by the estimator's name."""
     given = options.lam
     if given is None:
         return np.full((n_strata, k), 1.0 / max(k, 1) if options.estimator == "difference" else 0.0)
@@ -402,14 +361,6 @@ def separate_mean(
     ------
     InputError
         For an unknown estimator, and a stratum without a labelled or an unlabelled unit.
-
-    Examples
-    --------
-    >>> design = SeparateSamples(names=["all"], shares=[1.0], counts=[3], means=[0.4], variances=[0.04])
-    >>> z, proxy, stratum = np.array([0.0, 1.0]), np.array([0.2, 0.6]), np.zeros(2, dtype=int)
-    >>> result = separate_mean(z, proxy, stratum, design, EstimateOptions(estimator="difference"))
-    >>> round(result.value, 3)
-    0.5
     """
     shares, n_strata = design.shares, len(design.shares)
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
@@ -529,16 +480,7 @@ def _leaves_proxies_out(sample: Sample, made: Estimate, k: int, options: Estimat
 
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
-    """Return whether a history's factors are learned from the labels: where nothing else was asked for.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> refits(sample, np.array([0.0, 1.0]), Request())
-    False
-    """
+    """Return whether a history's factors are learned from the labels: where nothing else was asked for."""
     names = () if sample.population is None else sample.population.feature_names
     if not names or not history_columns(names):
         return False
@@ -608,14 +550,6 @@ def estimate_mean(
     InputError
         For labels that are not finite numbers or leave the bounds, and for estimators that lack what they
         need.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> h = np.array([0, 0, 1, 1])
-    >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10, 30]))
-    >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
-    0.875
     """
     z, options = np.asarray(z, dtype=np.float64), replace(options, **changed) if changed else options
     k = 0 if summary is None else proxies.shape[1]
@@ -641,17 +575,7 @@ def assemble(
     proxies: Any = None,
     summary: StratumSummary | None = None,
 ) -> Estimate:
-    """Return the estimate that a mean makes; its outcome and estimator must be decided.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
-    >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
-    >>> options = resolved(z, EstimateOptions(), weighting, 0)
-    >>> assemble(z, weighting, h, mean_estimate(z, weighting=weighting), options).value
-    0.5
-    """
+    """Return the estimate that a mean makes; its outcome and estimator must be decided."""
     assert options.outcome is not None
     value, lam, notes = result.value, result.lam, (*options.notes, *result.notes)
     if options.bounds is not None:
@@ -700,15 +624,7 @@ _ROUNDED_BOUND = 1e-9
 
 
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
-    """Return the options with the kind of outcome and the estimator decided, for k proxies.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
-    'binary'
-    """
+    """Return the options with the kind of outcome and the estimator decided, for k proxies."""
     outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
     estimator = options.estimator
     if estimator == "auto" and options.lam is not None:

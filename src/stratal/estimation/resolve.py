@@ -95,13 +95,6 @@ def mismatches_by_model(
         What each model answered to the unit of each label.
     vocabulary : mapping of model to (N,)
         All answers of each model.
-
-    Examples
-    --------
-    >>> labels = np.array([f"City{row}" for row in range(20)], dtype=object)
-    >>> told = {"a": labels, "b": np.array([f"It is {label}." for label in labels], dtype=object)}
-    >>> list(mismatches_by_model(labels, told, told))
-    ['b']
     """
     if len(labels) < _ENOUGH_TO_MATCH:
         return {}
@@ -181,15 +174,7 @@ def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) ->
 
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
-    """Return the model's answer for each drawn unit (n,), as text.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1], groups={"answer": ["cat"]})
-    >>> answers_of(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "answer").tolist()
-    ['cat']
-    """
+    """Return the model's answer for each drawn unit (n,), as text."""
     name = predicted if isinstance(predicted, str) else sample.question.answer
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
@@ -208,16 +193,6 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
         What the column is called in an error.
     answers : (n,), optional
         Where these are labels, what the model answered: labels that can never be one of these are refused.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]})
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> sorted(class_column(sample, "answer", "y_pred").tolist())
-    ['cat', 'dog']
-    >>> class_column(sample, {0: 1.0, 1: None}, "y_true")[sample.ids == 0].tolist()
-    ['1']
     """
     if given is None:
         return np.array(answers_of(sample, True), dtype=object)
@@ -238,13 +213,6 @@ def group_column(
     ------
     InputError
         If the sample has no such column, naming near ones.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1], groups={"language": ["de"]})
-    >>> group_column(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "language").tolist()
-    ['de']
     """
     if name is None or name not in sample.groups:
         raise InputError(
@@ -273,14 +241,6 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     name : str
         What the column is called.
     values : array (n,), mapping of id to class, Series, or Labels
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> sorted(with_group(sample, "answer", {0: "cat", 1: "dog"}).groups["answer"].tolist())
-    ['cat', 'dog']
     """
     column = class_column(sample, values, name)
     cells = ["" if value is None else value for value in column]
@@ -345,14 +305,6 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
         A text is the name of a proxy, or of another column that the sample holds, of numbers.
     what : str
         What the column is called in an error.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.25])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> number_column(sample, "proxy", "score").tolist(), number_column(sample, [True], "z").tolist()
-    ([0.25], [1.0])
     """
     if isinstance(given, str):
         return _kept_numbers(sample, given, what)
@@ -416,14 +368,6 @@ def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatA
     ------
     LabelError
         Where there is no such unit.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.25])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> number_columns(sample, {"score": "proxy", "z": [1]})[0].tolist()
-    [[0.25, 1.0]]
     """
     columns = np.column_stack([number_column(sample, given, name) for name, given in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
@@ -503,15 +447,6 @@ def outcomes(
         See `compared_column`.
     combine : {"mean", "majority"}
         What several answers of one unit become.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
-    1.0
     """
     refuse_unknown("combination", combine, COMBINATIONS)
     joined = join(sample, labels)

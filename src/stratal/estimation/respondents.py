@@ -47,14 +47,6 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
     ------
     InputError
         If some of these strata matter to the caller.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> sample = stratal.plan(population, budget=2, by=None).draw(seed=7)
-    >>> left_out(sample, stratal.strata.stratify(population, "none"), None)
-    array([False])
     """
     without: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(without).tolist():
@@ -80,14 +72,6 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     ----------
     sample : Sample
     labelled : bool (n,)
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> [unstated_target(sample, np.array([True, other])) for other in (True, False)]
-    ['superpopulation', 'population']
     """
     is_census = sample.size == sample.population_size and bool(np.all(labelled))
     return "superpopulation" if is_census else "population"
@@ -107,15 +91,6 @@ def nonresponse_notes(
 
     In the strata where most lack one, how many do, where there are several. `by_stratum_alone` leaves the
     warning out.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> groups = {"kind": ["a", "a", "b", "b"]}
-    >>> population = stratal.Population.from_arrays(ids=range(4), groups=groups)
-    >>> sample = stratal.plan(population, budget=4, by="kind").draw(seed=7)
-    >>> nonresponse_notes(sample, np.array([True, False, True, True]))
-    ('units without a label, by stratum: kind = b: 1 of 2',)
     """
     missing, notes = sample.size - int(labelled.sum()), []
     if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
@@ -149,14 +124,6 @@ def worst_bounds(
     z : float (m,)
         Outcomes of the labelled units.
     bounds : (float, float), optional
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
-    >>> worst_bounds(sample, np.array([True, True, True, False]), np.array([1.0, 1.0, 0.0]), (0.0, 1.0))
-    (0.5, 0.75)
     """
     if bounds is None or np.all(labelled):
         return None
@@ -182,11 +149,6 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     names : tuple of str (H,)
     sizes, counts : int (H,)
         N_h, and labels of each stratum.
-
-    Examples
-    --------
-    >>> strata_without_answer(("low", "high"), np.array([20, 80]), np.array([0, 9]))[:78]
-    '1 stratum has no label (20.0% of the units): low was merged with its neighbour'
     """
     empty = np.flatnonzero(counts == 0)
     part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
@@ -202,13 +164,7 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
 
 
 def merge_empty(counts: IntArray) -> IntArray:
-    """Return new codes (H,): each stratum without labels takes that of the nearest one with labels.
-
-    Examples
-    --------
-    >>> merge_empty(np.array([5, 0, 3]))
-    array([0, 0, 1])
-    """
+    """Return new codes (H,): each stratum without labels takes that of the nearest one with labels."""
     filled = np.flatnonzero(counts > 0)
     nearest = [int(filled[np.argmin(np.abs(filled - h))]) for h in range(len(counts))]
     return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
@@ -223,13 +179,6 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
 
     Few units cannot be shared in proportion. Then there are somewhat more units in total, which only makes
     the share that is labelled smaller, and the variance larger.
-
-    Examples
-    --------
-    >>> spread_sizes(np.array([600, 2400, 1000]), np.array([False, False, True]))
-    array([ 800, 3200,    0])
-    >>> spread_sizes(np.array([4, 26, 10]), np.array([False, False, True]))
-    array([ 6, 39,  0])
     """
     remaining: IntArray = np.where(empty, 0, sizes)
     units, labelled_units = int(sizes.sum()), int(remaining.sum())
@@ -277,14 +226,6 @@ class Respondents(Record):
         Where strata were left out, those that were not; `codes` are then these strata's.
     share : float
         Share of the population that these strata are: below 1 where the others need no label.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> Respondents.of(sample, np.array([True, False])).notes
-    ()
     """
 
     stratum: IntArray
@@ -397,14 +338,6 @@ def known_outcome(
     As given, or as the answers' own words have it; else as the sample has it, which was known before any
     label; else, and said so, 0 and 1 where no label is anything else. A kind of None is for `infer_outcome`
     to name.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 3.5], scaled=True)
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> known_outcome(sample, np.array([1.0, 0.0]))
-    ('unbounded', None, ())
     """
     if outcome == "binary":
         return outcome, None, ()
@@ -485,15 +418,7 @@ def refuse_outside(
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
-    """Return which proxies enter: the named one, else those on the outcome's scale, else all.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> proxy_columns(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7), None)
-    [0]
-    """
+    """Return which proxies enter: the named one, else those on the outcome's scale, else all."""
     if proxy is None:
         scaled = [number for number, info in enumerate(sample.proxy_info) if info.scaled]
         return scaled or list(range(len(sample.proxy_info)))

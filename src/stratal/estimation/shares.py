@@ -61,7 +61,8 @@ class Smoothing(Record):
 
     def variance(self, variable: FloatArray) -> float:
         """Return the variance of the weighted mean of a variable (n + J,), smoothed."""
-        weighting, counts = self.weighting, _own_counts(self.weighting)
+        weighting = self.weighting
+        counts = _own_counts(self.weighting)
         own = variable[: len(weighting.weights)]
         mean, square = (
             (
@@ -86,24 +87,23 @@ def smoothed(
     the borrowed label is then one of these: a large stratum in which none was seen may hold some.
     `possible` (n + J, H) says which units and pseudo-labels have their like in which strata; all in all
     unless given.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> smoothed(weighting, np.array([0.25])).borrowed.ravel()
-    array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    weights, total = weighting.weights, weighting.total
+    weights = weighting.weights
+    total = weighting.total
     shares = np.concatenate([weights, pseudo_shares]) / (total + float(pseudo_shares.sum()))
     several = np.sum(weighting.counts > 0) > 1
-    every = np.zeros(len(shares)) if counted is None or not several else np.ones(len(shares))
+    if counted is None or not several:
+        every = np.zeros(len(shares))
+    else:
+        every = np.ones(len(shares))
     every[: len(weights)] *= 0.0 if counted is None else counted
     if possible is None:
         possible = np.ones((len(shares), 1), dtype=bool)
-    mass, inside = shares @ possible, (shares * every) @ possible
+    mass = shares @ possible
+    inside = (shares * every) @ possible
     half = np.where(inside > 0, 0.5, 0.0)
-    plain, extra = (1.0 - half) / np.where(mass > 0, mass, 1.0), half / np.where(inside > 0, inside, 1.0)
+    plain = (1.0 - half) / np.where(mass > 0, mass, 1.0)
+    extra = half / np.where(inside > 0, inside, 1.0)
     borrowed = shares[:, None] * possible * (plain + every[:, None] * extra)
     own = _own_counts(weighting)
     per_label = weighting.shares * total / (own + 1.0)
@@ -131,17 +131,7 @@ _SPHERE = 1500
 
 
 def directions(correlation: FloatArray) -> FloatArray:
-    """Return directions (d, m) over the ellipsoid of d = 1, 2 or 3 shares with a correlation (d, d).
-
-    Examples
-    --------
-    >>> directions(np.eye(1)).tolist()
-    [[-1.0, 1.0]]
-    >>> around = directions(np.array([[1.0, -0.5], [-0.5, 1.0]]))
-    >>> inverse = np.linalg.inv([[1.0, -0.5], [-0.5, 1.0]])
-    >>> bool(np.allclose(np.einsum("jm,jk,km->m", around, inverse, around), 1.0))
-    True
-    """
+    """Return directions (d, m) over the ellipsoid of d = 1, 2 or 3 shares with a correlation (d, d)."""
     d = len(correlation)
     if d == 1:
         return np.array([[-1.0, 1.0]])
@@ -151,7 +141,8 @@ def directions(correlation: FloatArray) -> FloatArray:
     else:
         # Fibonacci's lattice is even over the sphere; the axes are where a single share's limit lies.
         rank = np.arange(_SPHERE) + 0.5
-        height, angles = 1.0 - 2.0 * rank / _SPHERE, rank * np.pi * (3.0 - np.sqrt(5.0))
+        height = 1.0 - 2.0 * rank / _SPHERE
+        angles = rank * np.pi * (3.0 - np.sqrt(5.0))
         ring = np.sqrt(1.0 - height**2)
         lattice = np.stack([ring * np.cos(angles), ring * np.sin(angles), height])
         sphere = np.concatenate([lattice, np.eye(3), -np.eye(3)], axis=1)
@@ -171,13 +162,6 @@ def ends_over(
         The shares and their limits.
     around : float (d, m)
         See `directions`.
-
-    Examples
-    --------
-    >>> low, high = ends_over(lambda s: s[0] + s[1], np.full(2, 0.5), np.full(2, 0.4), np.full(2, 0.8),
-    ...                       directions(np.eye(2)))
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.859, 1.424)
     """
     step = around.reshape(*around.shape, *(1,) * (centre.ndim - 1))
     reach = np.where(step > 0, (high - centre)[:, None], (centre - low)[:, None])
@@ -196,12 +180,6 @@ def between_units(
 
     Limits of a share of few units may fall on whole units, and the truth on the same one. That is enough for
     the share alone, but a function's end there just misses its true value, the other shares being inexact.
-
-    Examples
-    --------
-    >>> low, high = between_units(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.array([10.0]))
-    >>> low.round(2), high.round(2)
-    (array([0.35]), array([0.65]))
     """
     half = 0.5 / units
     return (
@@ -224,14 +202,6 @@ class OfShares(OffsetLimits):
         Of the estimates.
     units : float (d,)
         How many units each is a share of; infinite where it is no count. See `between_units`.
-
-    Examples
-    --------
-    >>> from stratal.intervals.limits import BinomialLimits
-    >>> rate = BinomialLimits(value=0.5, trials=25)
-    >>> product = OfShares.of(lambda s: s[0] * s[1], [rate, rate])
-    >>> [round(end, 3) for end in product.ends(0.95, "two-sided")]
-    [0.126, 0.416]
     """
 
     function: ShareFunction
@@ -279,30 +249,21 @@ def possible_answers(
 
     None where no rule says anything of the answers, or what it says is not so of those `predicted` (m,).
     The last column stands for all but the K levels.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=range(4), groups={"answer": ["a", "a", "b", "b"]})
-    >>> sample = stratal.plan(population, budget=4, by="answer").draw(seed=7)
-    >>> frame = Respondents.of(sample, np.ones(4, dtype=bool))
-    >>> possible_answers(sample, frame, "answer", ["a", "b"], sample.stratum).tolist()
-    [[True, False, False], [False, True, False]]
     """
     strata = sample.design.strata
     if strata is None or column is None or not frame.weighting.random_within_strata:
         return None
-    found = possible_levels(strata.rule, column, tuple(levels))
-    if np.all(found):
+    possible = possible_levels(strata.rule, column, tuple(levels))
+    if np.all(possible):
         return None
     if frame.kept is not None:
-        found = found[frame.kept]
+        possible = possible[frame.kept]
     if frame.codes is not None:
-        merged = np.zeros((int(frame.codes.max()) + 1, found.shape[1]), dtype=bool)
-        np.logical_or.at(merged, frame.codes, found)
-        found = merged
-    fits = len(found) == len(frame.weighting.sizes) and bool(np.all(found[frame.stratum, predicted]))
-    return found if fits else None
+        merged = np.zeros((int(frame.codes.max()) + 1, possible.shape[1]), dtype=bool)
+        np.logical_or.at(merged, frame.codes, possible)
+        possible = merged
+    fits = len(possible) == len(frame.weighting.sizes) and bool(np.all(possible[frame.stratum, predicted]))
+    return possible if fits else None
 
 
 def hits_and_misses(
@@ -329,16 +290,6 @@ def hits_and_misses(
         Of a superpopulation the share of answers is chance, too.
     needs : (bool, bool)
         Whether the metric depends on hits and on misses; precision is a matter of hits alone.
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
-    >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
-    >>> precision, needs = lambda hits, misses, answers: hits / answers, (True, False)
-    >>> found = hits_and_misses(precision, is_class, answered, weighting, needs=needs)
-    >>> low, high = found.ends(0.95, "two-sided")
-    >>> round(low, 2), round(high, 2)
-    (0.25, 0.95)
     """
     used = weighting.counts > 0
     sides = [side & used for side in (answered, ~answered)]
@@ -346,26 +297,26 @@ def hits_and_misses(
     share = sizes[0] / sum(sizes)
     rates: list[Term] = [
         _rate(np.asarray(is_class, np.float64), side, weighting, target)
-        for side, there in zip(sides, needs, strict=True)
-        if there
+        for side, is_needed in zip(sides, needs, strict=True)
+        if is_needed
     ]
     if target == "superpopulation" and all(needs):
         # The share of the N units, as an estimate of that of the distribution that they came from.
         rates.append(BinomialLimits(value=share, trials=sum(sizes)))
 
-    units = np.array([size for size, there in zip(sizes, needs, strict=True) if there])
-    whole = target == "population" and not getattr(weighting, "with_replacement", False)
+    units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
+    is_finite_population = target == "population" and not getattr(weighting, "with_replacement", False)
     of_rates = partial(_at_rates, function, needs, share)
-    return OfShares.of(of_rates, rates, units=units if whole else np.inf)
+    return OfShares.of(of_rates, rates, units=units if is_finite_population else np.inf)
 
 
 def _at_rates(
     function: Callable[..., FloatArray], needs: tuple[bool, bool], share: float, rates: FloatArray
 ) -> FloatArray:
     """Return a metric of a class at its rates (d, …) where it is answered and elsewhere; see above."""
-    given = iter(rates)
-    hit, missed = (next(given) if there else np.zeros(rates.shape[1:]) for there in needs)
-    part = next(given, np.full(rates.shape[1:], share))
+    remaining_rates = iter(rates)
+    hit, missed = (next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in needs)
+    part = next(remaining_rates, np.full(rates.shape[1:], share))
     return function(hit * part, missed * (1.0 - part), part)
 
 
@@ -374,23 +325,19 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: s
     inside = side[weighting.stratum]
     stratum = (np.cumsum(side) - 1)[weighting.stratum[inside]]
     assert isinstance(weighting, StratifiedWeighting)
-    own = replace(weighting, stratum=stratum, sizes=weighting.sizes[side])
-    return plain_mean(is_class[inside], own, outcome="binary", target=target)
+    weighting_of_side = replace(weighting, stratum=stratum, sizes=weighting.sizes[side])
+    return plain_mean(is_class[inside], weighting_of_side, outcome="binary", target=target)
 
 
 def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
-    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it.
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([20]))
-    >>> mean_of(np.array([1.0, 0.5, 0.0, 0.5]), weighting).value
-    0.5
-    """
+    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it."""
     binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
     outcome = "binary" if binary else "bounded"
     # Where the sizes of clusters, or how many units were drawn, are chance, they are none of the share's.
-    estimator = "auto" if weighting.random_within_strata else "hajek"
+    if weighting.random_within_strata:
+        estimator = "auto"
+    else:
+        estimator = "hajek"
     return plain_mean(unit, weighting, estimator=estimator, outcome=outcome, bounds=(0.0, 1.0), target=target)
 
 
@@ -417,19 +364,12 @@ def four_cells(
     target : {"population", "superpopulation"}
     member : bool (n,), optional
         Of a domain: which units are in it. Cells are then shares of the domain.
-
-    Examples
-    --------
-    >>> from stratal.estimation.confusion import metric_function, of_two_shares
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
-    >>> true, answered = np.arange(40) < 4, np.arange(40) % 13 < 1
-    >>> matthews = of_two_shares(metric_function("mcc", None, 2), 2)
-    >>> found = four_cells(matthews, true, answered, weighting)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [-0.11, 0.64]
     """
     cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
-    inside = np.ones(len(true)) if member is None else member.astype(float)
+    if member is None:
+        inside = np.ones(len(true))
+    else:
+        inside = member.astype(float)
     largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
 
@@ -439,8 +379,8 @@ def four_cells(
         else domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target)
         for j in others
     ]
-    whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
-    units = whole if target == "population" else np.inf
+    domain_units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
+    units = domain_units if target == "population" else np.inf
     of_cells = partial(_at_cells, function, largest)
     return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units)
 
@@ -453,7 +393,11 @@ def _at_cells(function: Callable[..., FloatArray], largest: int, shares: FloatAr
 
 
 def shares_above(
-    values: FloatArray, least: FloatArray, most: FloatArray, weighting: Weighting, target: str = "population"
+    values: FloatArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+    weighting: Weighting,
+    target: str = "population",
 ) -> SumLimits | None:
     """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
 
@@ -469,23 +413,19 @@ def shares_above(
         The smallest and the largest value that is possible in each stratum.
     weighting : Weighting
     target : {"population", "superpopulation"}
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
-    >>> found = shares_above(np.ones(40), np.array([-1.0]), np.array([1.0]), weighting)
-    >>> [round(end, 3) for end in found.ends(0.95, "two-sided")]
-    [0.825, 1.0]
     """
-    used, own = weighting.counts > 0, weighting.random_within_strata
-    values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))
-    edges = np.unique([*values, least[used].min(), most[used].max()])
+    used = weighting.counts > 0
+    stands_for_stratum = weighting.random_within_strata
+    values, lowest, highest = (np.round(part, _DIGITS) for part in (values, lowest, highest))
+    edges = np.unique([*values, lowest[used].min(), highest[used].max()])
     terms: list[Term] = []
-    steps, indicators = [], []
+    steps = []
+    indicators = []
     for below, above in pairwise(edges.tolist()):
         reached = (values >= above).astype(np.float64)
-        side, part = used & (least < above) & (most > below), 1.0
-        if own and target == "population" and np.any(side < used):
+        side = used & (lowest < above) & (highest > below)
+        part = 1.0
+        if stands_for_stratum and target == "population" and np.any(side < used):
             terms.append(_rate(reached, side, weighting, target))
             part = float(np.sum(weighting.sizes[side]) / np.sum(weighting.sizes[used]))
         else:
@@ -510,20 +450,16 @@ def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "pop
     """Return the correlation (d, d) of the shares of exclusive cells (d, n).
 
     Each stratum's shares are mixed with one label of all strata's: few labels would show chance alone.
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> cell_correlation(np.eye(4)[:2], weighting).round(3)
-    array([[ 1.   , -0.333],
-           [-0.333,  1.   ]])
     """
     return correlation_of(_stratum_shares(cells, weighting), _factors(weighting, target))
 
 
 def _factors(weighting: Weighting, target: str) -> FloatArray:
     """Return what variances within strata (H,) count by; whole strata count for the superpopulation too."""
-    counted = weighting if target == "population" else weighting.independent()
+    if target == "population":
+        counted = weighting
+    else:
+        counted = weighting.independent()
     return counted.variance_factors
 
 
@@ -538,14 +474,7 @@ def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
 
 
 def correlation_of(shares: FloatArray, factors: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) of exclusive cells from their shares in each stratum (d, H).
-
-    Examples
-    --------
-    >>> correlation_of(np.full((2, 1), 0.25), np.array([0.25])).round(3)
-    array([[ 1.   , -0.333],
-           [-0.333,  1.   ]])
-    """
+    """Return the correlation (d, d) of exclusive cells from their shares in each stratum (d, H)."""
     covariance = -(shares * factors) @ shares.T
     covariance[np.diag_indices(len(shares))] += shares @ factors
     return correlation_from(covariance)
@@ -561,22 +490,19 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
     ----------
     sizes, counts : int (H,)
         N_h, and n_h of at least 1.
-
-    Examples
-    --------
-    >>> round(most_unseen(np.array([1000]), np.array([50]))), round(1000 * (1 - 0.025 ** (1 / 50)))
-    (71, 71)
-    >>> round(most_unseen(np.array([1000, 9000]), np.array([50, 50])))
-    640
     """
     density = counts / sizes
-    low, high = -800.0, float(-np.log(density.min()))
+    low = -800.0
+    high = float(-np.log(density.min()))
     for _ in range(100):
         middle = (low + high) / 2.0
         likelihood = float(counts @ np.minimum(0.0, middle + np.log(density)))
-        low, high = (middle, high) if likelihood < np.log(error) else (low, middle)
-    kept = np.minimum(1.0, np.exp(high) * density)
-    return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
+        if likelihood < np.log(error):
+            low, high = (middle, high)
+        else:
+            low, high = (low, middle)
+    excluded_share = np.minimum(1.0, np.exp(high) * density)
+    return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - excluded_share))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -589,8 +515,8 @@ class _OfOwnSample(Limits):
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
-        found = interval_of(self.evidence, confidence_level, "auto", alternative)
-        return self.within(found.low, found.high)
+        interval = interval_of(self.evidence, confidence_level, "auto", alternative)
+        return self.within(interval.low, interval.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -608,7 +534,8 @@ class _OfFewUnits(Limits):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         lowest, highest = bounds = self.bounds or (0.0, 1.0)
-        scale, trials = highest - lowest, np.array([self.trials])
+        scale = highest - lowest
+        trials = np.array([self.trials])
         unit = np.clip(unit_scale(np.asarray(self.value), bounds), 0.0, 1.0)
         rates = StratumRates(
             value=unit,
@@ -621,7 +548,8 @@ class _OfFewUnits(Limits):
         ends = stratified_clopper_pearson(rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
         if self.of_shares is not None:
-            other, part = self.of_shares.ends(confidence_level, alternative), scale * math.sqrt(self.left)
+            other = self.of_shares.ends(confidence_level, alternative)
+            part = scale * math.sqrt(self.left)
             low = min(low, self.value - part * (self.of_shares.value - other[0]))
             high = max(high, self.value + part * (other[1] - self.of_shares.value))
         return self.within(min(low, self.value), max(high, self.value))
@@ -654,66 +582,73 @@ def domain_mean(
         Residuals whose mean over the domain is that of z, and what fitting them multiplies their variance
         by; see `slice_residuals`. What they leave of the variance of z is measured on the domain's own labels
         and shrunk to all of it where these are few.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> member = np.array([True, True, True, False])
-    >>> found = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
-    >>> found.value, found.n, round(found.confidence_interval().low, 2)
-    (1.0, 3, 0.3)
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
     if n == 0:
         return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
-    clusters = None if weighting.census else weighting.group_clusters(member)
+    if weighting.census:
+        clusters = None
+    else:
+        clusters = weighting.group_clusters(member)
     result = ratio_of_means(inside * z, inside, weighting, target, member)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return _in_too_few_clusters(result, clusters, weighting, member, bounds, target)
-    left = 1.0
+    residual_share = 1.0
     if n > 1 and assisted is not None:
         residuals, fitting = assisted
         of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
         draws = n if clusters is None else clusters.count
-        left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
+        residual_share = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
         # The residuals carry the error; what is reported of its size is no less than their own labels show.
         of_labels = result
         result = replace(of_residuals, population_variance=of_labels.population_variance)
-        result = replace(result, design_variance=left * of_labels.design_variance)
+        result = replace(result, design_variance=residual_share * of_labels.design_variance)
     lost = n / (n - 1) if n > 1 else np.inf
     variance = result.design_variance
-    shown = float(np.sqrt(max(variance + result.population_variance, 0.0)))
+    reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
     if clusters is not None:
         lost = weighting.few_clusters_factor(result.variable, member)
         freedom = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
-    whole = None
+    domain_weighting = None
     binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
     if weighting.random_within_strata:
-        whole = weighting if np.all(member) else weighting.whole_strata(member)
-        if whole is None and not binary:
-            whole = _simple_random_part(member, weighting)
+        if np.all(member):
+            domain_weighting = weighting
+        else:
+            domain_weighting = weighting.whole_strata(member)
+        if domain_weighting is None and not binary:
+            domain_weighting = _simple_random_part(member, weighting)
     limits: Limits
     if bounds is None:
-        wider = variance * lost + result.population_variance if variance > 0 else result.variance
+        if variance > 0:
+            wider = variance * lost + result.population_variance
+        else:
+            wider = result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
-    elif whole is not None:
-        outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
-        evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
+    elif domain_weighting is not None:
+        if binary and bounds == (0.0, 1.0):
+            outcome = "binary"
+        else:
+            outcome = "bounded"
+        evidence = plain_mean(
+            z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target
+        ).evidence
         if n > 1 and assisted is not None:  # one label has no variance of its own
-            design = left * (evidence.variance - evidence.population_part)
-            own, all_of = assisted[0][member], design + evidence.population_part
-            evidence = replace(evidence, value=value, variance=all_of, residuals=own, tuned=True)
+            design = residual_share * (evidence.variance - evidence.population_part)
+            domain_residuals = assisted[0][member]
+            all_of = design + evidence.population_part
+            evidence = replace(evidence, value=value, variance=all_of, residuals=domain_residuals, tuned=True)
         limits = _OfOwnSample(value=value, bounds=bounds, evidence=evidence)
-        shown = float(np.sqrt(evidence.reported_variance))
+        reported_error = float(np.sqrt(evidence.reported_variance))
     else:
-        plain = variance / left * (1.0 if binary and clusters is None else lost)
+        plain = variance / residual_share * (1.0 if binary and clusters is None else lost)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
-        trials, hidden = trials / left, hidden * left
+        trials = trials / residual_share
+        hidden = hidden * residual_share
         units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
         if target == "superpopulation":
             # The domain's own units are as many draws; that all of them agree does not make them more.
@@ -730,9 +665,9 @@ def domain_mean(
                 labelled=n,
                 units=float(np.ceil(units - 1e-9)),
                 of_shares=of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None,
-                left=left,
+                left=residual_share,
             )
-        shown = shown if shown > 0 else float(np.sqrt(hidden))
+        reported_error = reported_error if reported_error > 0 else float(np.sqrt(hidden))
     return linearised_estimate(
         replace(result, value=value),
         weighting,
@@ -740,7 +675,7 @@ def domain_mean(
         target=target,
         n=n,
         member=member,
-        standard_error=shown,
+        standard_error=reported_error,
         degrees_of_freedom=freedom,
     )
 
@@ -798,14 +733,6 @@ def clustered(limits: BinomialLimits, clusters: GroupClusters) -> BinomialLimits
 
     Clusters that (nearly) all agree say little of how much their units resemble each other, so that a cluster
     counts as informative only by 4 p (1 − p). At worst it is worth one unit.
-
-    Examples
-    --------
-    >>> every = np.ones(4, dtype=bool)
-    >>> clusters = GroupClusters.of(cluster=np.array([0, 0, 1, 1]), stratum=np.zeros(4, dtype=int),
-    ...                             weights=np.full(4, 0.25), member=every)
-    >>> clustered(BinomialLimits(value=1.0, trials=30.0), clusters).trials
-    2.0
     """
     low, high = limits.bounds or (0.0, 1.0)
     unit = float(np.clip((limits.value - low) / (high - low), 0.0, 1.0))
@@ -828,7 +755,9 @@ def _left_by(
     """
     if bounds is None:
         return float(remaining_share(plain.design_variance, residual, float(draws)))
-    mean, n, scale = float(np.mean(unit_scale(z, bounds))), draws, bounds[1] - bounds[0]
+    mean = float(np.mean(unit_scale(z, bounds)))
+    n = draws
+    scale = bounds[1] - bounds[0]
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     possible = smooth * (1.0 - smooth) / n * scale**2
     return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
@@ -845,7 +774,10 @@ def of_two_sums(
     sums = np.stack([inside * unit, inside * (1.0 - unit)])
 
     rates = [mean_of(row, weighting, target) for row in sums]
-    units = weighting.population_size if target == "population" else np.inf
+    if target == "population":
+        units = weighting.population_size
+    else:
+        units = np.inf
     return OfShares.of(_first_of_both, rates, cell_correlation(sums, weighting, target), units)
 
 
@@ -856,24 +788,12 @@ def _first_of_both(shares: FloatArray) -> FloatArray:
 
 
 def first_share(shares: FloatArray) -> FloatArray:
-    """Return the first share (1, …) itself.
-
-    Examples
-    --------
-    >>> first_share(np.array([0.5]))
-    np.float64(0.5)
-    """
+    """Return the first share (1, …) itself."""
     return np.asarray(shares[0])[()]
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:
-    """Return an outcome between bounds on the scale from 0 to 1.
-
-    Examples
-    --------
-    >>> unit_scale(np.array([1.0, 3.0, 5.0]), (1.0, 5.0)).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """Return an outcome between bounds on the scale from 0 to 1."""
     return (z - bounds[0]) / (bounds[1] - bounds[0])
 
 
@@ -883,19 +803,13 @@ def domain_trials(
     """Return the number of independent trials as informative as the domain's labels, and their variance.
 
     `inside` (n,) is 1 for the units of the domain, and `variance` that of its mean.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> domain_trials(np.array([0.0, 1, 1, 1]), np.ones(4), weighting, (0.0, 1.0), 0.0625)[0] < 4
-    True
     """
     weights = weighting.weights * inside
     label = float(np.sum(weights**2) / np.sum(weights))
     smoothing = smoothed(weighting, np.full(2, label / 2), inside)
     unit = unit_scale(z, bounds)
-    both, counts = np.append(unit, [0.0, 1.0]), np.append(inside, [1.0, 1.0])
+    both = np.append(unit, [0.0, 1.0])
+    counts = np.append(inside, [1.0, 1.0])
     below = float(smoothing.weights @ counts)
     value = float(smoothing.weights @ (counts * both)) / below
     # Borrowed labels must not make the domain look larger than it was found to be.

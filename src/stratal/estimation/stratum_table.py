@@ -16,12 +16,6 @@ class StratumRow:
     """One line of an estimate's strata table.
 
     `mean` and `standard_deviation` are None where nothing is known.
-
-    Examples
-    --------
-    >>> row = StratumRow(name="all", size=10, n=2, mean=0.5, standard_deviation=0.7, weight=1.0, lam=())
-    >>> row.to_dict()["n"]
-    2
     """
 
     name: str
@@ -51,12 +45,6 @@ class StratumTable:
     lam : float (H, k) or (1, k)
     z : float (n,), optional
         The outcomes whose mean and spread are shown.
-
-    Examples
-    --------
-    >>> table = StratumTable(sizes=np.array([10]), stratum=np.array([0, 0]), z=np.array([0.0, 1.0]))
-    >>> table.rows()[0].mean
-    0.5
     """
 
     names: tuple[str, ...] | None = None
@@ -67,29 +55,45 @@ class StratumTable:
 
     def rows(self) -> tuple[StratumRow, ...]:
         """Return one row per stratum; the outcome's mean and spread are those of its own labels."""
-        n_strata, names = len(self.sizes), self.names
-        stratum = self.stratum if n_strata > 1 else np.zeros(len(self.stratum), dtype=np.int64)
+        n_strata = len(self.sizes)
+        names = self.names
+        if n_strata > 1:
+            stratum = self.stratum
+        else:
+            stratum = np.zeros(len(self.stratum), dtype=np.int64)
         if names is None or len(names) != n_strata:
-            names = ("all",) if n_strata == 1 else tuple(map(str, range(n_strata)))
+            if n_strata == 1:
+                names = ("all",)
+            else:
+                names = tuple(map(str, range(n_strata)))
         moments = np.full((2, n_strata), np.nan)
         if self.z is not None:
             moments[0] = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
             moments[1] = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
-        known = moments.astype(object)
-        known[~np.isfinite(moments)] = None
-        lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1])) if len(self.lam) == 1 else self.lam
+        cells = moments.astype(object)
+        cells[~np.isfinite(moments)] = None
+        if len(self.lam) == 1:
+            lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1]))
+        else:
+            lam = self.lam
         columns = (
             self.sizes,
             stratum_counts(stratum, n_strata),
-            *known,
+            *cells,
             self.sizes / np.sum(self.sizes),
             lam,
         )
         return tuple(
             StratumRow(
-                name=name, size=round(size), n=n, mean=mean, standard_deviation=sd, weight=w, lam=tuple(own)
+                name=name,
+                size=round(size),
+                n=n,
+                mean=mean,
+                standard_deviation=sd,
+                weight=w,
+                lam=tuple(lam_of_stratum),
             )
-            for name, size, n, mean, sd, w, own in zip(
+            for name, size, n, mean, sd, w, lam_of_stratum in zip(
                 names, *(column.tolist() for column in columns), strict=True
             )
         )

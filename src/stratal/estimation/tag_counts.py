@@ -42,11 +42,6 @@ def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
 
     It is 1 for two empty sets: Jaccard's distance, 1 less the index, is a metric of sets (Levandowsky &
     Winter 1971), and therefore 0 between equal ones. scikit-learn calls this `zero_division=1`.
-
-    Examples
-    --------
-    >>> jaccard_indices(np.array([[1, 1], [0, 0]], bool), np.array([[1, 0], [0, 0]], bool))
-    array([0.5, 1. ])
     """
     either = (true | predicted).sum(axis=1)
     both = (true & predicted).sum(axis=1)
@@ -54,13 +49,7 @@ def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
 
 
 def hamming_losses(true: BoolArray, predicted: BoolArray) -> FloatArray:
-    """Return the share of the tags (m,) on which each unit's sets differ.
-
-    Examples
-    --------
-    >>> hamming_losses(np.array([[1, 1], [0, 0]], bool), np.array([[1, 0], [0, 0]], bool))
-    array([0.5, 0. ])
-    """
+    """Return the share of the tags (m,) on which each unit's sets differ."""
     return np.asarray((true != predicted).mean(axis=1))
 
 
@@ -73,15 +62,6 @@ class TagCounts(Record):
     true, predicted : bool (m, T)
         Whether the label, and the answer, of a unit has a tag.
     weighting : Weighting
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
-    >>> counts = TagCounts(true=np.array([[1, 1], [0, 1], [1, 0]], bool),
-    ...                    predicted=np.array([[1, 0], [0, 1], [1, 0]], bool), weighting=weighting)
-    >>> [round(counts.metric("recall", which).value, 3) for which in (0, 1, "macro", "micro")]
-    [1.0, 0.5, 0.75, 0.75]
     """
 
     true: BoolArray
@@ -118,7 +98,9 @@ class TagCounts(Record):
                 return confusion.metric(name, 1, target)
             return confusion.within(member, name, 1, target)
         refuse_unknown("average over tags", which, SET_AVERAGES)
-        return self._micro(name, target, member) if which == "micro" else self._macro(name, target, member)
+        if which == "micro":
+            return self._micro(name, target, member)
+        return self._macro(name, target, member)
 
     def restricted(self, tags: Sequence[int]) -> TagCounts:
         """Return the counts of some of the tags."""
@@ -129,7 +111,10 @@ class TagCounts(Record):
         if which == "micro":
             above, below = self._sums(name)
             total = float(self.weighting.weights @ below)
-            ratio = float(self.weighting.weights @ above) / total if total > 0 else 0.0
+            if total > 0:
+                ratio = float(self.weighting.weights @ above) / total
+            else:
+                ratio = 0.0
             return np.asarray((above - ratio * below) / total if total > 0 else np.zeros(len(above)))
         every = np.ones(len(self.true), dtype=bool)
         return np.asarray(self._variables(name, every).mean(axis=1))
@@ -150,16 +135,19 @@ class TagCounts(Record):
 
     def _variables(self, name: str, member: BoolArray) -> FloatArray:
         """Return the linearised variable of each tag's metric (m, T) in a group; 0 where it is undefined."""
-        found = np.zeros(self.true.shape)
+        variables = np.zeros(self.true.shape)
         for tag in range(self.n_tags):
             confusion = self.confusion(tag)
             _, slopes, _ = metric_function(name, 1, 2)(confusion.shares(member))
             if np.all(np.isfinite(slopes.hits)) and np.any(slopes.hits + slopes.predicted + slopes.true):
-                found[:, tag] = member * slopes.along(confusion.true, confusion.predicted)
-        return found
+                variables[:, tag] = member * slopes.along(confusion.true, confusion.predicted)
+        return variables
 
     def _macro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
-        every = np.ones(len(self.true), dtype=bool) if member is None else member
+        if member is None:
+            every = np.ones(len(self.true), dtype=bool)
+        else:
+            every = member
         terms = [self.metric(name, tag, target, member) for tag in range(self.n_tags)]
         if not all(np.isfinite(term.value) for term in terms):
             part = some_unseen(
@@ -229,25 +217,24 @@ def ratio_of_counts(
     ------
     InputError
         If a numerator exceeds its denominator.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> found = ratio_of_counts(np.array([1.0, 0, 2, 1]), np.array([2.0, 0, 3, 1]), weighting)
-    >>> round(found.value, 3), found.n
-    (0.667, 3)
     """
     if np.any(above > below) or np.any(above < 0):
         raise InputError("a numerator is no part of its denominator", allowed="0 ≤ above ≤ below")
-    inside = np.ones(len(above), dtype=bool) if member is None else member
+    if member is None:
+        inside = np.ones(len(above), dtype=bool)
+    else:
+        inside = member
     counted = inside & (below > 0)
-    n, bounds = int(counted.sum()), (0.0, 1.0)
+    n = int(counted.sum())
+    bounds = (0.0, 1.0)
     result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
     if not np.isfinite(result.value):
         note = "no labelled unit counts towards its denominator"
         return undefined_estimate(weighting, n, bounds, note, target=target)
-    clusters = None if weighting.census else weighting.group_clusters(counted)
+    if weighting.census:
+        clusters = None
+    else:
+        clusters = weighting.group_clusters(counted)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return linearised_estimate(
             result,

@@ -161,8 +161,8 @@ class PreviousLabels:
         """Return three ways in which strata may lie: expected, optimistic and conservative at n_h.
 
         The ends are the 5 % and 95 % points of the standard error over what the labels leave open: rates of
-        the strata that are drawn from their posterior (`stratal.strata.smoothed_variances`), and how uncertain
-        a variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
+        the strata that are drawn from their posterior (`stratal.strata.smoothed_variances`), and how
+        uncertain a variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
         """
         if strata.n_strata == 1 and self.fine is not None:
             base = self.fine

@@ -15,7 +15,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
 from stratal.errors import InputError, refuse_unknown
-from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
+from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
@@ -346,7 +346,7 @@ def _lam(
         factors,
         sums.counts,
         (0.0 if published else SHRINKAGE) if estimator.endswith("stratppi") else None,
-        Trust(bounds=bounds, published=published).labelled(moments, truth.proxy_means[:, None], whole),
+        LambdaPrior(bounds=bounds, published=published).labelled(moments, truth.proxy_means[:, None], whole),
     )
     return found.lam[..., 0], nothing if published else found.spent
 

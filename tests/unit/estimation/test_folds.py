@@ -113,7 +113,7 @@ class TestLam:
     def test_a_stratum_with_too_few_labels_takes_the_pooled_lam(self):
         folds = np.arange(35) % 3  # leaves two labels of the last stratum
         own = fit_lam(Z, moments(), WEIGHTING, SHRINKAGE, folds != 0).lam
-        pooled = fit_lam(Z, moments(), WEIGHTING, kept=folds != 0).lam
+        pooled = fit_lam(Z, moments(), WEIGHTING, used=folds != 0).lam
 
         assert own[2] == pytest.approx(pooled[2])
         assert own[0] != pytest.approx(pooled[0])
@@ -131,7 +131,7 @@ class TestLam:
             means=proxy.means, covariances=proxy.covariances,
         )  # fmt: skip
 
-        assert fit_lam(Z, proxy, weighting, kept=kept).lam == pytest.approx(
+        assert fit_lam(Z, proxy, weighting, used=kept).lam == pytest.approx(
             fit_lam(Z[kept], fewer, alone).lam
         )
 

@@ -125,9 +125,9 @@ def several(k, wrong, n=60):
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_informative_labels_limit_the_lam_of_several_proxies(k):
     """Labels that agree say nothing of λ: it is that of a calibrated mean of the proxies, in equal parts."""
-    bounded = lam.Trust(bounds=(0.0, 1.0))
+    bounded = lam.LambdaPrior(bounds=(0.0, 1.0))
     few, many, none = (several(k, wrong) for wrong in (1, 30, 0))
-    free = lam.Trust(scaled=False)
+    free = lam.LambdaPrior(scaled=False)
     fitted = [lam.fit_lam(z, q, weighting, trust=bounded).lam[0] for z, q, weighting in (few, many, none)]
     trusted = [lam.fit_lam(z, q, weighting, trust=free).lam[0] for z, q, weighting in (few, many)]
 
@@ -146,7 +146,7 @@ def test_one_proxy_given_twice_has_the_lam_of_one():
         means=np.repeat(moments.means, 2, axis=1),
         covariances=np.full((1, 2, 2), moments.covariances[0, 0, 0]),
     )
-    published = lam.Trust(published=True)
+    published = lam.LambdaPrior(published=True)
     both, alone = (lam.fit_lam(z, case, weighting, trust=published).lam[0] for case in (twice, moments))
 
     assert both.sum() == pytest.approx(alone[0])

@@ -60,33 +60,38 @@ class AnsweredClasses(Record):
         if self.judged is not None and name not in _SHARES:
             assert not isinstance(which, str), "averages over classes are of answers, and not of verdicts"
             return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
-        found = self.frame.complete(self.confusion.metric(name, which, target), sample)
+        estimate = self.frame.complete(self.confusion.metric(name, which, target), sample)
         count = len(self.levels)
         counts = {
             level: units
             for level, units in sample.totals.get(self.column or "", {}).items()
             if level in self.levels
         }
-        size, level = sum(counts.values()), self.levels[which] if isinstance(which, int) else None
+        size = sum(counts.values())
+        level = self.levels[which] if isinstance(which, int) else None
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
-            share, drawn = 1.0 / count, np.inf
+            share = 1.0 / count
+            drawn = np.inf
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
         elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
-            share, drawn = counts.get(level, 0) / size, float(size) if target == "superpopulation" else np.inf
+            share = counts.get(level, 0) / size
+            drawn = float(size) if target == "superpopulation" else np.inf
             note = f"counted over the answers of all {size:,} units: no label is needed for it"
         else:
             counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
             if not isinstance(which, int) or not counts_misses:
-                return found
+                return estimate
             unseen = self.confusion.unseen_note(which, self.levels[which])
-            return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+            if unseen is None:
+                return estimate
+            return replace(estimate, remarks=(*estimate.remarks, unseen))
         # No label decides such a share: it is as of so many independent units.
         limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=drawn)
         return replace(
-            found,
+            estimate,
             value=share,
             standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
-            evidence=replace(found.evidence, value=share, own=limits),
+            evidence=replace(estimate.evidence, value=share, own=limits),
             remarks=(note,),
         )
 
@@ -96,7 +101,10 @@ class AnsweredClasses(Record):
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
         inside = groups[self.labelled]
-        judged = np.ones(len(inside), dtype=bool) if self.judged is None else self.judged
+        if self.judged is None:
+            judged = np.ones(len(inside), dtype=bool)
+        else:
+            judged = self.judged
         return {
             level: self.frame.complete(
                 self.confusion.within(judged & (inside == level), name, which, target), sample
@@ -125,14 +133,6 @@ def answered_classes(
         Classes that must exist; all that occur unless given.
     needless : Expression, optional
         The units that the metric does not look at; see `Respondents.of`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=["a", "b"])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
-    ['cat', 'dog']
     """
     named = y_pred is None or isinstance(y_pred, str)
     if not named or not isinstance(y_true, Joined):
@@ -140,8 +140,8 @@ def answered_classes(
     key = (y_pred, classes and tuple(classes), needless)
     if key not in y_true.kept or y_true.kept[key][0] is not sample:
         y_true.kept[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
-    found: AnsweredClasses = y_true.kept[key][1]
-    return found
+    answered: AnsweredClasses = y_true.kept[key][1]
+    return answered
 
 
 def _answered(
@@ -161,30 +161,36 @@ def _answered(
             f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
             allowed="a predicted class for every labelled unit",
         )
-    true, predicted = true[labelled].tolist(), predicted[labelled].tolist()
+    true = true[labelled].tolist()
+    predicted = predicted[labelled].tolist()
     named = y_pred is None or isinstance(y_pred, str)
     column = (y_pred or sample.question.answer) if named else None
-    known = list(sample.totals.get(column or sample.question.answer or "", {}))
-    if not named and not {*true, *predicted} <= set(known):
-        known = []  # classes of another task than the sample's own answers
-    found = {*true, *predicted, *known}
+    answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
+    if not named and not {*true, *predicted} <= set(answered_levels):
+        answered_levels = []  # classes of another task than the sample's own answers
+    all_classes = {*true, *predicted, *answered_levels}
     requested = set(map(class_text, classes or ()))
-    for name in requested - found:  # a slip of the pen, or a rare one that was not drawn
-        near = near_names(name, sorted(found))
-        if len(near.split(", ")) < len(found):
+    for name in requested - all_classes:  # a slip of the pen, or a rare one that was not drawn
+        near = near_names(name, sorted(all_classes))
+        if len(near.split(", ")) < len(all_classes):
             raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
-    levels = _sorted(found | requested)
+    levels = _sorted(all_classes | requested)
     number = {level: k for k, level in enumerate(levels)}
     codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
     frame = Respondents.of(sample, labelled, needless)
     possible = possible_answers(sample, frame, column, levels, codes[1])
-    if possible is not None and known:
+    if possible is not None and answered_levels:
         # No stratum holds what no unit is answered: of two answers, not the one is the other.
-        possible &= np.array([level in known for level in levels] + [False])
+        possible &= np.array([level in answered_levels for level in levels] + [False])
     both = {"true": codes[0], "predicted": codes[1]}
-    whole = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
+    confusion = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
     return AnsweredClasses(
-        levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
+        levels=levels,
+        known=answered_levels,
+        confusion=confusion,
+        frame=frame,
+        labelled=labelled,
+        column=column,
     )
 
 
@@ -203,15 +209,6 @@ def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
     """Return on which of the drawn units (n,) a judge gave no verdict: it is empty, or a word that says so.
 
     A word that people gave as a label is a class, whatever it says.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> verdicts = {"judge": ["pass", "unknown", "error", "fail"]}
-    >>> population = stratal.Population.from_arrays(ids=range(4), groups=verdicts)
-    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
-    >>> sorted(sample.groups["judge"][no_verdicts(sample, ["pass"] * 4, "judge")].tolist())
-    ['error', 'unknown']
     """
     verdicts = class_column(sample, judge, "judge")
     words = {str(text) for text in verdicts.tolist() if text is None or is_no_verdict(str(text))}
@@ -225,14 +222,6 @@ def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> Joined:
     """Return joined labels in which those that agree with a verdict have its spelling.
 
     See `Declared.spelled_as_verdicts` for what agrees.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=["a", "b"], groups={"judge": ["1", "0"]})
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> labels_as_verdicts(sample, {"a": "pass", "b": "fail"}, "judge").declared.meanings["pass"]
-    '1'
     """
     joined = join(sample, labels, "y_true")
     missing = no_verdicts(sample, joined, judge)
@@ -241,22 +230,15 @@ def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> Joined:
     words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
     texts = [class_text(value) for value in dict.fromkeys(joined.given.tolist())]
     declared = joined.declared.spelled_as_verdicts(texts, words)
-    return joined if declared == joined.declared else replace(joined, declared=declared)
+    if declared == joined.declared:
+        return joined
+    return replace(joined, declared=declared)
 
 
 def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool = True) -> AnsweredClasses:
     """Return the classes of the labelled units, of which those without a verdict are not compared.
 
     `by_number` is whether a label and a verdict of other spelling agree if they stand for the same number.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=["a", "b"], groups={"judge": ["pass", "unknown"]})
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> found = judged_classes(sample, {"a": "pass", "b": "fail"}, "judge")
-    >>> found.levels, int(found.judged.sum())
-    (['fail', 'pass'], 1)
     """
     if by_number:
         labels = labels_as_verdicts(sample, labels, judge)
@@ -283,15 +265,7 @@ def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool =
 
 
 def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
-    """Return the formula that is 1 for units that a metric of a class does not look at; None where it is all.
-
-    Examples
-    --------
-    >>> needless_units("recall", "cat", "answer") is None
-    True
-    >>> needless_units("precision", "cat", "answer").otherwise
-    1.0
-    """
+    """Return the formula that is 1 for units that a class metric ignores; None if it ignores none."""
     of_answers = ("precision", "false_discovery_rate")
     if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
         return None
@@ -342,7 +316,7 @@ def right_answers(population: Population) -> Expression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beliefs(Record):
+class ClassProbabilities(Record):
     """The probabilities of K classes for each unit, and its answer.
 
     Parameters
@@ -359,14 +333,6 @@ class Beliefs(Record):
         A class, and its probability where a column says it.
     level_of : mapping of str to int, optional
         The level of each text of the column, where several texts are of one: answers that have a tag.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(
-    ...     proxy=[0.9, 0.6], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> beliefs = Beliefs.of(population, None, ())
-    >>> beliefs.levels, beliefs.of_class(np.array([1.0, 0.0])).columns
-    (('cat', 'dog'), ('answer', 'proxy'))
     """
 
     answers: str
@@ -384,7 +350,7 @@ class Beliefs(Record):
         needed: tuple[str, ...],
         probability: str | None = None,
         right: str | None = None,
-    ) -> Beliefs:
+    ) -> ClassProbabilities:
         """Return what a population's columns say.
 
         Parameters
@@ -418,11 +384,12 @@ class Beliefs(Record):
         if right is None and probability is None and needed:
             of_class = (score.name for score in population.scores if score.of_class == needed[0])
             probability = next(of_class, None)
-        told, is_right = None, right_answers(population)
+        declared_probability = None
+        is_right = right_answers(population)
         if right is not None:
             is_right = Number(name=right)
         elif probability is not None:
-            told = levels.index(needed[0]), Number(name=probability)
+            declared_probability = levels.index(needed[0]), Number(name=probability)
             is_right = Constant(value=UNTOLD)
         observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
         plain = cls(
@@ -430,12 +397,12 @@ class Beliefs(Record):
             levels=levels,
             right=is_right,
             shares=tuple(observed),
-            told=told,
+            told=declared_probability,
             level_of=level_of,
         )
         # The classes' shares are those that the beliefs themselves make of the population.
-        found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
-        return replace(plain, shares=tuple(found.tolist()))
+        class_shares = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
+        return replace(plain, shares=tuple(class_shares.tolist()))
 
     def is_answer(self, level: str) -> Expression:
         """Return the formula that is 1 where the answer is this class, else 0."""
@@ -457,11 +424,11 @@ class Beliefs(Record):
 
     def of_answer(self, values: FloatArray) -> Expression:
         """Return the formula P(a | x) values[a] of the answer a."""
-        own = self.by_answer(values) * self.right
+        expected = self.by_answer(values) * self.right
         if self.told is not None:
             k, chance = self.told
-            own = float(values[k]) * self.is_answer(self.levels[k]) * chance
-        return CREDIT * own + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
+            expected = float(values[k]) * self.is_answer(self.levels[k]) * chance
+        return CREDIT * expected + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
 
     def _believed(self, values: FloatArray) -> Expression:
         if self.told is not None:  # the other classes share the rest
@@ -470,6 +437,6 @@ class Beliefs(Record):
             rest = float(others.mean()) if len(others) else 0.0
             return rest + float(values[k] - rest) * chance
         shares = np.asarray(self.shares)
-        left = shares.sum() - shares
-        others = (float(shares @ values) - shares * values) / np.where(left > 0, left, 1.0)
+        other_shares = shares.sum() - shares
+        others = (float(shares @ values) - shares * values) / np.where(other_shares > 0, other_shares, 1.0)
         return self.by_answer(others) + self.by_answer(values - others) * self.right

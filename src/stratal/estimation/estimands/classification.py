@@ -28,7 +28,7 @@ from stratal.estimation.estimand import (
 )
 from stratal.estimation.estimands.answered import (
     AnsweredClasses,
-    Beliefs,
+    ClassProbabilities,
     answered_classes,
     judged_classes,
     labels_as_verdicts,
@@ -90,11 +90,15 @@ class Classification(Estimand):
         u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
         """
         answers = self.predicted or population.predicted
-        sets = {} if answers is None else sets_by_text(population, population.require_group(answers))
+        if answers is None:
+            sets = {}
+        else:
+            sets = sets_by_text(population, population.require_group(answers))
         if sets:
             return self._influence_of_sets(population, sets)
         beliefs = self._beliefs(population)
-        levels, k = beliefs.levels, len(beliefs.levels)
+        levels = beliefs.levels
+        k = len(beliefs.levels)
         each = np.eye(k)
         sums = averages(
             population,
@@ -113,7 +117,8 @@ class Classification(Estimand):
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
         base = slopes.predicted + slopes.everything
-        hits, true = slopes.hits, slopes.true
+        hits = slopes.hits
+        true = slopes.true
         mean = beliefs.by_answer(base) + beliefs.of_class(true) + beliefs.of_answer(hits)
         square = (
             beliefs.of_class(true**2)
@@ -121,8 +126,8 @@ class Classification(Estimand):
             + beliefs.by_answer(base**2)
             + beliefs.of_answer(hits**2 + 2.0 * hits * (true + base))
         )
-        cells, known = self._cells(beliefs)
-        return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
+        cells, needless_cells = self._cells(beliefs)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known=needless_cells)
 
     def _influence_of_sets(self, population: Population, sets: Mapping[str, tuple[str, ...]]) -> Influence:
         """Return the conditional moments of the influence of a tag's metric, or of its average over the tags.
@@ -142,12 +147,16 @@ class Classification(Estimand):
             if tag not in every:
                 raise unknown_tag(tag, tuple(every))
         observed = (getattr(self, "probability", None), getattr(self, "right", None))
-        each = [Beliefs.of(population, self.predicted, (tag,), *observed) for tag in tags]
-        there = np.array([0.0, 1.0])
+        each = [ClassProbabilities.of(population, self.predicted, (tag,), *observed) for tag in tags]
+        indicator = np.array([0.0, 1.0])
         parts = [
             expression
             for beliefs in each
-            for expression in (beliefs.of_answer(there), beliefs.by_answer(there), beliefs.of_class(there))
+            for expression in (
+                beliefs.of_answer(indicator),
+                beliefs.by_answer(indicator),
+                beliefs.of_class(indicator),
+            )
         ]
         sums = averages(population, parts).reshape(len(tags), 3)
         shares = measures.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0)
@@ -156,10 +165,11 @@ class Classification(Estimand):
         if not np.isfinite(value):
             action = "Ask for a micro average, or plan for the accuracy."
             raise InputError(f"nothing can be expected of {self.text!r}: {why}", action=action)
-        means, variances = [], []
+        means = []
+        variances = []
         for at, beliefs in enumerate(each):
             hits, answered, true = (
-                there * float(slope[at]) for slope in (slopes.hits, slopes.predicted, slopes.true)
+                indicator * float(slope[at]) for slope in (slopes.hits, slopes.predicted, slopes.true)
             )
             mean = beliefs.by_answer(answered) + beliefs.of_class(true) + beliefs.of_answer(hits)
             square = (
@@ -170,33 +180,45 @@ class Classification(Estimand):
             )
             means.append(mean)
             variances.append(square - mean * mean)
-        whole = total(means) + slopes.everything
+        mean_influence = total(means) + slopes.everything
         cells = Cells(names=("all",))
         if self.classes:
             names = (f"answer {tags[0]}", "other answers")
             cells = Cells(names=names, tests=(each[0].is_answer(tags[0]),))
-        return Influence(value=value, mean=whole, square=whole * whole + total(variances), cells=cells)
+        return Influence(
+            value=value,
+            mean=mean_influence,
+            square=mean_influence * mean_influence + total(variances),
+            cells=cells,
+        )
 
-    def _beliefs(self, population: Population) -> Beliefs:
+    def _beliefs(self, population: Population) -> ClassProbabilities:
         observed = (getattr(self, "probability", None), getattr(self, "right", None))
-        return Beliefs.of(population, self.predicted, self.classes, *observed)
+        return ClassProbabilities.of(population, self.predicted, self.classes, *observed)
 
-    def _cells(self, beliefs: Beliefs) -> tuple[Cells, tuple[str, ...]]:
+    def _cells(self, beliefs: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by what the model answered, and which of them need no label."""
-        named = [self.of] if self.of in beliefs.levels else list(beliefs.levels)
+        if self.of in beliefs.levels:
+            named = [self.of]
+        else:
+            named = list(beliefs.levels)
         if len(named) > _MOST_CELLS:
             return Cells(names=("all",)), ()
         tests = [beliefs.is_answer(level) for level in named]
         if len(named) == len(beliefs.levels):
             tests = tests[:-1]
             return Cells(names=tuple(f"answer {level}" for level in named), tests=tuple(tests)), ()
-        inside, outside = f"answer {named[0]}", "other answers"
+        inside = f"answer {named[0]}"
+        outside = "other answers"
         test = needless_units(self.name, self.of, beliefs.answers)
         if test is None:
             return Cells(names=(inside, outside), tests=(tests[0],)), ()
         answered = test == needless_units("precision", self.of, beliefs.answers)
-        left, counted = (outside, inside) if answered else (inside, outside)
-        return Cells(names=(left, counted), tests=(test,)), (left,)
+        if answered:
+            ignored, counted = (outside, inside)
+        else:
+            ignored, counted = (inside, outside)
+        return Cells(names=(ignored, counted), tests=(test,)), (ignored,)
 
     def _sets(self, sample: Sample, labels: Any) -> AnsweredSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
@@ -206,18 +228,20 @@ class Classification(Estimand):
 
     def _of_sets(self, sets: AnsweredSets) -> int | str:
         """Return the number of the tag that the metric is of, or how it is averaged over tags."""
-        return sets.number(str(self.of)) if self.classes else str(self.of)
+        if self.classes:
+            return sets.number(str(self.of))
+        return str(self.of)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         sets = self._sets(sample, labels)
         if sets is not None:
-            found = sets.counts.metric(self.name, self._of_sets(sets), request.target)
-            found = sets.frame.complete(found, sample)
-            return replace(found, label=self.label, remarks=(*found.remarks, *sets.remarks))
+            estimate = sets.counts.metric(self.name, self._of_sets(sets), request.target)
+            estimate = sets.frame.complete(estimate, sample)
+            return replace(estimate, label=self.label, remarks=(*estimate.remarks, *sets.remarks))
         answered = self._answered(sample, labels)
-        found = answered.metric(sample, self.name, self._which(answered.levels), request.target)
-        return replace(found, label=self.label)
+        estimate = answered.metric(sample, self.name, self._which(answered.levels), request.target)
+        return replace(estimate, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group: a rate of a class, kappa, or an average over tags."""
@@ -228,8 +252,8 @@ class Classification(Estimand):
         which = self._which(answered.levels)
         if isinstance(which, str):
             return Estimand.by(self, sample, labels, group, request)
-        found = answered.within(sample, group, self.name, which, request.target)
-        rows = [replace(row, label={"domain": name}) for name, row in found.items()]
+        estimates = answered.within(sample, group, self.name, which, request.target)
+        rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
     def _sets_by(self, sets: AnsweredSets, sample: Sample, group: Any, request: Request) -> Estimates:
@@ -256,7 +280,10 @@ class Classification(Estimand):
         shares = measures.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
         metric = measures.metric_function(self.name, self._which(answered.levels), confusion.n_classes)
         value, slopes, _ = metric(shares)
-        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
+        if np.isfinite(value):
+            u = slopes.along(confusion.true, confusion.predicted)
+        else:
+            u = np.zeros(0)
         if answered.judged is not None and np.isfinite(value):
             u = np.where(answered.judged, u, 0.0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
@@ -271,10 +298,10 @@ class Classification(Estimand):
                 frame=sets.frame,
                 labelled=sets.labelled,
             )
-        labels, given = split_answers(labels)
+        labels, new_answers = split_answers(labels)
         answers = self.predicted or sample.question.answer
-        needless = needless_units(self.name, self.of, answers if given is None else None)
-        compared = self.predicted if given is None else given
+        needless = needless_units(self.name, self.of, answers if new_answers is None else None)
+        compared = self.predicted if new_answers is None else new_answers
         return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
 
     def _which(self, levels: Sequence[str]) -> int | str | None:
@@ -282,10 +309,12 @@ class Classification(Estimand):
 
     def _rates(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
         """Return whether units are of the class (m,), and by how much u differs if so; None of averages."""
-        confusion, k = answered.confusion, self._which(answered.levels)
+        confusion = answered.confusion
+        k = self._which(answered.levels)
         if not isinstance(k, int):
             return None
-        other, weights = confusion.n_classes, confusion.weighting.weights
+        other = confusion.n_classes
+        weights = confusion.weighting.weights
         # One label of average weight, half right, keeps what few labels show from one of its ends.
         shares = measures.Shares.of(
             np.append(confusion.true, [k, k, other]),
@@ -314,11 +343,15 @@ class Classification(Estimand):
         if not self.classes and self._sets(sample, labels) is not None:
             return Estimand.learned_deviations(self, sample, labels, strata, planned)
         answered = self._answered(sample, labels)
-        rates = None if sample.population is None else self._rates(answered)
+        if sample.population is None:
+            rates = None
+        else:
+            rates = self._rates(answered)
         if rates is None or sample.population is None:
             return Estimand.learned_deviations(self, sample, labels, strata, planned)
         is_class, gaps = rates
-        stratum, n_strata = sample.stratum[answered.labelled], strata.n_strata
+        stratum = sample.stratum[answered.labelled]
+        n_strata = strata.n_strata
         counts = np.bincount(stratum, minlength=n_strata)
         gap = np.bincount(stratum, gaps, minlength=n_strata) / np.maximum(counts, 1)
         gap = np.where(counts > 0, gap, gaps.mean())
@@ -365,12 +398,12 @@ class Accuracy(_OfAll, kind="accuracy"):
 
     def _compared(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, Any, Request]:
         """Return what a mean takes: the sample with answers that came with the labels, and which they are."""
-        labels, given = split_answers(labels)
-        if given is None:
+        labels, new_answers = split_answers(labels)
+        if new_answers is None:
             if self.predicted is None and request.predicted is None:
                 compared_column(sample, labels)  # refuses labels that may be classes, or right and wrong
             return sample, labels, replace(request, predicted=self.predicted or True)
-        return with_group(sample, GIVEN, given), labels, replace(request, predicted=GIVEN)
+        return with_group(sample, GIVEN, new_answers), labels, replace(request, predicted=GIVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,8 +437,8 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).estimate(sample, labels, request)
-        found = answered.metric(sample, self.name, None, request.target)
-        return replace(found, label=self.label)
+        estimate = answered.metric(sample, self.name, None, request.target)
+        return replace(estimate, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the agreement of each group, on the units with a verdict."""
@@ -413,8 +446,8 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).by(sample, labels, group, request)
-        found = answered.within(sample, group, self.name, None, request.target)
-        rows = [replace(row, label={"domain": name}) for name, row in found.items()]
+        estimates = answered.within(sample, group, self.name, None, request.target)
+        rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
 
@@ -547,7 +580,7 @@ class Average(Classification, kind="average", listed="metric"):
 
 
 @dataclass(frozen=True, slots=True)
-class OfClass(Classification, listed="positive", shown="match"):
+class ClassMetric(Classification, listed="positive", shown="match"):
     """A metric of one class; what follows has these fields, and differs by its name alone.
 
     Parameters
@@ -564,9 +597,9 @@ class OfClass(Classification, listed="positive", shown="match"):
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))
         if self.probability is not None and self.right is not None:
-            given = f"probability={self.probability}, right={self.right}"
-            what = "a belief is the probability of the class or that of a right answer"
-            raise InputError(what, given=given, allowed="one of the two")
+            beliefs = f"probability={self.probability}, right={self.right}"
+            problem = "a belief is the probability of the class or that of a right answer"
+            raise InputError(problem, given=beliefs, allowed="one of the two")
 
     @property
     def of(self) -> str:
@@ -599,13 +632,13 @@ class OfClass(Classification, listed="positive", shown="match"):
         alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
         if not alike and not self.needs_an_answer:
             return
-        meant = f" Did you mean {alike[0]!r}?" if alike else ""
+        suggestion = f" Did you mean {alike[0]!r}?" if alike else ""
         shown = ", ".join(map(repr, levels[:_MOST_CLASSES]))
         shown += f" and {len(levels) - _MOST_CLASSES} more" if len(levels) > _MOST_CLASSES else ""
         raise InputError(
             f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
             allowed=shown,
-            action=f"Name a class as the answers do; to plan for all units, leave the class out.{meant}",
+            action=f"Name a class as the answers do; to plan for all units, leave the class out.{suggestion}",
         )
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
@@ -628,7 +661,8 @@ right answer all the same: f1:yes,right=score.
         self.refuse_unknown_class(population)
         if not population.proxies or self.probability is not None or self.right is not None:
             return
-        answers, proxy = self.predicted or population.predicted, population.proxy_info()
+        answers = self.predicted or population.predicted
+        proxy = population.proxy_info()
         if proxy.name in population.predicts:
             return
         if answers in population.group_names and sets_by_text(population, str(answers)):
@@ -637,26 +671,38 @@ right answer all the same: f1:yes,right=score.
             return
         named = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
         score = Number(name=proxy.name)
-        share, own, whole = averages(population, [named, named * score, score]).tolist()
+        share, share_right_in_class, mean_score = averages(population, [named, named * score, score]).tolist()
         if not 0.0 < share < 1.0:
             return
-        own, rest = own / share, (whole - own) / (1.0 - share)
-        turned = own < FEW_RIGHT and rest > 2.0 * own and len(population.levels(str(answers))) == 2
-        if not turned and (rest >= FEW_RIGHT or own <= 2.0 * rest):
+        share_right_in_class, share_right_elsewhere = (
+            share_right_in_class / share,
+            (mean_score - share_right_in_class) / (1.0 - share),
+        )
+        is_reversed = (
+            share_right_in_class < FEW_RIGHT
+            and share_right_elsewhere > 2.0 * share_right_in_class
+            and len(population.levels(str(answers))) == 2
+        )
+        if not is_reversed and (
+            share_right_elsewhere >= FEW_RIGHT or share_right_in_class <= 2.0 * share_right_elsewhere
+        ):
             return
-        meant, certain = (replace(self, **{name: proxy.name}).text for name in ("probability", "right"))
+        as_class_probability, as_right_probability = (
+            replace(self, **{name: proxy.name}).text for name in ("probability", "right")
+        )
         count = round(share * population.size)
         raise InputError(
             f"{self.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
-            f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of "
-            f"the {count:,} answers {self.positive!r}",
-            action=f"If it is the probability of {self.positive!r}, write {meant} (of the other class: of "
-            f"1 - {proxy.name}). If it is that of a right answer all the same: {certain}.",
+            f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
+            f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
+            action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (of the "
+            f"other class: of 1 - {proxy.name}). If it is that of a right answer all the same: "
+            f"{as_right_probability}.",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Precision(OfClass, kind="precision"):
+class Precision(ClassMetric, kind="precision"):
     """The share of the units answered as a class that are of it.
 
     Examples
@@ -667,7 +713,7 @@ class Precision(OfClass, kind="precision"):
 
 
 @dataclass(frozen=True, slots=True)
-class FalseDiscoveryRate(OfClass, kind="false_discovery_rate"):
+class FalseDiscoveryRate(ClassMetric, kind="false_discovery_rate"):
     """The share of the units answered as a class that are not of it: 1 less the precision.
 
     Examples
@@ -678,7 +724,7 @@ class FalseDiscoveryRate(OfClass, kind="false_discovery_rate"):
 
 
 @dataclass(frozen=True, slots=True)
-class Recall(OfClass, kind="recall"):
+class Recall(ClassMetric, kind="recall"):
     """The share of the units of a class that are answered as it.
 
     Examples
@@ -689,7 +735,7 @@ class Recall(OfClass, kind="recall"):
 
 
 @dataclass(frozen=True, slots=True)
-class F1(OfClass, kind="f1"):
+class F1(ClassMetric, kind="f1"):
     """The harmonic mean of a class's precision and recall.
 
     Parameters
@@ -713,7 +759,7 @@ class F1(OfClass, kind="f1"):
 
 
 @dataclass(frozen=True, slots=True)
-class Specificity(OfClass, kind="specificity"):
+class Specificity(ClassMetric, kind="specificity"):
     """The share of the units of other classes that are not answered as the class.
 
     Examples
@@ -724,7 +770,7 @@ class Specificity(OfClass, kind="specificity"):
 
 
 @dataclass(frozen=True, slots=True)
-class NegativePredictiveValue(OfClass, kind="negative_predictive_value"):
+class NegativePredictiveValue(ClassMetric, kind="negative_predictive_value"):
     """The share of the units not answered as a class that are not of it.
 
     Examples
@@ -735,7 +781,7 @@ class NegativePredictiveValue(OfClass, kind="negative_predictive_value"):
 
 
 @dataclass(frozen=True, slots=True)
-class Jaccard(OfClass, kind="jaccard"):
+class Jaccard(ClassMetric, kind="jaccard"):
     """Hits over the units that are of a class or answered as it.
 
     Examples
@@ -746,7 +792,7 @@ class Jaccard(OfClass, kind="jaccard"):
 
 
 @dataclass(frozen=True, slots=True)
-class Prevalence(OfClass, kind="prevalence"):
+class Prevalence(ClassMetric, kind="prevalence"):
     """The share of the units that are of a class.
 
     Examples
@@ -762,7 +808,7 @@ class Prevalence(OfClass, kind="prevalence"):
 
 
 @dataclass(frozen=True, slots=True)
-class PredictedPrevalence(OfClass, kind="predicted_prevalence"):
+class PredictedPrevalence(ClassMetric, kind="predicted_prevalence"):
     """The share of units that the model answers with the class: counted where the population is known.
 
     Examples
@@ -773,7 +819,7 @@ class PredictedPrevalence(OfClass, kind="predicted_prevalence"):
 
 
 @dataclass(frozen=True, slots=True)
-class FBeta(OfClass, kind="fbeta"):
+class FBeta(ClassMetric, kind="fbeta"):
     """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
 
     Parameters
@@ -847,45 +893,51 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         """Return the metrics, a row for each metric and class."""
         if compares_sets(sample, labels, self.predicted):
             return self._of_sets(sample, labels, request)
-        given, answers = split_answers(labels)
-        compared, column = answers, None
+        class_labels, answers = split_answers(labels)
+        compared = answers
+        column = None
         if answers is None:
-            compared, column = self.predicted, self.predicted or sample.question.answer
+            compared = self.predicted
+            column = self.predicted or sample.question.answer
         # A sample that was drawn for one metric has no label where this needs none, and tells no other.
-        own, left = as_estimand(sample.question.estimand), known_without_labels(sample)
+        planned_estimand = as_estimand(sample.question.estimand)
+        unlabelled_parts = known_without_labels(sample)
         needless = None
-        if left and isinstance(own, Classification):
-            needless = needless_units(own.name, own.of, column)
-        answered = answered_classes(sample, given, compared, self.classes or None, needless)
-        levels, remarks = answered.levels, list(answered.frame.notes)
+        if unlabelled_parts and isinstance(planned_estimand, Classification):
+            needless = needless_units(planned_estimand.name, planned_estimand.of, column)
+        answered = answered_classes(sample, class_labels, compared, self.classes or None, needless)
+        levels = answered.levels
+        remarks = list(answered.frame.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
         each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
         # Averages are over the reported classes alone.
         averaged = answered
         if len(set(reported)) < len(levels):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
-        rows, lacking = [], []
+        rows = []
+        lacking = []
         for name in self.metrics:
             for which in (None,) if name in measures.OVERALL_METRICS else each:
                 level = levels[which] if isinstance(which, int) else which
-                known = needless_units(name, level if isinstance(which, int) else None, column)
-                if not all(implies(part, known) for part in left):
+                needless_part = needless_units(name, level if isinstance(which, int) else None, column)
+                if not all(implies(part, needless_part) for part in unlabelled_parts):
                     lacking.append(
                         f"{name} of {level!r}" if isinstance(which, int) else f"{which or ''} {name}"
                     )
                     continue
                 if name == "accuracy":
-                    found = Accuracy(self.predicted).estimate(sample, labels, Request(target=request.target))
+                    estimate = Accuracy(self.predicted).estimate(
+                        sample, labels, Request(target=request.target)
+                    )
                 else:
                     units = averaged if isinstance(which, str) else answered
-                    found = units.metric(sample, name, which, request.target)
-                rows.append(replace(found, label={"metric": name, "class": level}))
+                    estimate = units.metric(sample, name, which, request.target)
+                rows.append(replace(estimate, label={"metric": name, "class": level}))
         if not rows:
-            answered_classes(sample, given, compared)  # says why this sample cannot tell them
+            answered_classes(sample, class_labels, compared)  # says why this sample cannot tell them
         if lacking:
-            remarks.append(
-                f"drawn for {own.text!r}, this sample cannot tell {', '.join(map(str.strip, lacking))}"
-            )
+            names = ", ".join(map(str.strip, lacking))
+            remarks.append(f"drawn for {planned_estimand.text!r}, this sample cannot tell {names}")
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
@@ -918,9 +970,12 @@ _ONLY_SEEN = (
 )
 
 
-def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> tuple[str, ...]:
-    names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
+def _names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    if isinstance(requested, str):
+        names = [part.strip() for part in requested.split(",")]
+    else:
+        names = list(requested)
     for name in names:
-        if what == "average" or not measures.is_f_measure(str(name)):
-            refuse_unknown(what, name, allowed)
+        if kind == "average" or not measures.is_f_measure(str(name)):
+            refuse_unknown(kind, name, allowed)
     return tuple(dict.fromkeys(names))

@@ -87,12 +87,16 @@ def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
 
 def _correlation(m: FloatArray) -> float:
     spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
-    return float((m[4] - m[0] * m[1]) / np.sqrt(spread)) if spread > _DUST**2 else np.nan
+    if spread > _DUST**2:
+        return float((m[4] - m[0] * m[1]) / np.sqrt(spread))
+    return np.nan
 
 
 def _agreement(m: FloatArray) -> float:
     spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
-    return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
+    if spread > _DUST:
+        return 2.0 * float(m[4] - m[0] * m[1]) / spread
+    return np.nan
 
 
 pearson, intraclass = map(_of_moments, (_correlation, _agreement))
@@ -122,12 +126,15 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
     >>> round(spearman(x, y, np.full(5, 0.2))[0], 3)
     0.8
     """
-    (own, above), (other, above_other) = _placed(x, weights), _placed(y, weights)
-    variables = _moments(own, other)
+    (ranks_of_x, above), (ranks_of_y, above_other) = _placed(x, weights), _placed(y, weights)
+    variables = _moments(ranks_of_x, ranks_of_y)
     means = weights @ variables
     slopes = numeric_gradient(_correlation, means)
     influence = (variables - means) @ slopes
-    for places, partner, sums, k in ((own, other, above, 0), (other, own, above_other, 1)):
+    for places, partner, sums, k in (
+        (ranks_of_x, ranks_of_y, above, 0),
+        (ranks_of_y, ranks_of_x, above_other, 1),
+    ):
         moved = weights * (slopes[k] + 2.0 * slopes[2 + k] * places + slopes[4] * partner)
         influence = influence + sums(moved) - float(moved @ places)
     return _correlation(means), np.asarray(influence)
@@ -135,14 +142,7 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FisherLimits(OffsetLimits):
-    """Student's t on the inverse hyperbolic tangent of a correlation (Fisher 1921).
-
-    Examples
-    --------
-    >>> found = FisherLimits(value=0.8, standard_error=0.05, degrees_of_freedom=np.inf, bounds=(-1.0, 1.0))
-    >>> [round(end, 3) for end in found.ends(0.95, "two-sided")]
-    [0.679, 0.879]
-    """
+    """Student's t on the inverse hyperbolic tangent of a correlation (Fisher 1921)."""
 
     standard_error: float
     degrees_of_freedom: float
@@ -156,24 +156,17 @@ class FisherLimits(OffsetLimits):
         value = min(max(self.value, -_WITHIN), _WITHIN)
         reach = -float(student_quantile(error, self.degrees_of_freedom))
         reach *= self.standard_error / (1.0 - value**2)
-        low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+        low = np.tanh(np.arctanh(value) - reach)
+        high = np.tanh(np.arctanh(value) + reach)
         return max(self.value - float(low), 0.0), max(float(high) - self.value, 0.0)
 
 
 def association(
     statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
-    """Return how far scores and labels (n,) go together, from −1 to 1, with its interval.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(30, dtype=int), sizes=np.array([3000]))
-    >>> found = association(pearson, np.arange(30.0), np.arange(30.0), weighting)
-    >>> round(found.value, 6), 0.2 < found.confidence_interval().low < 0.95
-    (1.0, True)
-    """
-    n, bounds = len(x), (-1.0, 1.0)
+    """Return how far scores and labels (n,) go together, from −1 to 1, with its interval."""
+    n = len(x)
+    bounds = (-1.0, 1.0)
     weights = weighting.weights / weighting.total
     with np.errstate(divide="ignore", invalid="ignore"):
         value, influence = statistic(x, y, weights)
@@ -183,18 +176,21 @@ def association(
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)
     smooth = _smoothed(statistic, x, y, weighting, result, target)
-    known = np.isfinite(result.variance) and result.standard_error > _ROUNDING
+    has_error = np.isfinite(result.variance) and result.standard_error > _ROUNDING
     # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
     room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
-    own = replace(smooth, value=value, standard_error=smooth.standard_error * room)
-    limits = OuterLimits(value=value, bounds=bounds, first=own, second=smooth)
-    shown = result.standard_error if known or weighting.census else None
+    plain_limits = replace(smooth, value=value, standard_error=smooth.standard_error * room)
+    limits = OuterLimits(value=value, bounds=bounds, first=plain_limits, second=smooth)
+    if has_error or weighting.census:
+        reported_error = result.standard_error
+    else:
+        reported_error = None
     return linearised_estimate(
         result,
         weighting,
         limits=limits,
         target=target,
-        standard_error=smooth.standard_error if shown is None else shown,
+        standard_error=smooth.standard_error if reported_error is None else reported_error,
         degrees_of_freedom=smooth.degrees_of_freedom,
     )
 
@@ -206,10 +202,11 @@ def _smoothed(
 
     Each stratum's labels are mixed with one label's worth of such pairs.
     """
-    n, own = len(x), (weighting.counts / (weighting.counts + 1.0))[weighting.stratum]
+    n = len(x)
+    own_share = (weighting.counts / (weighting.counts + 1.0))[weighting.stratum]
     steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
     pairs = [np.roll(np.arange(n), int(step)) for step in steps]
-    shares = np.concatenate([own, *((1.0 - own) / len(pairs) for _ in pairs)])
+    shares = np.concatenate([own_share, *((1.0 - own_share) / len(pairs) for _ in pairs)])
     weights = shares * np.tile(weighting.weights, 1 + len(pairs))
     both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
     value, influence = statistic(*both, weights / weights.sum())
@@ -254,8 +251,14 @@ class OfScores(Estimand, listed="score", shown="judge"):
         self, sample: Sample, labels: Any, scores: Any = None
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
-        given = scores if scores is not None else self.score or only_proxy(sample)
-        score = sample.question.score(given) if isinstance(given, str) else None
+        if scores is not None:
+            given = scores
+        else:
+            given = self.score or only_proxy(sample)
+        if isinstance(given, str):
+            score = sample.question.score(given)
+        else:
+            score = None
         if score is not None and score.of_class is not None:
             labels = class_indicator(sample, labels, score)
         columns, labelled = number_columns(sample, {"score": given, "label": labels})
@@ -317,7 +320,8 @@ class Association(OfScores):
             base = float(slopes[1] * y + slopes[3] * y**2 - slopes @ m)
             return float(slopes[2]) * (x * x) + float(slopes[0] + slopes[4] * y) * x + base
 
-        above, below = of_label(high), of_label(low)
+        above = of_label(high)
+        below = of_label(low)
         mean = chance * above + (1.0 - chance) * below
         square = chance * (above * above) + (1.0 - chance) * (below * below)
         return Influence(value=float(function(m)), mean=mean, square=square, cells=Cells(names=("all",)))
@@ -407,7 +411,8 @@ class Bias(OfScores, kind="bias"):
         on_scale = info.scaled or (role is not None and role.of_class is not None)
         if on_scale and info.bounds is not None and np.all(np.isfinite(info.bounds)):
             width = info.bounds[1] - info.bounds[0]
-            bounds, outcome = (-width, width), "bounded"
+            bounds = (-width, width)
+            outcome = "bounded"
         requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
         # Differences are numbers, whatever the labels are.
         question = sample.question.with_outcome(decoding=NUMBER, positive=None, mapping=None)
@@ -449,15 +454,7 @@ class _OfBins(OffsetLimits):
 def calibration_error(
     x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
-    """Return the expected calibration error of probabilities and labels (n,), with its interval.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
-    >>> round(calibration_error(np.full(4, 0.9), np.array([1.0, 1, 0, 1]), weighting).value, 3)
-    0.15
-    """
+    """Return the expected calibration error of probabilities and labels (n,), with its interval."""
     bins = np.minimum((x * BINS).astype(int), BINS - 1)
     weights = weighting.weights / weighting.total
     shares = np.bincount(bins, weights, minlength=BINS).astype(np.float64)
@@ -559,8 +556,11 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     judges: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        given = self.judges.split(",") if isinstance(self.judges, str) else self.judges
-        self._set(judges=tuple(dict.fromkeys(name.strip() for name in given)))
+        if isinstance(self.judges, str):
+            names = self.judges.split(",")
+        else:
+            names = self.judges
+        self._set(judges=tuple(dict.fromkeys(name.strip() for name in names)))
 
     def compares(self, predicted: str | bool, kept: str | None) -> bool:
         """Return whether labels are compared with this column of answers."""
@@ -588,11 +588,15 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
 
     def decoded(self, sample: Sample, labels: Any) -> Any:
         """Return labels in the spelling of the first judge's verdicts."""
-        return labels if self._scores(sample, labels) else labels_as_verdicts(sample, labels, self.judges[0])
+        if self._scores(sample, labels):
+            return labels
+        return labels_as_verdicts(sample, labels, self.judges[0])
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
-        target, judges, count = request.target, self.judges, len(self.judges)
+        target = request.target
+        judges = self.judges
+        count = len(self.judges)
         each: list[tuple[str, Iterable[Row]]]
         if self._scores(sample, labels):
             each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
@@ -606,16 +610,16 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             if count > 1:
                 same = _consistency(sample, labels, self.judges, target)
                 each.append((f"{count} together", [({"metric": "consistency"}, same)]))
-        found = [(name, of, row) for name, rows in each for of, row in rows]
-        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in found) else []))
+        rows_found = [(name, of, row) for name, rows in each for of, row in rows]
+        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in rows_found) else []))
         rows = [
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
-            for name, of, row in found
+            for name, of, row in rows_found
         ]
         verdicts = () if self._scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
-        about = f", judge {', '.join(self.judges)}"
-        return Estimates.from_rows(sample, rows, "judge", remarks, about)
+        description = f", judge {', '.join(self.judges)}"
+        return Estimates.from_rows(sample, rows, "judge", remarks, description)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return agreement, kappa and what is found of each class in each group, for verdicts.
@@ -625,7 +629,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         """
         if self._scores(sample, labels):
             return Estimand.by(self, sample, labels, group, request)
-        rows, remarks = [], []
+        rows = []
+        remarks = []
         for judge in self.judges:
             answered = judged_classes(sample, labels, judge)
             several = range(len(answered.levels) if len(answered.levels) <= _MOST_CLASSES else 0)
@@ -634,16 +639,16 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             everyone = _compared(answered)
             each = [answered.within(sample, group, name, k, request.target) for _, name, k in requested]
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
-            for (metric, name, k), found in zip(requested, each, strict=True):
+            for (metric, name, k), row_of_group in zip(requested, each, strict=True):
                 overall = answered.confusion.within(everyone, name, k, request.target).value
                 level_name = None if k is None else answered.levels[k]
                 of = {"judge": judge, "metric": metric, "class": level_name}
-                rows += [replace(row, label={"domain": part} | of) for part, row in found.items()]
+                rows += [replace(row, label={"domain": part} | of) for part, row in row_of_group.items()]
                 shown = metric if k is None else f"{metric} of {level_name!r}"
                 remarks += [
                     f"in {part!r} {shown} of {judge!r} is lower than elsewhere: {row.value:.3f}, "
                     f"{overall:.3f} over all units"
-                    for part, row in found.items()
+                    for part, row in row_of_group.items()
                     if row.confidence_interval(level).high < overall
                 ]
         judges = ", ".join(self.judges)
@@ -678,9 +683,9 @@ def _no_verdict_remarks(sample: Sample, labels: Any, judge: str) -> list[str]:
 
 def _consistency(sample: Sample, labels: Any, judges: tuple[str, ...], target: str) -> Estimate:
     """Return how often two judges say the same, over the pairs of verdicts on a unit."""
-    given = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
+    has_verdict = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
     verdicts = np.stack([sample.groups[judge] for judge in judges])
-    both = np.array([given[a] & given[b] for a, b in combinations(range(len(judges)), 2)])
+    both = np.array([has_verdict[a] & has_verdict[b] for a, b in combinations(range(len(judges)), 2)])
     equal = np.array([verdicts[a] == verdicts[b] for a, b in combinations(range(len(judges)), 2)])
     all_units = sample.weighting(np.ones(sample.size, dtype=bool))
     if np.all(both):
@@ -738,8 +743,8 @@ def _associations(
     if same_scale:
         statistics["icc"] = intraclass
     for name, statistic in statistics.items():
-        found = association(statistic, x, y, frame.weighting, target)
-        yield {"metric": name}, frame.complete(found, sample)
+        estimate = association(statistic, x, y, frame.weighting, target)
+        yield {"metric": name}, frame.complete(estimate, sample)
 
 
 def _area(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
@@ -755,8 +760,8 @@ def _rates(sample: Sample, labels: Any, judge: str) -> bool:
     verdicts = sample.groups.get(judge)
     if verdicts is None:
         return judge in sample.proxy_names
-    given = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
-    ratings = np.array([number_of_text(text) for text in given], dtype=np.float64)
+    verdicts_present = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
+    ratings = np.array([number_of_text(text) for text in verdicts_present], dtype=np.float64)
     if len(ratings) == 0 or not np.all(np.isfinite(ratings)) or _are_binary(ratings):
         return False
     try:
@@ -787,7 +792,10 @@ def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
         return False
     if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and _are_binary(y):
         return False
-    low, high = (0.0, 1.0) if _are_binary(y) else info.bounds or (-np.inf, np.inf)
+    if _are_binary(y):
+        low, high = (0.0, 1.0)
+    else:
+        low, high = info.bounds or (-np.inf, np.inf)
     stated = sample.question.outcome.bounds
     if stated is not None and info.bounds is not None and stated != info.bounds:
         return False
@@ -842,8 +850,8 @@ def _of_one_scale(sample: Sample, labels: Any, judge: str, target: str) -> Itera
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     in_range = np.all((x >= 0) & (x <= 1)) and np.all((y >= 0) & (y <= 1))
     if info.bounds == (0.0, 1.0) and in_range and _is_probability(sample, judge):
-        found = CalibrationError(judge).estimate(sample, labels, Request(target=target))
-        yield {"metric": "calibration_error"}, found
+        estimate = CalibrationError(judge).estimate(sample, labels, Request(target=target))
+        yield {"metric": "calibration_error"}, estimate
 
 
 def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
@@ -861,16 +869,21 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
     of_all = answered.judged is None or len(answered.levels) == 2
     for name in ("kappa", *(["mcc"] if of_all else [])):
         yield {"metric": name}, answered.metric(sample, name, None, target)
-    levels, confusion = answered.levels, answered.confusion
+    levels = answered.levels
+    confusion = answered.confusion
     if len(levels) > _MOST_CLASSES:
         return
     for name in ("recall", "false_discovery_rate", "prevalence", "predicted_prevalence"):
         for k, level in enumerate(levels):
             row = answered.metric(sample, name, k, target)
-            shown = replace(row, remarks=()) if name == "predicted_prevalence" else row
+            if name == "predicted_prevalence":
+                shown = replace(row, remarks=())
+            else:
+                shown = row
             yield {"metric": name, "class": level}, shown
     compared = _compared(answered)
-    true, predicted = confusion.true[compared], confusion.predicted[compared]
+    true = confusion.true[compared]
+    predicted = confusion.predicted[compared]
     for k, level in enumerate(levels if len(levels) == 2 else ()):
         share = answered.metric(sample, "predicted_prevalence", k, target).value
         value, variance = rogan_gladen(true == k, predicted == k, share)
@@ -884,11 +897,11 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
             cell = (confusion.true == k) & (confusion.predicted == j)
             unit = cell.astype(np.float64)
             if answered.judged is None:
-                found = mean_of(unit, confusion.weighting, target)
+                estimate = mean_of(unit, confusion.weighting, target)
             else:
-                found = domain_mean(unit, compared, confusion.weighting, bounds=(0.0, 1.0), target=target)
+                estimate = domain_mean(unit, compared, confusion.weighting, bounds=(0.0, 1.0), target=target)
             of = {"metric": "share", "class": level, "judged": other}
-            yield of, answered.frame.complete(found, sample)
+            yield of, answered.frame.complete(estimate, sample)
 
 
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:
@@ -896,17 +909,12 @@ def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[floa
 
     (p + specificity − 1) / (recall + specificity − 1), cut at 0 and 1, with the delta method's variance. NaN
     where the labels do not tell both rates, or the judge is no better than chance on them.
-
-    Examples
-    --------
-    >>> true, judged = np.repeat([True, False], 50), np.r_[np.arange(50) < 40, np.arange(50) < 10]
-    >>> [round(number, 4) for number in rogan_gladen(true, judged, 0.32)]
-    [0.2, 0.006]
     """
     counts = np.array([true.sum(), (~true).sum()], float)
     if counts.min() == 0:
         return np.nan, np.nan
-    recall, wrongly = float(judged[true].mean()), float(judged[~true].mean())
+    recall = float(judged[true].mean())
+    wrongly = float(judged[~true].mean())
     better = recall - wrongly
     if better <= 0:
         return np.nan, np.nan

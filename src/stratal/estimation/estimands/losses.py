@@ -79,8 +79,8 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     ) -> tuple[FloatArray, BoolArray]:
         """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
         if population is None:
-            what = f"{self.text}: a sample does not hold the probabilities of its units"
-            raise InputError(what, action="Give the population: population=, --population.")
+            problem = f"{self.text}: a sample does not hold the probabilities of its units"
+            raise InputError(problem, action="Give the population: population=, --population.")
         columns = _by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
@@ -89,11 +89,13 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         place = {name: k for k, name in enumerate(columns)}
         unknown = next((name for name in classes[labelled] if name not in place), None)
         if unknown is not None:
-            what = f"no column holds the probability of the class {unknown!r}"
+            problem = f"no column holds the probability of the class {unknown!r}"
             action = "Map the label to a class (--map), or name its column."
-            raise LabelError(what, allowed=near_names(unknown, place), action=action)
-        found = features_of(sample, population, tuple(columns.values()))[labelled]
-        return self.loss(found[np.arange(len(found)), [place[name] for name in classes[labelled]]]), labelled
+            raise LabelError(problem, allowed=near_names(unknown, place), action=action)
+        probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
+        return self.loss(
+            probabilities[np.arange(len(probabilities)), [place[name] for name in classes[labelled]]]
+        ), labelled
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the losses, which are the influence but for a constant."""

@@ -48,13 +48,7 @@ _EVERYONE = Cells(names=("all",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnticipatedMoments(Record):
-    """What a proxy says of a numeric outcome: E[z | x] and Var(z | x), as formulas.
-
-    Examples
-    --------
-    >>> AnticipatedMoments.of(Population.from_arrays(proxy=[0.5, 0.7]), None).mean.columns
-    ('proxy',)
-    """
+    """What a proxy says of a numeric outcome: E[z | x] and Var(z | x), as formulas."""
 
     mean: Expression
     variance: Expression
@@ -72,8 +66,8 @@ class AnticipatedMoments(Record):
             low, high = info.bounds
             return cls(mean=value, variance=(value - low) * (high - value))
         spread, centre = averages(population, [value * value, value])
-        left = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
-        return cls(mean=value, variance=Constant(value=left))
+        residual_variance = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
+        return cls(mean=value, variance=Constant(value=residual_variance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +120,8 @@ class Mean(Estimand, kind="mean"):
         if limits is None:
             return outcome_mean(sample, units, request)
         within = units.with_outcomes(within_limits(units.z, limits))
-        found = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
-        return replace(found, remarks=(_winsorised_note(found, units.z, limits), *found.remarks))
+        estimate = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
+        return replace(estimate, remarks=(_winsorised_note(estimate, units.z, limits), *estimate.remarks))
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
@@ -137,9 +131,9 @@ class Mean(Estimand, kind="mean"):
         if request.limits is not None:
             units = units.with_outcomes(within_limits(units.z, request.limits))
             request = replace(request, outcome="bounded", bounds=request.limits)
-        found = _group_means(sample, units, group, groups, names, request)
+        estimates = _group_means(sample, units, group, groups, names, request)
         notes = (*_not_drawn(sample, group, names), *units.outcomes.notes)
-        return replace(found, remarks=(*found.remarks, *notes))
+        return replace(estimates, remarks=(*estimates.remarks, *notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
@@ -161,7 +155,8 @@ class Mean(Estimand, kind="mean"):
 
     def anticipated(self, population: Population, requested: Division) -> AnticipatedOutcome:
         """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
-        proxy, by = requested.proxy or self.proxy, requested.by or population.own_stratum
+        proxy = requested.proxy or self.proxy
+        by = requested.by or population.own_stratum
         requested = replace(requested, proxy=proxy, by=by)
         n_proxies = len(population.proxies)
         return AnticipatedOutcome(population=population, requested=requested, n_proxies=n_proxies)
@@ -171,23 +166,17 @@ _RISK = 0.05
 
 
 def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Return the outcomes, those beyond the limits at the limit.
-
-    Examples
-    --------
-    >>> within_limits(np.array([0.0, 9.0]), (1.0, 5.0))
-    array([1., 5.])
-    """
+    """Return the outcomes, those beyond the limits at the limit."""
     if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
         raise not_bounds(limits, "limits")
     return np.clip(z, *limits)
 
 
-def _winsorised_note(found: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
+def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
     """Return what the limits change."""
     low, high = limits
     beyond = int(np.sum((z < low) | (z > high)))
-    weighting = found.evidence.weighting
+    weighting = estimate.evidence.weighting
     moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
     unseen = float(unseen_share(weighting.effective_draws, len(z) / weighting.population_size, _RISK))
     return (
@@ -207,7 +196,8 @@ def _group_means(
 ) -> Estimates:
     """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
     refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
-    z, frame = units.z, units.respondents
+    z = units.z
+    frame = units.respondents
     groups = groups[units.labelled]
     outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
     _, limits = infer_outcome(z, *outcome)
@@ -218,14 +208,16 @@ def _group_means(
     rows = []
     for name in names:
         member = groups == name
-        found = domain_mean(
+        estimate = domain_mean(
             z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
         )
-        rows.append(frame.complete(found, sample, label={"domain": name}, estimator=estimator))
-    about = f" by {group}" if isinstance(group, str) else ""
+        rows.append(frame.complete(estimate, sample, label={"domain": name}, estimator=estimator))
+    description = f" by {group}" if isinstance(group, str) else ""
     unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
-    table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), about)
-    return composite(table) if request.estimator == "composite" else table
+    table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
+    if request.estimator == "composite":
+        return composite(table)
+    return table
 
 
 _NO_PROXY_IN_GROUPS = (
@@ -265,40 +257,55 @@ def slice_residuals(
         fewer than 50 labels for each proxy.
     """
     column = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
-    known = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
+    if isinstance(group, str):
+        known_means = sample.means_of_levels.get(group, {})
+    else:
+        known_means = {}
     if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(column):
         return None  # λ would be fitted to too few clusters
-    if not column or len(z) < MINIMUM_FOR_FITTING * len(column) or not {*groups.tolist()} <= {*known, None}:
+    if (
+        not column
+        or len(z) < MINIMUM_FOR_FITTING * len(column)
+        or not {*groups.tolist()} <= {*known_means, None}
+    ):
         return None
     levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
-    means = np.array([known.get(name, [np.nan] * len(sample.proxy_info)) for name in levels])[:, column]
+    means = np.array([known_means.get(name, [np.nan] * len(sample.proxy_info)) for name in levels])[:, column]
     x = sample.proxies[labelled][:, column]
     weights = np.abs(weighting.weights)
     total = np.bincount(codes, weights)
     both = np.column_stack([z, x])
     centres = np.stack([np.bincount(codes, weights * part) / total for part in both.T], axis=1)
     away = (both - centres[codes]) * np.sqrt(weights)[:, None]
-    cross, spread = away[:, 1:].T @ away[:, 0], away[:, 1:].T @ away[:, 1:]
+    cross = away[:, 1:].T @ away[:, 0]
+    spread = away[:, 1:].T @ away[:, 1:]
     free = len(z) - len(levels)
     if free <= 2 * len(column):
         return None
     lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
-    own = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
+    slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
     # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
-    squares, outcomes = np.bincount(codes, (away[:, 1:] @ lam) ** 2), np.bincount(codes, away[:, 0] ** 2)
+    squares = np.bincount(codes, (away[:, 1:] @ lam) ** 2)
+    outcomes = np.bincount(codes, away[:, 0] ** 2)
     share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
     part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
-    return z - part[codes] * ((x - own) @ lam), free / (free - len(column))
+    return z - part[codes] * ((x - slice_means) @ lam), free / (free - len(column))
 
 
 def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
     """Return a note of the groups without a row, of which no unit was drawn."""
-    known = sample.totals.get(group, {}) if isinstance(group, str) else {}
-    missing = sorted(map(str, known.keys() - {*names}))
+    if isinstance(group, str):
+        level_sizes = sample.totals.get(group, {})
+    else:
+        level_sizes = {}
+    missing = sorted(map(str, level_sizes.keys() - {*names}))
     if not missing:
         return []
-    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{more}"]
+    if len(missing) > _SHOWN:
+        remainder = f" and {len(missing) - _SHOWN} more"
+    else:
+        remainder = ""
+    return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
 
 
 # Groups that a note names.
@@ -403,27 +410,29 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
 
         Each is divided by the deviation that it is expected to have, as in `together`.
         """
-        within, levels = next(self.influences(population)), self._names(population)
+        within = next(self.influences(population))
+        levels = self._names(population)
         squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
         scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
         names = tuple(f"{self.group} {level}" for level in levels)
         tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
-        known: tuple[str, ...] = ()
+        needless_cells: tuple[str, ...] = ()
         if self.levels:
-            known = (f"other {self.group}",)
-            names = known + names
+            needless_cells = (f"other {self.group}",)
+            names = needless_cells + names
         return Influence(
             value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
-            cells=Cells(names=names, tests=((self.outside,) * len(known) + tests)[:-1]),
-            known=known,
+            cells=Cells(names=names, tests=((self.outside,) * len(needless_cells) + tests)[:-1]),
+            known=needless_cells,
         )
 
     def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of all levels as one: (z − mean there) / share of the level."""
         levels = self._names(population)
-        observed, shares = AnticipatedMoments.of(population, self.proxy), self._shares(population, levels)
+        observed = AnticipatedMoments.of(population, self.proxy)
+        shares = self._shares(population, levels)
         values = self._of_levels(population, levels, observed.mean)
         gap = observed.mean - self._by_level(levels, values)
         yield Influence(
@@ -455,8 +464,8 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         """Return the mean (L,) of a formula in each level."""
         every = tuple(population.levels(self.group))
         rule = Categories(column=self.group, levels=every, codes=np.arange(len(every)))
-        found = dict(zip(every, stratum_averages(population, rule, [formula])[:, 0], strict=True))
-        return np.array([float(f"{found[level]:.9g}") for level in levels])
+        means = dict(zip(every, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        return np.array([float(f"{means[level]:.9g}") for level in levels])
 
     @property
     def outside(self) -> Expression:
@@ -496,9 +505,9 @@ class Means(Several, kind="means", listed="names"):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
-            what = "every mean needs a name, and all of them a proxy or none"
+            problem = "every mean needs a name, and all of them a proxy or none"
             raise InputError(
-                what, given=", ".join(self.names), action="Give as many proxies as names, or none."
+                problem, given=", ".join(self.names), action="Give as many proxies as names, or none."
             )
 
     def parts_in(self, population: Population) -> tuple[Mean, ...]:
@@ -522,8 +531,8 @@ class Means(Several, kind="means", listed="names"):
         for name, column in zip(self.names, z.T, strict=True):
             kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
             _, limits = infer_outcome(column, kind, bounds)
-            found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
-            rows.append(frame.complete(found, sample, label={"outcome": name}))
+            estimate = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
+            rows.append(frame.complete(estimate, sample, label={"outcome": name}))
         return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:

@@ -59,7 +59,9 @@ class PredictedNumbers(Record):
     @property
     def width(self) -> float | None:
         """The largest error that there can be; None without bounds."""
-        return None if self.bounds is None else self.bounds[1] - self.bounds[0]
+        if self.bounds is None:
+            return None
+        return self.bounds[1] - self.bounds[0]
 
 
 class OfNumbers(Estimand):
@@ -82,17 +84,20 @@ class OfNumbers(Estimand):
         InputError
             For predictions outside the stated bounds, and a column that the sample does not hold.
         """
-        labels, given = split_answers(labels)
+        labels, new_predictions = split_answers(labels)
         columns: dict[str, Any] = {"label": labels}
-        columns |= {"prediction": given} if given is not None else {}
-        if given is None:
+        columns |= {"prediction": new_predictions} if new_predictions is not None else {}
+        if new_predictions is None:
             columns |= {f"prediction {name!r}": name for name in self.prediction_columns(sample)}
         numbers, labelled = number_columns(sample, columns)
         stated = request.bounds
         declared = sample.question.outcome.bounds
         if stated is None and declared is not None:
             low, high = declared
-            stated = declared if np.all((numbers >= low) & (numbers <= high)) else None
+            if np.all((numbers >= low) & (numbers <= high)):
+                stated = declared
+            else:
+                stated = None
         if request.bounds is not None:
             refuse_outside(numbers[:, 0], sample, labelled, None, request.bounds)
             _refuse_predictions_outside(numbers[:, 1:], sample, labelled, request.bounds)
@@ -113,10 +118,10 @@ def _refuse_predictions_outside(
     if not np.any(outside):
         return
     first = np.unravel_index(int(np.argmax(outside)), outside.shape)
-    given = f"{predictions[first]:g} of id {str(sample.ids[labelled][first[0]])!r}"
+    first_outside = f"{predictions[first]:g} of id {str(sample.ids[labelled][first[0]])!r}"
     raise InputError(
         f"{int(outside.any(axis=1).sum())} predictions lie outside the bounds of the labels",
-        given=given,
+        given=first_outside,
         allowed=f"{bounds[0]:g} to {bounds[1]:g}",
         action="Clip the predictions to the bounds, or leave bounds= (--bounds) out.",
     )
@@ -268,8 +273,8 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
     def __post_init__(self) -> None:
         self._set(ends=tuple(self.ends))
         if len(self.ends) != 2 or self.prediction is not None:
-            what = "the coverage of prediction intervals needs two columns"
-            raise InputError(what, given=", ".join(self.ends), action="Write interval_coverage:low,high.")
+            problem = "the coverage of prediction intervals needs two columns"
+            raise InputError(problem, given=", ".join(self.ends), action="Write interval_coverage:low,high.")
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns of both ends."""
@@ -278,14 +283,14 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return whether each label lies within its interval."""
         if units.predictions.shape[1] != 2:
-            what = "the coverage of prediction intervals needs two columns, and the labels bring one"
-            raise InputError(what, action="Give the labels alone; the sample holds both columns.")
+            problem = "the coverage of prediction intervals needs two columns, and the labels bring one"
+            raise InputError(problem, action="Give the labels alone; the sample holds both columns.")
         low, high = units.predictions.T
         swapped = low > high
         if np.any(swapped):
-            what = f"{int(swapped.sum())} prediction intervals end below their start"
-            given = f"{low[swapped][0]:g} to {high[swapped][0]:g}"
-            raise InputError(what, given=given, action="Name the column of the lower ends first.")
+            problem = f"{int(swapped.sum())} prediction intervals end below their start"
+            interval_text = f"{low[swapped][0]:g} to {high[swapped][0]:g}"
+            raise InputError(problem, given=interval_text, action="Name the column of the lower ends first.")
         return ((low <= units.labels) & (units.labels <= high)).astype(np.float64), "binary", None
 
 
@@ -303,8 +308,8 @@ class MeanSquaredError(OfPrediction, kind="mse"):
         """Return the mean square of the errors, or what is made of it."""
         units = self.units(sample, labels, request)
         frame = Respondents.of(sample, units.labelled)
-        found = self._of_square(mean_square(units.errors, frame.weighting, units.width, request.target))
-        return replace(frame.complete(found, sample, label=self.label), remarks=_remarks(frame, units))
+        estimate = self._of_square(mean_square(units.errors, frame.weighting, units.width, request.target))
+        return replace(frame.complete(estimate, sample, label=self.label), remarks=_remarks(frame, units))
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean square of each group, or what is made of it."""
@@ -355,9 +360,9 @@ class ExplainedVariance(OfPrediction, kind="r2"):
         """Return R²."""
         units = self.units(sample, labels, request)
         frame = Respondents.of(sample, units.labelled)
-        found = explained_share(units.errors, units.labels, frame.weighting, units.bounds, request.target)
-        remarks = (*_remarks(frame, units), *found.remarks)
-        return replace(frame.complete(found, sample, label=self.label), remarks=remarks)
+        estimate = explained_share(units.errors, units.labels, frame.weighting, units.bounds, request.target)
+        remarks = (*_remarks(frame, units), *estimate.remarks)
+        return replace(frame.complete(estimate, sample, label=self.label), remarks=remarks)
 
 
 def _remarks(frame: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:

@@ -41,7 +41,8 @@ def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray
     _, group = np.unique(score, return_inverse=True)
     of_positives = np.bincount(group, weights * positive)
     of_negatives = np.bincount(group, weights * ~positive, minlength=len(of_positives))
-    total_positive, total_negative = float(of_positives.sum()), float(of_negatives.sum())
+    total_positive = float(of_positives.sum())
+    total_negative = float(of_negatives.sum())
     below = (np.cumsum(of_negatives) - of_negatives / 2.0) / total_negative
     above = (total_positive - np.cumsum(of_positives) + of_positives / 2.0) / total_positive
     value = float(of_positives @ below) / total_positive
@@ -84,18 +85,9 @@ def ranking_metric(
     weighting: Weighting,
     target: str = "population",
 ) -> Estimate:
-    """Return one ranking metric of the scores (n,) for the positive units (n,), with its interval.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
-    >>> positive = np.array([True, True, True, False, False, False])
-    >>> perfect = ranking_metric(area_under_curve, np.arange(6.0)[::-1], positive, weighting)
-    >>> perfect.value, perfect.confidence_interval().low < 0.8
-    (1.0, True)
-    """
-    count, bounds = int(positive.sum()), (0.0, 1.0)
+    """Return one ranking metric of the scores (n,) for the positive units (n,), with its interval."""
+    count = int(positive.sum())
+    bounds = (0.0, 1.0)
     n = min(count, len(positive) - count)
     if n == 0:
         return undefined_estimate(weighting, n, bounds, "the labels are all of one class", target=target)
@@ -143,7 +135,10 @@ def _smoothed(
     if largest <= _DUST:
         # Either every unit is labelled, or all scores tie, so that no label tells anything.
         fewest = float(min(positive.sum(), len(positive) - positive.sum()))
-        trials = fewest if np.any(weighting.variance_factors > 0) else np.inf
+        if np.any(weighting.variance_factors > 0):
+            trials = fewest
+        else:
+            trials = np.inf
         return BinomialLimits(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
@@ -255,7 +250,10 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
     InputError
         If the score predicts something else: that the model's answer is right, or another class.
     """
-    name = _score_of_class(sample, positive) if score is None else score
+    if score is None:
+        name = _score_of_class(sample, positive)
+    else:
+        name = score
     values = number_column(sample, name, "score")
     role = sample.question.score(name)
     if role is None or not role.is_probability or role.of_class == positive:
@@ -286,7 +284,8 @@ def _score_of_class(sample: Sample, positive: str) -> str:
 def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
-        given, allowed = f"{len(sample.proxy_names)} proxies", ", ".join(map(repr, sample.proxy_names))
+        given = f"{len(sample.proxy_names)} proxies"
+        allowed = ", ".join(map(repr, sample.proxy_names))
         what = "several columns could be the score"
         raise InputError(what, given=given, allowed=allowed or None, action="Name one: score=.")
     return sample.proxy_names[0]

@@ -9,7 +9,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.estimands import ClassReport, Estimand
 from stratal.estimation.confusion import Shares, metric_function
-from stratal.estimation.estimands.answered import CREDIT, Beliefs
+from stratal.estimation.estimands.answered import CREDIT, ClassProbabilities
 
 LEVELS = ("a", "b", "c")
 METRICS = (
@@ -77,7 +77,7 @@ def test_probabilities_of_a_class_are_taken_as_they_are():
     population = stratal.Population.from_arrays(
         proxy={"score": score}, groups={"answer": np.where(score > 0.6, "yes", "no")}, predicted="answer"
     )
-    beliefs = Beliefs.of(population, None, ("yes",), "score")
+    beliefs = ClassProbabilities.of(population, None, ("yes",), "score")
     columns = next(population.batches(("score", "answer")))
     found = beliefs.of_class(np.array([0.0, 1.0])).of(columns)
 
