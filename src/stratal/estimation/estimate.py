@@ -20,7 +20,14 @@ from stratal.estimation.notes import NoteInputs
 from stratal.estimation.stratum_table import StratumRow, StratumTable
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval
-from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
+from stratal.intervals.limits import (
+    Limits,
+    SimultaneousLevel,
+    SkewedLimits,
+    StudentLimits,
+    SumLimits,
+    UndefinedLimits,
+)
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.labels.labels import Joined, LabelsRead, noted_of
@@ -620,7 +627,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         if own.sum() < 2:
             return self
         freedoms = [row.degrees_of_freedom for row, known in zip(self, own, strict=True) if known]
-        together = Together.of(self.covariance[np.ix_(own, own)], freedoms, seed)
+        together = SimultaneousLevel.of(self.covariance[np.ix_(own, own)], freedoms, seed)
         least, rows = together.degrees_of_freedom, list(self)
         for k in np.flatnonzero(own).tolist():
             seen, freedom = rows[k].evidence, min(rows[k].degrees_of_freedom, least)

@@ -51,13 +51,18 @@ def betting_bounds(
     InputError
         For designs with unequal probabilities, and for a superpopulation from several strata.
     """
-    weighting, several = evidence.weighting, len(evidence.weighting.sizes) > 1
+    weighting = evidence.weighting
+    several = len(evidence.weighting.sizes) > 1
     if not weighting.random_within_strata or (evidence.superpopulation and several):
-        what = "betting intervals need a simple random sample, or a stratified one of one population"
-        raise InputError(what, action="Use method='auto', or target='population'.")
+        problem = "betting intervals need a simple random sample, or a stratified one of one population"
+        raise InputError(problem, action="Use method='auto', or target='population'.")
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
-    order = np.arange(evidence.n) if anytime else np.random.default_rng(_SEED).permutation(evidence.n)
-    unit, stratum = evidence.unit[order], weighting.stratum[order]
+    if anytime:
+        order = np.arange(evidence.n)
+    else:
+        order = np.random.default_rng(_SEED).permutation(evidence.n)
+    unit = evidence.unit[order]
+    stratum = weighting.stratum[order]
     independent = not np.any(weighting.sampled_fractions) or evidence.superpopulation
 
     def bounds(level: float) -> tuple[float, float]:
@@ -84,12 +89,6 @@ def betting_interval(
         Error probabilities of the two bounds; 0 leaves a side open.
     anytime : bool
         Whether the bound must hold at every n at once, so that labelling may stop when it is narrow enough.
-
-    Examples
-    --------
-    >>> low, high = betting_interval(np.r_[np.zeros(5), np.ones(45)], 1000, 0.025, 0.025)
-    >>> low < 0.9 < high
-    True
     """
     ones = np.ones(len(unit))
     order = RandomOrder(weight=ones, largest=ones, whole=ones > 0, size=population_size)
@@ -113,36 +112,27 @@ def stratified_betting_interval(
     Each stratum has its share of the error, equal over the strata that are not labelled whole (Bonferroni):
     valid whatever the strata, and wide where there are many of them. Strata without any label are bounded by
     0 and 1.
-
-    Examples
-    --------
-    >>> stratum = np.repeat([0, 1], 50)
-    >>> low, high = stratified_betting_interval(np.ones(100), stratum, np.array([60, 60]), 0.025, 0.025)
-    >>> low < 1.0, high
-    (True, 1.0)
     """
     counts = np.bincount(stratum, minlength=len(sizes))
     open_strata = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
     shares = sizes / np.sum(sizes)
     low = high = 0.0
     for h, size in enumerate(np.where(with_replacement, np.inf, sizes).tolist()):
-        own, bounds = unit[stratum == h], (0.0, 1.0)
-        if len(own) >= size:
-            bounds = (float(own.mean()),) * 2
-        elif len(own):
-            bounds = betting_interval(own, size, below / open_strata, above / open_strata, anytime=anytime)
-        low, high = low + shares[h] * bounds[0], high + shares[h] * bounds[1]
+        stratum_values = unit[stratum == h]
+        bounds = (0.0, 1.0)
+        if len(stratum_values) >= size:
+            bounds = (float(stratum_values.mean()),) * 2
+        elif len(stratum_values):
+            bounds = betting_interval(
+                stratum_values, size, below / open_strata, above / open_strata, anytime=anytime
+            )
+        low = low + shares[h] * bounds[0]
+        high = high + shares[h] * bounds[1]
     return float(low), float(high)
 
 
 def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
-    """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15).
-
-    Examples
-    --------
-    >>> predicted_bets(np.ones(2), 0.05, True).round(2)
-    array([5.88, 4.18])
-    """
+    """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
     n = len(unit)
     t = np.arange(1, n + 1)
     means = (0.5 + np.cumsum(unit)) / (t + 1)
@@ -170,12 +160,6 @@ class RandomOrder(Record):
         Whether every stratum that is not seen whole had a unit to come.
     size : float
         N; infinite for independent draws.
-
-    Examples
-    --------
-    >>> order = random_order(np.array([0, 1, 0]), np.ones(3, bool), np.array([4, 2]), np.array([2, 1]))
-    >>> order.weight, order.whole
-    (array([1.  , 0.8 , 0.75]), array([ True,  True, False]))
     """
 
     weight: FloatArray
@@ -201,26 +185,25 @@ def random_order(
         Units drawn, of each round where there are several.
     rounds : int (m,), optional
         Round of each unit, from 0; rounds must follow each other.
-
-    Examples
-    --------
-    >>> random_order(np.array([0]), np.ones(1, bool), np.array([3]), np.array([2])).weight
-    array([1.])
     """
-    number = np.zeros(len(stratum), np.int64) if rounds is None else rounds
-    plans, first = np.atleast_2d(drawn).astype(np.float64), np.searchsorted(number, number)
-    own = stratum[:, None] == np.arange(len(sizes))
-    came = _before(own)
-    unseen = sizes - _before(answered[:, None] & own)
-    left = plans.sum(axis=1)[number] - (np.arange(len(stratum)) - first)
+    if rounds is None:
+        number = np.zeros(len(stratum), np.int64)
+    else:
+        number = rounds
+    plans = np.atleast_2d(drawn).astype(np.float64)
+    first = np.searchsorted(number, number)
+    in_stratum = stratum[:, None] == np.arange(len(sizes))
+    came = _before(in_stratum)
+    unseen = sizes - _before(answered[:, None] & in_stratum)
+    units_to_come = plans.sum(axis=1)[number] - (np.arange(len(stratum)) - first)
     to_come = plans[number] - (came - came[first])
     with np.errstate(divide="ignore", invalid="ignore"):
-        v = unseen / (int(np.sum(sizes)) - _before(answered))[:, None] * left[:, None] / to_come
-    whole = np.all((to_come > 0) | (unseen == 0), axis=1)
+        v = unseen / (int(np.sum(sizes)) - _before(answered))[:, None] * units_to_come[:, None] / to_come
+    is_exhaustive = np.all((to_come > 0) | (unseen == 0), axis=1)
     return RandomOrder(
-        weight=v[own][answered],
+        weight=v[in_stratum][answered],
         largest=np.max(np.where(to_come > 0, v, 0.0), axis=1, initial=0.0)[answered],
-        whole=whole[answered],
+        whole=is_exhaustive[answered],
         size=int(np.sum(sizes)),
     )
 
@@ -239,17 +222,15 @@ def sequence_interval(
     order : RandomOrder
     below, above : float
         Error probabilities of the two bounds; 0 leaves a side open.
-
-    Examples
-    --------
-    >>> stratum, sizes = np.arange(60) % 2, np.array([500, 500])
-    >>> order = random_order(stratum, np.ones(60, bool), sizes, np.array([30, 30]))
-    >>> low, high = sequence_interval(np.ones(60), order, 0.025, 0.025)
-    >>> low > 0.8, high
-    (True, 1.0)
     """
-    low = _lower_bound(unit, order, below, anytime) if below > 0 else 0.0
-    high = 1.0 - _lower_bound(1.0 - unit, order, above, anytime) if above > 0 else 1.0
+    if below > 0:
+        low = _lower_bound(unit, order, below, anytime)
+    else:
+        low = 0.0
+    if above > 0:
+        high = 1.0 - _lower_bound(1.0 - unit, order, above, anytime)
+    else:
+        high = 1.0
     return low, high
 
 
@@ -260,12 +241,6 @@ def log_capital(
 
     It is a supermartingale if the mean is m or less: it reaches log(1 / error) with probability `error` at
     most (Ville). Infinite once the labels alone make a mean of m impossible.
-
-    Examples
-    --------
-    >>> order = random_order(np.zeros(2, int), np.ones(2, bool), np.array([9]), np.array([2]))
-    >>> bool(log_capital(0.2, np.ones(2), order, 0.05)[-1] > 0)
-    True
     """
     forecast = _forecast(unit) * order.whole
     payoff = order.weight * (unit - forecast) + forecast
@@ -286,7 +261,8 @@ def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bo
     def refuted(m: float) -> bool:
         return bool(np.max(log_capital(m, unit, order, error, anytime)) >= -np.log(error))
 
-    low, high = float(unit.sum() / order.size), 1.0
+    low = float(unit.sum() / order.size)
+    high = 1.0
     if len(unit) == 0 or not refuted(low):
         return low
     return _halved(refuted, low, high, _BISECTIONS)[0]
@@ -375,35 +351,35 @@ def difference_capital(
         The largest |g|.
     left : float (J,)
         The largest Σ g of the units without a turn; infinite if that is not known.
-
-    Examples
-    --------
-    >>> few = DrawSteps(inverse=np.full(20, 100.0), largest=np.full(20, 100.0), size=100)
-    >>> bool(difference_capital(-np.ones((20, 1)), np.full((20, 1), 1e4), few, 0.0, step=0.1)[0] > 5)
-    True
     """
-    size, inverse = float(turns.size), turns.inverse[:, None]
+    size = float(turns.size)
+    inverse = turns.inverse[:, None]
     drawn = gain * inverse
     fair = m * size - (np.cumsum(gain, axis=0) - gain)
     excess = (fair - drawn) / size
     # The variance of a turn: what the geometry makes of it, times how many disagreements mattered so far.
-    squares, possible = drawn**2, spread * reach**2
-    seen = np.cumsum(squares, axis=0) - squares + PRIOR * possible
-    variance = seen / np.maximum(np.cumsum(possible, axis=0) - possible + PRIOR * possible, 1e-300) * possible
+    squares = drawn**2
+    possible = spread * reach**2
+    squares_so_far = np.cumsum(squares, axis=0) - squares + PRIOR * possible
+    variance = (
+        squares_so_far
+        / np.maximum(np.cumsum(possible, axis=0) - possible + PRIOR * possible, 1e-300)
+        * possible
+    )
     with np.errstate(divide="ignore"):
         per_distance = np.where(variance > 0, size**2 / variance, 0.0)
     # No bet may lose more than CUT of the capital, whatever the next label is.
-    most = CUT * size / np.maximum(turns.largest[:, None] * reach - fair, 1e-9)
+    largest_bet = CUT * size / np.maximum(turns.largest[:, None] * reach - fair, 1e-9)
     logs = np.stack(
         [
-            np.cumsum(np.log1p(np.minimum(step * 2.0**doubling * per_distance, most) * excess), axis=0)
+            np.cumsum(np.log1p(np.minimum(step * 2.0**doubling * per_distance, largest_bet) * excess), axis=0)
             for doubling in range(DOUBLINGS)
         ]
     )
     top = logs.max(axis=0)
     capital = top + np.log(np.mean(np.exp(logs - top), axis=0))
-    found = np.maximum(capital.max(axis=0, initial=0.0), 0.0)
-    return np.where(gain.sum(axis=0) + left < m * size, np.inf, found)
+    largest_capital = np.maximum(capital.max(axis=0, initial=0.0), 0.0)
+    return np.where(gain.sum(axis=0) + left < m * size, np.inf, largest_capital)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -454,7 +430,8 @@ class DifferenceLimits(Limits):
     def _upper(self, gain: FloatArray, error: float) -> float:
         """Return the smallest m that is refuted; what the units left make certain is an upper bound too."""
         limit = np.log(self.pairs / error)
-        low, high = -self.reach, min((gain.sum() + self.left) / self.turns.size, self.reach)
+        low = -self.reach
+        high = min((gain.sum() + self.left) / self.turns.size, self.reach)
 
         def possible(m: float) -> bool:
             return bool(self._capital(gain, m) < limit)

@@ -15,7 +15,7 @@ from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.limits import Limits, Together
+from stratal.intervals.limits import Limits, SimultaneousLevel
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import (
@@ -69,13 +69,6 @@ class UnitMoments(Record):
         N; infinite where strata without labels are left out, or where units are not drawn one by one.
     binary : bool
         Whether the outcome of every unit is 0 or 1.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([8]))
-    >>> UnitMoments.of(np.array([1.0, 1, 1, 0]), weighting).means
-    array([0.75])
     """
 
     means: FloatArray
@@ -105,9 +98,12 @@ class UnitMoments(Record):
         weights = weighting.weights / weighting.weights.sum()
         kish = 1.0 / (weights @ weights)
         # The square of 0 or 1 is itself.
-        powers = unit[:, None] if binary else np.column_stack([unit, unit**2])
-        own = weighting.random_within_strata
-        if own:
+        if binary:
+            powers = unit[:, None]
+        else:
+            powers = np.column_stack([unit, unit**2])
+        by_stratum = weighting.random_within_strata
+        if by_stratum:
             counts = weighting.counts.astype(np.float64)
             means = stratum_means(powers, weighting.stratum, len(counts))
             means[counts == 0] = 0.0
@@ -121,9 +117,9 @@ class UnitMoments(Record):
             shares=weighting.shares,
             factors=weighting.variance_factors,
             draws=kish,
-            own=own,
+            own=by_stratum,
             label_driven=weighting.sizes_follow_labels,
-            units=weighting.population_size if own and (counts > 0).all() else np.inf,
+            units=weighting.population_size if by_stratum and (counts > 0).all() else np.inf,
             binary=binary,
         )
 
@@ -149,14 +145,6 @@ class SmoothedMoments(Record):
         Variance of a binary outcome with each stratum's mean.
     information : float (…,)
         4 Σ n_h p_h (1 − p_h): labels, counted less where they (nearly) all agree.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([10**6]))
-    >>> moments = smoothed_moments(UnitMoments.of(np.ones(8), weighting))
-    >>> float(moments.mean), float((moments.spread / moments.variance).round(3))
-    (0.98, 8.0)
     """
 
     mean: FloatArray
@@ -170,24 +158,26 @@ class SmoothedMoments(Record):
 
 def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     """Return the smoothed moments; see guard 1 above."""
-    counts, shares = labels.counts, labels.shares
+    counts = labels.counts
+    shares = labels.shares
     share = labels.draws / (labels.draws + LABELS_AT_THE_BOUNDS)
     labelled = counts > 0
-    kept = np.where(labelled, counts / np.where(labelled, counts + np.sqrt(counts / 2.0), 1.0), 0.0)
-    kept = kept * labels.own
+    own_weight = np.where(labelled, counts / np.where(labelled, counts + np.sqrt(counts / 2.0), 1.0), 0.0)
+    own_weight = own_weight * labels.own
 
     def over_strata(raw: FloatArray) -> FloatArray:
         return np.asarray((shares * raw).sum(axis=-1)[..., None])
 
     def mixed(raw: FloatArray, others: FloatArray) -> FloatArray:
-        return kept * raw + (1.0 - kept) * (share * others + (1.0 - share) * 0.5)
+        return own_weight * raw + (1.0 - own_weight) * (share * others + (1.0 - share) * 0.5)
 
-    share, own = share[..., None], labels.means
+    share = share[..., None]
+    means = labels.means
     if labels.binary:
-        mean = square = mixed(own, over_strata(own))
+        mean = square = mixed(means, over_strata(means))
     else:  # labels of a scale show where their stratum lies; of others they need the spread within strata
-        mean = mixed(own, own)
-        square = mixed(labels.squares, own**2 + over_strata(labels.squares - own**2))
+        mean = mixed(means, means)
+        square = mixed(labels.squares, means**2 + over_strata(labels.squares - means**2))
     within = np.maximum(square - mean**2, 0.0)
     variance = (labels.factors * within).sum(axis=-1)
     if labels.own and not labels.binary and np.shape(counts)[-1] > 1:
@@ -222,16 +212,9 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     Sample variances s_h², divisor n_h − 1, are shrunk to their mean over all strata by one label, and this
     mean to the variance of a binary outcome by one more. Strata of one label use the differences between
     neighbours (von Neumann 1941), because similar strata are usually adjacent.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 2), sizes=np.array([200, 200]))
-    >>> within, plain = graded_variances(UnitMoments.of(np.array([0.25, 0.75, 0.5, 0.5]), weighting))
-    >>> within.round(4), float(plain.round(4))
-    (array([0.125 , 0.0625]), 0.0155)
     """
-    counts, squares = labels.counts, labels.centred_squares
+    counts = labels.counts
+    squares = labels.centred_squares
     free = np.maximum(counts - 1.0, 0.0)
     single = (counts == 1.0) & (labels.factors > 0)
     of_neighbours, neighbours_freedom = _variance_of_neighbours(labels.means, single)
@@ -266,20 +249,13 @@ def remaining_share(plain: Any, residual: Any, information: Any, possible: Any =
 
     What is above 1 the proxy adds. It is set against the `possible` variance of the outcome where that is
     larger, since labels that (nearly) agree show none of their own.
-
-    Examples
-    --------
-    >>> float(remaining_share(0.02, 0.01, 15.0))
-    0.625
-    >>> float(remaining_share(0.001, 0.03, 15.0, possible=0.02))
-    2.45
     """
     usable = (np.asarray(plain) > ROUNDING) & np.isfinite(residual)
     share = np.where(usable, residual, 1.0) / np.where(usable, plain, 1.0)
     shrunk = (information * share + LABELS_AGAINST_LAM) / (information + LABELS_AGAINST_LAM)
-    own = np.where(np.isfinite(plain), plain, 0.0)
-    more = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - own, 0.0)
-    added = 1.0 + more / np.maximum(np.maximum(own, possible), ROUNDING)
+    plain_variance = np.where(np.isfinite(plain), plain, 0.0)
+    added_variance = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - plain_variance, 0.0)
+    added = 1.0 + added_variance / np.maximum(np.maximum(plain_variance, possible), ROUNDING)
     return np.asarray(np.where(usable & (share < 1.0), shrunk, added))
 
 
@@ -305,11 +281,6 @@ class Variances:
         Whether only the strata's own units were drawn then, the W_h being known.
     of_design : float
         The variance of an unstratified design over that of independent draws, shrunk to 1.
-
-    Examples
-    --------
-    >>> Variances(residual=0.01, plain=0.02, spread=0.25).drawn_from
-    inf
     """
 
     residual: Any = np.nan
@@ -331,49 +302,33 @@ class Variances:
         if self.tuned is False:
             return np.ones(())
         possible = self.of_design * smooth.possible
-        left = remaining_share(self.plain, self.residual, smooth.information, possible)
-        return np.where(self.tuned, left, 1.0)
+        remaining = remaining_share(self.plain, self.residual, smooth.information, possible)
+        return np.where(self.tuned, remaining, 1.0)
 
     def drawn_part(self, smooth: SmoothedMoments) -> FloatArray:
         """Return what the population's own draw adds (…,), from the smoothed moments."""
         return np.asarray((smooth.within if self.weights_known else smooth.spread) / self.drawn_from)
 
 
-def worth(smooth: SmoothedMoments, found: Variances) -> FloatArray:
-    """Return the number (…,) of independent labels that the labels are worth, guards 1 and 2 applied.
-
-    Examples
-    --------
-    >>> smooth = SmoothedMoments(
-    ...     mean=0.5, spread=0.25, within=0.25, variance=0.01, possible=0.01, binary=np.array([0.25]),
-    ...     information=25.0)
-    >>> float(worth(smooth, Variances(residual=0.01, plain=0.01, spread=0.25)))
-    25.0
-    """
-    share = found.share(smooth)
-    floor = share * found.of_design * smooth.variance + found.drawn_part(smooth)
-    own = np.where(found.tuned, share * found.plain, found.residual) + found.population_part
-    usable = np.isfinite(own) & (own > ROUNDING) & (np.asarray(found.spread) > ROUNDING)
+def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatArray:
+    """Return the number (…,) of independent labels that the labels are worth, guards 1 and 2 applied."""
+    share = variances.share(smooth)
+    floor = share * variances.of_design * smooth.variance + variances.drawn_part(smooth)
+    variance = (
+        np.where(variances.tuned, share * variances.plain, variances.residual) + variances.population_part
+    )
+    usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
     above = np.where(floor > 0, smooth.spread / np.where(floor > 0, floor, 1.0), np.inf)
-    plain = np.where(usable, found.spread / np.where(usable, own, 1.0), np.inf)
+    plain = np.where(usable, variances.spread / np.where(usable, variance, 1.0), np.inf)
     return np.asarray(np.minimum(above, plain))
 
 
 def binary_trials(worth: Any, smooth: SmoothedMoments) -> FloatArray:
-    """Return the binary trials (…,) that so many labels are: guard 3.
-
-    Examples
-    --------
-    >>> smooth = SmoothedMoments(
-    ...     mean=0.5, spread=0.125, within=0.1, variance=0.01, possible=0.01, binary=np.array([0.25]),
-    ...     information=25.0)
-    >>> float(binary_trials(10.0, smooth))
-    20.0
-    """
+    """Return the binary trials (…,) that so many labels are: guard 3."""
     return np.asarray(worth * smooth.mean * (1.0 - smooth.mean) / smooth.spread)
 
 
-def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumRates:
+def stratum_rates(value: Any, labels: UnitMoments, variances: Variances) -> StratumRates:
     """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
 
     Guard 4 adds rates that the limits must allow for too.
@@ -387,34 +342,41 @@ def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumR
         The estimate on the 0–1 scale.
     labels, found
         Of the labelled units.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 5), sizes=np.array([10, 10]))
-    >>> labels = UnitMoments.of(np.r_[np.ones(9), 0.0], weighting)
-    >>> found = Variances(residual=0.01, plain=0.01, spread=0.1)
-    >>> stratum_rates(0.9, labels, found).trials.round(6)
-    array([10., 10.])
     """
-    counts, shares, factors = labels.counts, labels.shares, labels.factors
-    drawn, open_strata, basis = math.isfinite(found.drawn_from), factors > 0, factors
+    counts = labels.counts
+    shares = labels.shares
+    factors = labels.factors
+    drawn = math.isfinite(variances.drawn_from)
+    open_strata = factors > 0
+    basis = factors
     if drawn:
-        open_strata, basis = open_strata | (counts > 0), shares**2 / np.maximum(counts, 1.0)
+        open_strata = open_strata | (counts > 0)
+        basis = shares**2 / np.maximum(counts, 1.0)
     trials = np.where(open_strata, shares**2 / np.where(open_strata, basis, 1.0), np.inf)
-    factor, shrunk = np.ones(np.shape(labels.means)[:-1]), None
+    factor = np.ones(np.shape(labels.means)[:-1])
+    shrunk = None
     # One stratum has no shares that could follow labels.
-    driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
-    if driven or found.changed or not labels.binary:  # else its labels are its trials, however smoothed
+    label_driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
+    if (
+        label_driven or variances.changed or not labels.binary
+    ):  # else its labels are its trials, however smoothed
         smooth = smoothed_moments(labels)
         # What the test has at the estimate: it moves an outcome on a scale by all that its labels vary.
-        rates = labels.means if labels.binary else with_borrowed(labels.means, counts, trials, shares)
-        of_strata = smooth.binary if labels.binary else rates * (1.0 - rates)
+        if labels.binary:
+            rates = labels.means
+        else:
+            rates = with_borrowed(labels.means, counts, trials, shares)
+        if labels.binary:
+            of_strata = smooth.binary
+        else:
+            of_strata = rates * (1.0 - rates)
         binary = (basis * of_strata).sum(axis=-1)
-        wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
+        target_variance = variances.share(smooth) * smooth.variance + variances.drawn_part(smooth)
         varies = binary > 0
-        factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
-        if driven:
+        factor = np.where(varies, binary, 1.0) / np.where(
+            varies, np.maximum(target_variance, ROUNDING * binary), 1.0
+        )
+        if label_driven:
             shrunk = shrink_to_half(labels.means, counts, labels.left, factors * of_strata, factor)
             shrunk = np.where(np.asarray(labels.label_driven)[..., None], shrunk, labels.means)
     return StratumRates(
@@ -434,12 +396,12 @@ def _possible(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
     """Return N, and what the mean is if all unlabelled units are 0, or 1, given the labels' means (…, H)."""
     if not np.isfinite(labels.units):
         return {}
-    left = labels.left
-    least = (labels.shares * (1.0 - left) * means).sum(axis=-1)
+    unlabelled_shares = labels.left
+    lowest = (labels.shares * (1.0 - unlabelled_shares) * means).sum(axis=-1)
     return {
         "units": labels.units,
-        "least": least,
-        "most": least + (labels.shares * left).sum(axis=-1),
+        "least": lowest,
+        "most": lowest + (labels.shares * unlabelled_shares).sum(axis=-1),
     }
 
 
@@ -447,21 +409,14 @@ def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRa
     """Return what the labels say of the one stratum that there is, worth so many binary trials (…,).
 
     For an outcome that is graded or moved by λ: `effective_trials` has applied the guards.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
-    >>> labels = UnitMoments.of(np.full(8, 0.5), weighting)
-    >>> one_stratum_rates(0.5, labels, 30.0).counts
-    array([15.])
     """
-    value, trials = np.clip(value, 0.0, 1.0), np.asarray(trials)[..., None]
-    known = np.isfinite(trials)
+    value = np.clip(value, 0.0, 1.0)
+    trials = np.asarray(trials)[..., None]
+    is_finite = np.isfinite(trials)
     return StratumRates(
         value=value,
         rates=np.asarray(value)[..., None],
-        counts=np.where(known, trials, 1.0) * np.where(known, labels.left, labels.counts),
+        counts=np.where(is_finite, trials, 1.0) * np.where(is_finite, labels.left, labels.counts),
         trials=trials,
         shares=np.ones(1),
         whole=labels.binary,
@@ -473,19 +428,12 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
     """Return what the labels would say if all of them agreed: of how many units none was like them.
 
     `drawn`: whether the population's own draw counts.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(16, dtype=int), sizes=np.array([20]))
-    >>> found = agreeing_rates(UnitMoments.of(np.full(16, 0.5), weighting))
-    >>> from stratal.intervals.stratified import stratified_clopper_pearson
-    >>> float(stratified_clopper_pearson(found, 0.025, 0.025)[0])
-    0.9
     """
-    counts, shares, left = labels.counts, labels.shares, labels.left
-    open_strata = (counts > 0) & ((left > 0) | drawn)
-    below = np.where(open_strata, 1.0 if drawn else left, 1.0)
+    counts = labels.counts
+    shares = labels.shares
+    unlabelled_shares = labels.left
+    open_strata = (counts > 0) & ((unlabelled_shares > 0) | drawn)
+    below = np.where(open_strata, 1.0 if drawn else unlabelled_shares, 1.0)
     rates = np.ones(np.shape(counts))
     return StratumRates(
         value=np.ones(np.shape(counts)[:-1]),
@@ -571,16 +519,22 @@ class IntervalEvidence:
         if self.in_one_stratum and (self.tuned or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
-        found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
-        return stratum_rates(value, labels, found)
+        if self.tuned or self.superpopulation:
+            variances = self.variances(labels)
+        else:
+            variances = Variances()
+        return stratum_rates(value, labels, variances)
 
     @property
     def expected_spread(self: Any) -> Any:
         """The variance (…,) over units of what strata and λ lead one to expect, on the 0–1 scale."""
         labels = self.moments
         smooth = smoothed_moments(labels)
-        left = self.variances(labels).share(smooth) if self.tuned else 1.0
-        return np.maximum(smooth.spread - left * smooth.within, 0.0)
+        if self.tuned:
+            remaining = self.variances(labels).share(smooth)
+        else:
+            remaining = 1.0
+        return np.maximum(smooth.spread - remaining * smooth.within, 0.0)
 
     def unseen(self: Any, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like: if all labels agreed."""
@@ -643,21 +597,12 @@ class Evidence(IntervalEvidence, Record):
         Limits that `auto` gives instead of the mean's.
     linearised : bool
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
-    together : Together, optional
+    together : SimultaneousLevel, optional
         The estimates with which its interval is to hold.
     member : bool (n,), optional
         The labelled units of the group that it is of; all unless given.
     look : Look, optional
         The planned look at which it is made; its interval is to hold with those of all looks.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> z = np.array([0.0, 1.0])
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> Evidence(value=0.5, variance=0.2, population_part=0.0, degrees_of_freedom=1.0, outcome="binary",
-    ...          bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting, tuned=False).census
-    False
     """
 
     value: float
@@ -677,7 +622,7 @@ class Evidence(IntervalEvidence, Record):
     own: Limits | None = None
     linearised: bool = False
     member: BoolArray | None = None
-    together: Together | None = None
+    together: SimultaneousLevel | None = None
     look: Look | None = None
 
     @property
@@ -693,9 +638,10 @@ class Evidence(IntervalEvidence, Record):
     @property
     def varies(self) -> bool:
         """Whether the variance estimate is more than rounding: the labels (or residuals) do not all agree."""
-        scale = (
-            np.max(np.abs(self.z), initial=0.0) if self.bounds is None else self.bounds[1] - self.bounds[0]
-        )
+        if self.bounds is None:
+            scale = np.max(np.abs(self.z), initial=0.0)
+        else:
+            scale = self.bounds[1] - self.bounds[0]
         return bool(np.isfinite(self.variance) and self.variance > ROUNDING * scale**2)
 
     @property
@@ -718,7 +664,9 @@ class Evidence(IntervalEvidence, Record):
         """
         if self.varies or self.census or not np.isfinite(self.variance):
             return self.textbook_variance
-        return float("nan") if self.bounds is None else self.guarded_variance
+        if self.bounds is None:
+            return float("nan")
+        return self.guarded_variance
 
     @property
     def guarded_variance(self) -> float:
@@ -726,7 +674,9 @@ class Evidence(IntervalEvidence, Record):
         low, high = self.limits
         smooth = float(smoothed_moments(self.moments).mean)
         floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
-        return max(self.variance, floor) if np.isfinite(self.variance) else floor
+        if np.isfinite(self.variance):
+            return max(self.variance, floor)
+        return floor
 
     @property
     def few_clusters(self) -> tuple[float, float]:
@@ -745,8 +695,8 @@ class Evidence(IntervalEvidence, Record):
     @property
     def design_error(self) -> float:
         """The linearised standard error without any correction for few clusters, as R's `survey` has it."""
-        own = float(self.weighting.covariance(self.residuals[:, None])[0, 0])
-        return math.sqrt(max(own + self.population_part, 0.0))
+        variance = float(self.weighting.covariance(self.residuals[:, None])[0, 0])
+        return math.sqrt(max(variance + self.population_part, 0.0))
 
     @property
     def unit(self) -> FloatArray:
@@ -768,14 +718,16 @@ class Evidence(IntervalEvidence, Record):
             return self.given_trials
         labels = self.moments
         smooth = smoothed_moments(labels)
-        own, weighting = worth(smooth, self.variances(labels)), self.weighting
+        effective_labels = effective_labels_of(smooth, self.variances(labels))
+        weighting = self.weighting
         if weighting.groups is not None:
             # A few clusters say little of how much their units resemble each other; at worst each is worth
             # one unit, and clusters of unequal size as many as fewer equal ones (Kish's count).
             parts = np.bincount(weighting.groups, weighting.weights) / weighting.total
-            free, against = max(weighting.draws - 1.0, 0.0), _DRAWS_AGAINST_RESEMBLANCE
-            own = (free + against) / (free / own + against * np.sum(parts**2))
-        return float(binary_trials(own, smooth))
+            free = max(weighting.draws - 1.0, 0.0)
+            against = _DRAWS_AGAINST_RESEMBLANCE
+            effective_labels = (free + against) / (free / effective_labels + against * np.sum(parts**2))
+        return float(binary_trials(effective_labels, smooth))
 
     @property
     def weights_freedom(self) -> float:
@@ -784,11 +736,12 @@ class Evidence(IntervalEvidence, Record):
         Satterthwaite's of Σ w² e², twice: he takes e² to vary as a normal outcome's, with kurtosis 3, and an
         outcome inside its bounds has less than 2 unless it is rare, which the number of trials sees to.
         """
-        weighting, most = self.weighting, float(max(self.n - 1, 1))
+        weighting = self.weighting
+        largest = float(max(self.n - 1, 1))
         if weighting.groups is not None or weighting.random_within_strata:
-            return most
+            return largest
         squares = weighting.weights**2
-        return float(np.clip(2.0 * squares.sum() ** 2 / np.sum(squares**2), 1.0, most))
+        return float(np.clip(2.0 * squares.sum() ** 2 / np.sum(squares**2), 1.0, largest))
 
     @property
     def size_shift(self) -> float:
@@ -804,7 +757,9 @@ class Evidence(IntervalEvidence, Record):
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
         # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
         varies = joint[1, 1] > SAME
-        return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total)) if varies else 0.0
+        if varies:
+            return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total))
+        return 0.0
 
     @property
     def size_reach(self) -> tuple[float, float, float]:
@@ -815,11 +770,12 @@ class Evidence(IntervalEvidence, Record):
         standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
         of freedom. (0, 1, 1) where sizes tell nothing.
         """
-        found = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
-        if found is None or not self.varies:
+        mean_variance_freedom = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
+        if mean_variance_freedom is None or not self.varies:
             return 0.0, 1.0, 1.0
-        mean, variance = found[0] + (self.known if self.tuned else 0.0), found[1] + self.population_part
-        return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), found[2]
+        mean = mean_variance_freedom[0] + (self.known if self.tuned else 0.0)
+        variance = mean_variance_freedom[1] + self.population_part
+        return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), mean_variance_freedom[2]
 
     @property
     def in_strata(self) -> bool:
@@ -830,20 +786,25 @@ class Evidence(IntervalEvidence, Record):
     @property
     def in_one_stratum(self) -> bool:
         """Whether the labels are one random sample of a population whose units are all that counts."""
-        alone = self.weighting.random_within_strata and len(self.weighting.counts) == 1
-        return self.given_trials is None and alone and not self.superpopulation
+        is_single_stratum = self.weighting.random_within_strata and len(self.weighting.counts) == 1
+        return self.given_trials is None and is_single_stratum and not self.superpopulation
 
     def unseen(self, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
-        share = 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
+        if self.superpopulation:
+            share = 0.0
+        else:
+            share = min(self.n / self.weighting.population_size, 1.0)
         return unseen_share(self.weighting.effective_draws, share, error)
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
         (low, high), unit, weighting = self.limits, self.unit, self.weighting
-        total, size, scale = weighting.total, weighting.population_size, (high - low) ** 2
+        total = weighting.total
+        size = weighting.population_size
+        scale = (high - low) ** 2
         spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
         centred = (
             unit - weighting.weights @ unit / total
@@ -888,13 +849,6 @@ def infer_outcome(
         For a label outside the bounds.
     InputError
         For an unknown kind, bounds in the wrong order, or a bounded outcome without bounds.
-
-    Examples
-    --------
-    >>> infer_outcome(np.array([0.0, 1.0]), None, None)
-    ('binary', (0.0, 1.0))
-    >>> infer_outcome(np.array([3.0, 5.0]), None, (1, 5))
-    ('bounded', (1.0, 5.0))
     """
     if outcome is not None:
         refuse_unknown("kind of outcome", outcome, SCALES)
@@ -905,7 +859,8 @@ def infer_outcome(
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
         outcome = "unbounded" if bounds is None else "bounded"
-        outcome = "binary" if binary_labels and bounds in (None, (0.0, 1.0)) else outcome
+        if binary_labels and bounds in (None, (0.0, 1.0)):
+            outcome = "binary"
     if outcome == "unbounded":
         return outcome, None
     if outcome == "binary":
@@ -914,7 +869,10 @@ def infer_outcome(
         raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
     if outcome == "binary" and binary_labels:
         return outcome, bounds
-    outside = (z != 0) & (z != 1) if outcome == "binary" else (z < bounds[0]) | (z > bounds[1])
+    if outcome == "binary":
+        outside = (z != 0) & (z != 1)
+    else:
+        outside = (z < bounds[0]) | (z > bounds[1])
     if np.any(outside):
         raise LabelError(
             f"{outside.sum()} labels lie outside the {outcome} outcome's values (first: {z[outside][0]:g})",
@@ -931,20 +889,18 @@ def design_effect(
     The effective size m is that of a simple random sample of this population with the same variance:
     (1 − m/N) S²/m = variance, so m = S² / (variance + S²/N). For a superpopulation the S²/N is in the
     variance already.
-
-    Examples
-    --------
-    >>> effect, size = design_effect(0.0, 0.25, 100, 100)
-    >>> size
-    100.0
-    >>> [round(number, 9) for number in design_effect(0.0025 * 0.9, 0.25, 100, 1000)]
-    [1.0, 100.0]
     """
     if not (spread > 0 and np.isfinite(variance)):
         return None, None
-    own = spread / population_size if target == "population" else 0.0
-    effective = min(spread / (variance + own), population_size) if variance + own > 0 else population_size
-    random = spread / n - own
+    if target == "population":
+        population_part = spread / population_size
+    else:
+        population_part = 0.0
+    if variance + population_part > 0:
+        effective = min(spread / (variance + population_part), population_size)
+    else:
+        effective = population_size
+    random = spread / n - population_part
     return (float(variance / random) if random > 0 else 1.0), float(effective)
 
 

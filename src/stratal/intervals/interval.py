@@ -31,12 +31,6 @@ class ConfidenceInterval:
         How it was made, `auto` resolved.
     alternative : {"two-sided", "less", "greater"}
         `less` bounds the value from above, `greater` from below, as in SciPy.
-
-    Examples
-    --------
-    >>> low, high = ConfidenceInterval(low=0.7, high=0.9, confidence_level=0.95, method="clopper-pearson")
-    >>> high
-    0.9
     """
 
     low: float
@@ -65,11 +59,6 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     ------
     InputError
         For a level outside (0, 1) or an unknown alternative.
-
-    Examples
-    --------
-    >>> tail_shares(0.9, "greater")[1]
-    0.0
     """
     if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
         raise no_level(confidence_level)
@@ -102,11 +91,6 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     ------
     InputError
         If `null` is no number.
-
-    Examples
-    --------
-    >>> round(p_value(0.8, lambda level: (-level, level)), 6)
-    0.2
     """
 
     if not isinstance(null, Real) or np.isnan(float(null)):
@@ -119,15 +103,16 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
         low, high = interval(level)
         return float(np.clip(min(null - low, high - null), -_FAR, _FAR))
 
-    smallest, largest = 1e-12, 1.0 - 1e-12
+    smallest = 1e-12
+    largest = 1.0 - 1e-12
     if inside(smallest) >= 0:
         return 1.0
     if inside(largest) < 0:
         return 0.0
     # On log(1 − level) small p-values keep their relative precision.
     ends = np.log1p(-smallest), np.log1p(-largest)
-    found = brentq(lambda error: inside(-np.expm1(error)), *ends, xtol=1e-12, maxiter=500)
-    return float(np.exp(found))
+    log_error = brentq(lambda error: inside(-np.expm1(error)), *ends, xtol=1e-12, maxiter=500)
+    return float(np.exp(log_error))
 
 
 def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
@@ -141,11 +126,6 @@ def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
         Share of the population that is labelled; the rest alone can be unseen. 0 for an endless one.
     error : float
         Its probability; 0 where that side is open.
-
-    Examples
-    --------
-    >>> round(float(unseen_share(50, 0.0, 0.025)), 3)
-    0.071
     """
     if error <= 0:
         return np.zeros(np.shape(draws))

@@ -117,7 +117,8 @@ class BinomialLimits(Limits):
         ends = clopper_pearson(unit, trials, confidence_level=confidence_level, alternative=alternative)
         low, high = map(float, ends)
         if self.scale == "dice":
-            low, high = 2.0 * low / (1.0 + low), 2.0 * high / (1.0 + high)
+            low = 2.0 * low / (1.0 + low)
+            high = 2.0 * high / (1.0 + high)
         return lowest + scale * low, lowest + scale * high
 
 
@@ -169,13 +170,20 @@ class SumLimits(OffsetLimits):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value."""
-        below = np.inf if alternative == "less" else self._length(error, -1.0)
-        above = np.inf if alternative == "greater" else self._length(error, 1.0)
+        if alternative == "less":
+            below = np.inf
+        else:
+            below = self._length(error, -1.0)
+        if alternative == "greater":
+            above = np.inf
+        else:
+            above = self._length(error, 1.0)
         return below, above
 
     def _length(self, error: float, direction: float) -> float:
         """Return how far the end lies from the sum above (1) or below (−1) it."""
-        level, signs = max(1.0 - error, 0.5), np.sign(self.coefficients)
+        level = max(1.0 - error, 0.5)
+        signs = np.sign(self.coefficients)
         reach = np.empty(len(self.terms))
         for k, term in enumerate(self.terms):
             upwards = signs[k] * direction > 0
@@ -185,14 +193,18 @@ class SumLimits(OffsetLimits):
         shared = np.maximum(self.correlation * np.outer(signs, signs), 0.0)
         lengths = reach * np.abs(self.coefficients)
         finite = bool(np.all(np.isfinite(lengths)))
-        return float(np.sqrt(max(lengths @ shared @ lengths, 0.0))) if finite else np.inf
+        if finite:
+            return float(np.sqrt(max(lengths @ shared @ lengths, 0.0)))
+        return np.inf
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value. Both ends leave out as much, so that only the one on the null's side counts."""
         if alternative != "two-sided":
             return p_value(null, lambda level: self.ends(level, alternative))
         side = "greater" if self.value > null else "less"
-        return 1.0 if self.value == null else min(2.0 * self.p_value(null, side), 1.0)
+        if self.value == null:
+            return 1.0
+        return min(2.0 * self.p_value(null, side), 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -240,24 +252,30 @@ class StudentLimits(OffsetLimits):
 
     def with_freedom(self, degrees_of_freedom: float) -> Limits:
         """Return the limits with these degrees of freedom, where they have any."""
-        known = np.isfinite(self.degrees_of_freedom)
-        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
+        has_freedom = np.isfinite(self.degrees_of_freedom)
+        if has_freedom:
+            return replace(self, degrees_of_freedom=degrees_of_freedom)
+        return self
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[Any, Any]:
         """Return the lower and the upper limit."""
-        known = np.isfinite(self.standard_error)
-        if not known.any():
+        has_error = np.isfinite(self.standard_error)
+        if not has_error.any():
             return self.bounds or (-np.inf, np.inf)
         if self.bounds is None and np.any((self.standard_error == 0) & np.isfinite(self.degrees_of_freedom)):
             raise nothing_varies()
         ends = OffsetLimits.ends(self, confidence_level, alternative)
-        return ends if known.all() else (np.where(known, ends[0], -np.inf), np.where(known, ends[1], np.inf))
+        if has_error.all():
+            return ends
+        return (np.where(has_error, ends[0], -np.inf), np.where(has_error, ends[1], np.inf))
 
     def lengths(self, error: float, alternative: str) -> tuple[Any, Any]:
         """Return how far the ends lie below and above the value."""
         quantile = -student_quantile(error, self.degrees_of_freedom)
         reach = self.standard_error * farther(quantile, -abs(self.skewness), self.own_freedom)
-        return (reach, reach) if np.ndim(reach) else (float(reach), float(reach))
+        if np.ndim(reach):
+            return (reach, reach)
+        return (float(reach), float(reach))
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value: below 1 − level just where the interval leaves `null` out."""
@@ -269,7 +287,9 @@ class StudentLimits(OffsetLimits):
         signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
         t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
         tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
-        return min(2.0 * tail, 1.0) if alternative == "two-sided" else tail
+        if alternative == "two-sided":
+            return min(2.0 * tail, 1.0)
+        return tail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -277,14 +297,6 @@ class SkewedLimits(StudentLimits):
     """Student's limits of a linearised variable whose skewness is known, by any method that it has.
 
     Its numbers may be arrays (d,), of d estimates: the ends are (d,) each then.
-
-    Examples
-    --------
-    >>> limits = SkewedLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
-    ...                       own_freedom=20.0)
-    >>> low, high = limits.confidence_interval()
-    >>> round(low, 3), round(high, 3), round(limits.p_value(low), 6)
-    (-0.259, 2.259, 0.05)
     """
 
     method: str = "skewness-corrected"
@@ -292,8 +304,8 @@ class SkewedLimits(StudentLimits):
     def of(self, place: int) -> SkewedLimits:
         """Return the limits of one of several estimates."""
         names = ("value", "standard_error", "degrees_of_freedom", "skewness", "own_freedom")
-        own: dict[str, Any] = {name: float(getattr(self, name)[place]) for name in names}
-        return replace(self, **own)
+        values: dict[str, Any] = {name: float(getattr(self, name)[place]) for name in names}
+        return replace(self, **values)
 
     def by(self, method: str) -> Limits | None:
         """Return these limits, or those of Student's t or of the normal distribution."""
@@ -309,14 +321,6 @@ class AsymmetricLimits(SkewedLimits):
     """Student's limits of one estimate, corrected for skewness on the side that is too near.
 
     `SkewedLimits` moves both ends, which does not depend on the estimated sign of the skewness.
-
-    Examples
-    --------
-    >>> limits = AsymmetricLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
-    ...                           own_freedom=20.0)
-    >>> low, high = limits.confidence_interval()
-    >>> round(low, 3), round(high, 3), round(limits.p_value(high), 6)
-    (-0.043, 2.259, 0.05)
     """
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
@@ -350,13 +354,7 @@ _NO_DIRECTION = 1e-12
 
 
 def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
-    """Return P(T > statistic); infinite degrees of freedom are the normal distribution.
-
-    Examples
-    --------
-    >>> upper_tail(np.array([0.0]), np.array([np.inf]))
-    array([0.5])
-    """
+    """Return P(T > statistic); infinite degrees of freedom are the normal distribution."""
     finite = np.where(np.isinf(degrees_of_freedom), 1.0, degrees_of_freedom)
     return np.asarray(np.where(np.isinf(degrees_of_freedom), ndtr(-statistic), stdtr(finite, -statistic)))
 
@@ -368,12 +366,6 @@ def largest_statistics(
 
     Multivariate t with the estimates' own correlation (Hothorn, Bretz & Westfall 2008, section 3.1). A
     statistic without variance is drawn as 0.
-
-    Examples
-    --------
-    >>> draws = largest_statistics(np.eye(1), np.inf, "two-sided", seed=0)
-    >>> bool(abs(np.quantile(draws, 0.95) - 1.96) < 0.03)
-    True
     """
     error = np.sqrt(np.diag(covariance))
     error = np.where(error > 0, error, 1.0)
@@ -393,7 +385,7 @@ def largest_statistics(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Together:
+class SimultaneousLevel:
     """Several estimates whose intervals hold together, and the level that this makes of each one's own.
 
     Parameters
@@ -404,12 +396,6 @@ class Together:
         The least of theirs.
     seed : int
         Of the simulation of the largest of the correlated statistics.
-
-    Examples
-    --------
-    >>> two = Together(covariance=np.eye(2), degrees_of_freedom=np.inf)
-    >>> round(two.level(0.95, "two-sided"), 3), round(two.adjusted(0.01, "two-sided"), 3)
-    (0.975, 0.02)
     """
 
     covariance: FloatArray
@@ -418,11 +404,13 @@ class Together:
     _drawn: dict[tuple[str, float], FloatArray] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0) -> Together:
+    def of(
+        cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0
+    ) -> SimultaneousLevel:
         """Return what is shared by estimates of which some may not vary, as where two models never differ."""
-        own = np.diag(covariance)
-        joint = np.where((own > 0)[:, None] & (own > 0), covariance, 0.0)
-        np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
+        variances = np.diag(covariance)
+        joint = np.where((variances > 0)[:, None] & (variances > 0), covariance, 0.0)
+        np.fill_diagonal(joint, np.where(variances > 0, variances, 1.0))
         return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
 
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:

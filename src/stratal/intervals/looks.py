@@ -60,28 +60,23 @@ class PlannedLooks:
     ------
     InputError
         For fewer than 2 looks or more than 50, and an unknown boundary.
-
-    Examples
-    --------
-    >>> PlannedLooks.parse("obrien-fleming:4"), PlannedLooks.parse(4).text
-    (PlannedLooks(number=4, boundary='obrien-fleming'), 'pocock:4')
     """
 
     number: int
     boundary: str = "pocock"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
-        if not (whole and 2 <= self.number <= MOST_LOOKS and self.boundary in SPENDING):
+        is_whole_number = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
+        if not (is_whole_number and 2 <= self.number <= MOST_LOOKS and self.boundary in SPENDING):
             allowed = f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
             raise InputError("unknown plan of looks", given=repr(self.text), allowed=allowed)
 
     @classmethod
-    def parse(cls, given: PlannedLooks | int | str) -> PlannedLooks:
+    def parse(cls, value: PlannedLooks | int | str) -> PlannedLooks:
         """Return the looks that a number or a text such as `obrien-fleming:4` stands for."""
-        if isinstance(given, PlannedLooks):
-            return given
-        boundary, colon, number = str(given).rpartition(":")
+        if isinstance(value, PlannedLooks):
+            return value
+        boundary, colon, number = str(value).rpartition(":")
         return cls(int(number) if number.isdecimal() else -1, boundary if colon else "pocock")
 
     @property
@@ -101,7 +96,10 @@ class PlannedLooks:
             raise InputError(
                 "that look was not planned", given=repr(look), allowed=f"1 to {self.number}, in their order"
             )
-        times = np.arange(1.0, look + 1.0) if information is None else information
+        if information is None:
+            times = np.arange(1.0, look + 1.0)
+        else:
+            times = information
         return Look(planned=self, information=tuple((np.asarray(times) / times[-1]).tolist()))
 
 
@@ -114,12 +112,6 @@ class Look:
     planned : PlannedLooks
     information : tuple of float
         Of each look so far over that of this one; increasing up to 1.
-
-    Examples
-    --------
-    >>> look = PlannedLooks(4).at(4)
-    >>> str(look), round(float(-ndtri((1 - look.level(0.95, "two-sided")) / 2)), 2)
-    ('look 4 of 4 (Pocock)', 2.35)
     """
 
     planned: PlannedLooks
@@ -131,8 +123,10 @@ class Look:
 
     def level(self, confidence_level: float, alternative: str) -> float:
         """Return the level at which this look's own interval holds together with those of the others."""
-        error, sides = max(tail_shares(confidence_level, alternative)), 2 if alternative == "two-sided" else 1
-        spend, parts = SPENDING[self.planned.boundary], np.arange(1, len(self.information) + 1)
+        error = max(tail_shares(confidence_level, alternative))
+        sides = 2 if alternative == "two-sided" else 1
+        spend = SPENDING[self.planned.boundary]
+        parts = np.arange(1, len(self.information) + 1)
         spent = [0.0, *(spend(error, part) for part in (parts / self.planned.number).tolist())]
         bounds = boundaries(tuple(np.diff(spent).tolist()), self.information, two_sided=sides == 2)
         return 1.0 - sides * float(ndtr(-bounds[-1]))
@@ -159,30 +153,28 @@ def boundaries(
         Increasing.
     two_sided : bool
         Whether bounds lie below zero as well, each with the same chance.
-
-    Examples
-    --------
-    >>> boundaries((0.0125, 0.0125), (0.5, 1.0)).round(3)
-    array([2.241, 2.125])
     """
-    found: list[float] = []
+    bounds: list[float] = []
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     # Where the score process (its variance is the information) is before this look, and with what density.
-    place, mass, time = np.zeros(1), np.ones(1), 0.0
-    for chance, now in zip(spent, information, strict=True):
-        step = math.sqrt(now - time)
+    score = np.zeros(1)
+    mass = np.ones(1)
+    time = 0.0
+    for chance, information_now in zip(spent, information, strict=True):
+        step = math.sqrt(information_now - time)
 
         def beyond(bound: float) -> float:
-            return float(mass @ ndtr((place - bound * math.sqrt(now)) / step))  # noqa: B023  (called here)
+            return float(mass @ ndtr((score - bound * math.sqrt(information_now)) / step))  # noqa: B023  (called here)
 
-        found.append(_root(lambda bound: chance - beyond(bound), -_FARTHEST, _FARTHEST))  # noqa: B023
-        top = found[-1] * math.sqrt(now)
-        bottom = -top if two_sided else -_FARTHEST * math.sqrt(now)
+        bounds.append(_root(lambda bound: chance - beyond(bound), -_FARTHEST, _FARTHEST))  # noqa: B023
+        top = bounds[-1] * math.sqrt(information_now)
+        bottom = -top if two_sided else -_FARTHEST * math.sqrt(information_now)
         inside = (top + bottom) / 2.0 + (top - bottom) / 2.0 * nodes
-        density = np.exp(-0.5 * ((inside[:, None] - place) / step) ** 2) @ mass
+        density = np.exp(-0.5 * ((inside[:, None] - score) / step) ** 2) @ mass
         mass = density * weights * (top - bottom) / 2.0 / (step * math.sqrt(2.0 * math.pi))
-        place, time = inside, now
-    return np.array(found)
+        score = inside
+        time = information_now
+    return np.array(bounds)
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
@@ -191,4 +183,6 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
 
     if rising(low) >= 0.0:
         return low
-    return high if rising(high) <= 0.0 else float(brentq(rising, low, high, xtol=1e-12))
+    if rising(high) <= 0.0:
+        return high
+    return float(brentq(rising, low, high, xtol=1e-12))

@@ -33,11 +33,15 @@ def interval_of(
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
     name, bounds = bounds_function(evidence, method, alternative)
-    level, shared, look = confidence_level, evidence.together, evidence.look
+    level = confidence_level
+    shared = evidence.together
+    look = evidence.look
     if look is not None:
-        name, level = f"{name}, {look}", look.level(level, alternative)
+        name = f"{name}, {look}"
+        level = look.level(level, alternative)
     if shared is not None:
-        name, level = f"{name}, simultaneous", shared.level(level, alternative, normal=method == "normal")
+        name = f"{name}, simultaneous"
+        level = shared.level(level, alternative, normal=method == "normal")
     low, high = bounds(level)
     return ConfidenceInterval(
         low=float(low),
@@ -52,15 +56,18 @@ def p_value_of(
     evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
 ) -> float:
     """Return the p-value of one method; see `Estimate.p_value`."""
-    own, shared = evidence.own and evidence.own.by(method), evidence.together
-    if own is None:
+    own_limits = evidence.own and evidence.own.by(method)
+    shared = evidence.together
+    if own_limits is None:
         p = p_value(null, bounds_function(evidence, method, alternative)[1])
     else:
         tail_shares(0.95, alternative)
-        p = own.p_value(null, alternative)
+        p = own_limits.p_value(null, alternative)
     if shared is not None:
         p = shared.adjusted(p, alternative, normal=method == "normal")
-    return p if evidence.look is None else evidence.look.adjusted(p, alternative)
+    if evidence.look is None:
+        return p
+    return evidence.look.adjusted(p, alternative)
 
 
 def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, Bounds]:
@@ -79,21 +86,24 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
     unknown = evidence.own is not None and not np.isfinite(evidence.value)
-    own = evidence.own and evidence.own.by("auto" if unknown else method)
-    if own is not None:
-        return own.method, lambda level: own.ends(level, alternative)
+    own_limits = evidence.own and evidence.own.by("auto" if unknown else method)
+    if own_limits is not None:
+        return own_limits.method, lambda level: own_limits.ends(level, alternative)
     if evidence.linearised and method not in ("t", "normal", "survey"):
         allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
         raise InputError(f"an interval by {method!r} is for means", allowed=allowed)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
-        what = "the labels that count are in one cluster, or one in each stratum: there is no interval"
-        raise InputError(what, action="Label units of more clusters.")
+        problem = "the labels that count are in one cluster, or one in each stratum: there is no interval"
+        raise InputError(problem, action="Label units of more clusters.")
     # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
     # coverage, cell by cell.
     if method == "auto" and evidence.bounds is None:
         method = "skewness-corrected"
     elif method == "auto":
-        method = "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
+        if evidence.in_strata:
+            method = "stratified-clopper-pearson"
+        else:
+            method = "clopper-pearson"
     _refuse_unfit(evidence, method)
     if evidence.census:
         return method, lambda level: (evidence.value, evidence.value)
@@ -108,24 +118,36 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
         evidence.outcome != "binary" or (evidence.tuned and not evidence.in_strata)
     )
     widened = _with_jumps(evidence) if by_jumps else None
-    sizes = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
-    shift, further, wider, freedom = sizes
+    if kind.widened:
+        sizes = (evidence.size_shift, *evidence.size_reach)
+    else:
+        sizes = (0.0, 0.0, 1.0, 1.0)
+    shift, extra, wider, freedom = sizes
 
     def bounds(level: float) -> tuple[Any, Any]:
         low, high = prepared(level)
         if kind.needs_bounds:
             lowest, highest = evidence.limits
-            low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+            low = lowest + (highest - lowest) * low
+            high = lowest + (highest - lowest) * high
         errors = tail_shares(level, alternative)
         if widened is not None:
             low, high = widened(low, high, errors)
-        if shift != 0.0 or further != 0.0:
+        if shift != 0.0 or extra != 0.0:
             # Squared sizes widen only the limit that they move: on the other side nothing was left out.
             lost = proportion.freedom_factor(evidence.weighting.draws, freedom, max(errors))
-            value, stretch = evidence.value, wider / np.sqrt(lost)
-            below = value + further - stretch * (value - low) if further < 0 else low
-            above = value + further + stretch * (high - value) if further > 0 else high
-            low, high = min(low + min(shift, 0.0), below), max(high + max(shift, 0.0), above)
+            value = evidence.value
+            stretch = wider / np.sqrt(lost)
+            if extra < 0:
+                below = value + extra - stretch * (value - low)
+            else:
+                below = low
+            if extra > 0:
+                above = value + extra + stretch * (high - value)
+            else:
+                above = high
+            low = min(low + min(shift, 0.0), below)
+            high = max(high + max(shift, 0.0), above)
         return _kept_within(evidence, low, high, alternative)
 
     return method, bounds
@@ -138,9 +160,9 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
         raise InputError(f"method '{method}' is for outcomes without bounds", action=action)
     if evidence.bounds is None:
         if TABLE[method].needs_bounds:
-            what = f"method '{method}' needs an outcome with bounds"
+            problem = f"method '{method}' needs an outcome with bounds"
             action = "Give bounds=(lowest, highest) if the outcome has them."
-            raise InputError(what, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
+            raise InputError(problem, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
         _ = evidence.textbook_variance  # refuses one label, which has none
 
 
@@ -156,15 +178,16 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
     scale = highest - lowest
     reach = np.array([value - lowest, highest - value]) / scale
     jumps = scale * np.sqrt(reach**2 + evidence.expected_spread)
-    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
+    error = np.sqrt(evidence.textbook_variance)
+    skewness = evidence.skewness
 
     def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
         unseen = {side: evidence.unseen(side) for side in set(errors)}
         rest = {side: evidence.rest_quantile(share, side) for side, share in unseen.items()}
-        seen = proportion.jump_reach(skewness, errors)
+        observed_reach = proportion.jump_reach(skewness, errors)
         below, above = (
-            np.maximum(unseen[side] * jump + rest[side] * error, error * own)
-            for side, jump, own in zip(errors, jumps, seen, strict=True)
+            np.maximum(unseen[side] * jump + rest[side] * error, error * observed)
+            for side, jump, observed in zip(errors, jumps, observed_reach, strict=True)
         )
         return np.minimum(low, value - below), np.maximum(high, value + above)
 
@@ -173,13 +196,22 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
 
 def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
-    lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
+    if evidence.bounds is None:
+        lowest, highest = (-np.inf, np.inf)
+    else:
+        lowest, highest = evidence.bounds
     if np.any(np.isnan(low) | np.isnan(high)):
-        what = "these labels do not determine how wide this interval is"
-        raise InputError(what, action="Label more units, or leave the method to 'auto'.")
+        problem = "these labels do not determine how wide this interval is"
+        raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
     value = evidence.value
-    low = lowest if alternative == "less" else np.maximum(np.minimum(low, value), lowest)
-    high = highest if alternative == "greater" else np.minimum(np.maximum(high, value), highest)
+    if alternative == "less":
+        low = lowest
+    else:
+        low = np.maximum(np.minimum(low, value), lowest)
+    if alternative == "greater":
+        high = highest
+    else:
+        high = np.minimum(np.maximum(high, value), highest)
     if np.any(flat := low == high):
         low = np.where(flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
         high = np.where(flat, np.minimum(np.nextafter(high, np.inf), highest), high)
@@ -195,13 +227,20 @@ def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
         warn_caller(
             f"the labels all agree, so the textbook interval '{name}' has no width; use method='auto'"
         )
-    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness if corrected else 0.0
-    freedom = np.inf if name == "normal" else evidence.degrees_of_freedom
+    error = np.sqrt(evidence.textbook_variance)
+    skewness = evidence.skewness if corrected else 0.0
+    if name == "normal":
+        freedom = np.inf
+    else:
+        freedom = evidence.degrees_of_freedom
     if corrected:
         factor, least = evidence.few_clusters
         error = error * factor
         freedom = np.minimum(freedom, least)
-    limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
+    if evidence.bounds is None:
+        limits = (-np.inf, np.inf)
+    else:
+        limits = evidence.bounds
     return lambda level: proportion.student_t(
         evidence.value,
         error,
@@ -246,12 +285,19 @@ def _proportion(
 ) -> Bounds:
     """Return a formula for proportions at `trials` of the effective trials and the error of one side."""
     lowest, highest = evidence.limits
-    value, effective = (evidence.value - lowest) / (highest - lowest), evidence.trials
-    options = {"degrees_of_freedom": evidence.degrees_of_freedom} if formula is proportion.logit else {}
+    value = (evidence.value - lowest) / (highest - lowest)
+    effective = evidence.trials
+    if formula is proportion.logit:
+        options = {"degrees_of_freedom": evidence.degrees_of_freedom}
+    else:
+        options = {}
 
     def bounds(level: float) -> tuple[Any, Any]:
         error = max(tail_shares(level, alternative))
-        size = effective if trials is None else trials(evidence, effective, error)
+        if trials is None:
+            size = effective
+        else:
+            size = trials(evidence, effective, error)
         return formula(value, size, confidence_level=level, alternative=alternative, **options)
 
     return bounds
@@ -272,25 +318,14 @@ def korn_graubard_trials(evidence: Evidence, guarded: float, error: float) -> fl
 
     As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
     the guarded number of trials. `error` is that of one side.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> z = np.array([0.0, 1.0, 1.0, 1.0])
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
-    >>> evidence = Evidence(value=0.75, variance=0.0625, population_part=0.0, degrees_of_freedom=3.0,
-    ...     outcome="binary", bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting,
-    ...     tuned=False)
-    >>> round(korn_graubard_trials(evidence, evidence.trials, 0.025), 3)
-    3.0
     """
     low, high = evidence.limits
     value = (evidence.value - low) / (high - low)
     if not evidence.varies or not 0 < value < 1:
         return guarded
     strata = int(np.sum(evidence.weighting.counts > 0))
-    own = proportion.freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
-    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * own)
+    freedom_ratio = proportion.freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
+    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * freedom_ratio)
     return trials if np.isfinite(trials) and trials > 0 else guarded
 
 
@@ -310,7 +345,8 @@ def _bootstrap(evidence: Evidence, alternative: str) -> Bounds:
     In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
     scaled by √(1 − f_h), so that the bootstrap variance is W_h² (1 − f_h) s_h² / n_h exactly.
     """
-    rng, weighting = np.random.default_rng(SEED), evidence.weighting
+    rng = np.random.default_rng(SEED)
+    weighting = evidence.weighting
     values, factors = weighting.resampling(evidence.residuals)
     deviations = rescaled_deviations(values, weighting.stratum, factors, rng=rng)
     within = stratum_covariances(values[:, None], weighting.stratum, len(factors))[:, 0, 0]
@@ -347,28 +383,20 @@ def rescaled_deviations(
         and add nothing.
     replicates : int
     rng : numpy Generator
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(7)
-    >>> y, h = rng.normal(size=40), np.zeros(40, dtype=int)
-    >>> deviations = rescaled_deviations(y, h, np.array([1 / 40]), rng=rng)
-    >>> bool(abs(deviations.var() / (y.var(ddof=1) / 40) - 1) < 0.1)
-    True
     """
     deviations = np.zeros(replicates)
     for h, factor in enumerate(factors):
-        own = values[stratum == h]
-        n = len(own)
+        stratum_values = values[stratum == h]
+        n = len(stratum_values)
         if n < 2 or factor <= 0:
             continue
-        centred = own - own.mean()
+        centred = stratum_values - stratum_values.mean()
         batch = max(1, _CELLS_AT_ONCE // (n - 1))
         for start in range(0, replicates, batch):
-            some = deviations[start : start + batch]
-            drawn = centred[rng.integers(0, n, (len(some), n - 1), dtype=np.int32)]
+            batch_deviations = deviations[start : start + batch]
+            drawn = centred[rng.integers(0, n, (len(batch_deviations), n - 1), dtype=np.int32)]
             # The mean of n_h − 1 draws has variance s_h² / n_h; √(n_h · factor) turns it into factor · s_h².
-            some += np.sqrt(factor * n) * drawn.mean(axis=1)
+            batch_deviations += np.sqrt(factor * n) * drawn.mean(axis=1)
     return deviations
 
 
@@ -390,11 +418,6 @@ class Method:
         Whether it takes labels for trials of 0 and 1, so that a graded outcome needs more.
     widened : bool
         Whether clusters of unequal size widen it; the others are the textbook's.
-
-    Examples
-    --------
-    >>> TABLE["wilson"].needs_bounds, TABLE["bootstrap"].reads_labels
-    (True, True)
     """
 
     prepare: Callable[[Any, str], Bounds]

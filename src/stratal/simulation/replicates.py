@@ -223,7 +223,9 @@ class Replicates(evidence.IntervalEvidence):
     def trials(self) -> FloatArray:
         """Independent binary trials that the labels are worth."""
         smooth = evidence.smoothed_moments(self.moments)
-        return evidence.binary_trials(evidence.worth(smooth, self.variances(self.moments)), smooth)
+        return evidence.binary_trials(
+            evidence.effective_labels_of(smooth, self.variances(self.moments)), smooth
+        )
 
     @cached_property
     def skewness(self) -> FloatArray:
