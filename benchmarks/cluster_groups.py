@@ -340,6 +340,10 @@ def page(results: Results, more: int, command: str, seconds: float) -> str:
         )
     required = [tally.coverage for (setting, _), tally in results.items() if setting.group_clusters >= 4]
     below = sum(coverage < REQUIRED for coverage in required)
+    measured = len({setting for setting, _ in results})
+    missing_settings = len(list(settings())) - measured
+    if missing_settings:
+        text += ["", f"{missing_settings} of {missing_settings + measured} settings are not measured yet."]
     text += [
         "",
         f"Lowest coverage with at least 4 clusters: {min(required, default=float('nan')):.4f}; "
@@ -358,10 +362,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--more", type=int, default=4000)
     parser.add_argument("--store", type=Path, help="file of finished settings")
+    parser.add_argument("--stored-only", action="store_true", help="measure no further settings")
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     command = f"python -m benchmarks.cluster_groups --draws {args.draws} --more {args.more}"
+    command += " --store FILE" if args.store else ""
     results: Results = {}
     total = 0.0
     stored = stored_tallies(args.store)
@@ -369,6 +375,8 @@ def main() -> None:
         start = time.process_time()
         if setting in stored:
             tallies, seconds = stored[setting]
+        elif args.stored_only:
+            continue
         else:
             tallies = measure(setting, args.draws, args.more)
             seconds = time.process_time() - start

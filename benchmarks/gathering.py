@@ -88,6 +88,11 @@ MAIN = {
         Figure("of t", called="of Student's t"),
     ),
     "family_wise": (Figure("family-wise error"), Figure("coverage of a pair")),
+    "cluster_groups": (
+        Figure("lowest coverage", "| 4 |", "lowest coverage, 4 clusters"),
+        Figure("lowest coverage", "| 10 |", "10"),
+        Figure("lowest coverage", "| 30 |", "30"),
+    ),
     "weak_proxies": (Figure("coverage"),),
     "several_proxies": (Figure("coverage"), Figure("error", called="error over that of the labels alone")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),

@@ -88,6 +88,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "unequal_weights": list,
         "chosen_lam": list,
         "weak_proxies": list,
+        "cluster_groups": list,
         "several_proxies": list,
         "coefficient_intervals": list,
         "least_squares": list,

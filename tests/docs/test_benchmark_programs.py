@@ -12,6 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from benchmarks import (
+    cluster_groups,
     estimands,
     exact_cells,
     family_wise,
@@ -226,6 +227,20 @@ def test_students_t_does_not_cover_within_named_strata():
     assert min(float(row[2]) for row in rows) >= 0.94
     assert min(float(row[3]) for row in rows) < 0.5
     assert held["t"][0] < 0.7 < 0.94 < held["auto"][0]
+
+
+def test_a_quick_run_of_groups_in_few_clusters_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(cluster_groups)
+    monkeypatch.setattr(cluster_groups, "DRAWN_CLUSTERS", (40,))
+    quick = quick_run(cluster_groups, "--draws 1 --more 1", tmp_path / "page.md", monkeypatch)
+    measured = [row[:3] for row in table_rows(page)]
+    required = [row for row in table_rows(page)[1:] if row[2] in ("4", "10", "30")]
+
+    assert headings(quick) == headings(page)
+    # The slow settings of the page are measured in several runs.
+    assert measured == [row[:3] for row in table_rows(quick)][: len(measured)]
+    assert {row[0] for row in required} >= {"number", "right or wrong, .7"}
+    assert min(float(row[3].split()[0]) for row in required) >= 0.94
 
 
 def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):
