@@ -308,10 +308,10 @@ def notebook(visit: Visit, rng: np.random.Generator) -> float:
     write("rows.csv", ["id", "score"], zip(ids, score, strict=True))
     visit.run("""
 import stratal
-from stratal.study import Question, create_study, estimate_study
+from stratal.study import StudyQuestion, create_study, estimate_study
 population = stratal.Population.read("rows.csv", proxy="score")
 sample = stratal.plan(population, budget=100).draw(seed=7)
-question = Question.of_choices("Is it right?", ["Pass", "Fail"])
+question = StudyQuestion.of_choices("Is it right?", ["Pass", "Fail"])
 study = create_study("study", sample, question, annotators=["me"])
 while (item := study.next_item("me")) is not None: study.submit("me", item.id, truth[item.id])
 print(estimate_study(study))

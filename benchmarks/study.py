@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.helpers import latency_table
 
 import stratal
-from stratal.study import Question, Study, check_study, create_study, study_status
+from stratal.study import StudyQuestion, Study, check_study, create_study, study_status
 from stratal.study.journal import Action, Entry, append
 
 RESULT = Path(__file__).parent / "results" / "study.md"
@@ -47,7 +47,7 @@ def make(folder: Path, items: int, lines: int) -> Study:
     ids = [f"unit-{number}" for number in range(items)]
     population = stratal.Population.from_arrays(proxy=generator.random(items), ids=ids)
     sample = stratal.designs.SimpleRandom(budget=items).draw(population, seed=1)
-    question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"])
     study = create_study(folder, sample, question, annotators=PEOPLE, overlap=0.2)
     done = int(items * 0.8)
     with study.database.write() as connection:

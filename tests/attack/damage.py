@@ -142,12 +142,12 @@ def damaged_samples(tries: int, seed: int) -> Findings:
 
 def studied(folder: Path) -> Path:
     """Make a study of two people with a skip, a change, disagreements, a decision and a second round."""
-    from stratal.study import Question, create_study
+    from stratal.study import StudyQuestion, create_study
     from stratal.study.study import grow
 
     units = population()
     sample = stratal.designs.SimpleRandom(budget=24).draw(units, seed=3)
-    question = Question.of_choices("Right?", ["Pass", "Fail"], rubric="Be strict.")
+    question = StudyQuestion.of_choices("Right?", ["Pass", "Fail"], rubric="Be strict.")
     place = folder / "study"
     with create_study(
         place, sample, question, annotators=["ann", "bob"], overlap=0.5, half_width=0.01, clock=lambda: 1e9

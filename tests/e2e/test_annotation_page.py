@@ -15,7 +15,7 @@ from tests.browser import browser_open, served
 from tests.tiers import cells, sized
 
 import stratal
-from stratal.study import Question, check_study, create_study
+from stratal.study import StudyQuestion, check_study, create_study
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")
@@ -51,7 +51,9 @@ def study_in(folder, question=None, columns=None, overlap=0.2, budget=ITEMS, siz
     population = stratal.Population.from_arrays(
         proxy=np.random.default_rng(0).beta(3, 1, size), ids=[f"unit-{k}" for k in range(size)], show=show
     )
-    asked = question or Question.of_choices("Is the answer correct?", ["Pass", "Fail"], rubric="*Be* strict.")
+    asked = question or StudyQuestion.of_choices(
+        "Is the answer correct?", ["Pass", "Fail"], rubric="*Be* strict."
+    )
     sample = stratal.plan(population, budget).draw(seed=7)
     return create_study(folder, sample, asked, annotators=["ann", "bob"], overlap=overlap)
 
@@ -245,7 +247,7 @@ def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
 
 @pytest.mark.parametrize("look", cells(LOOKS, fast=("phone",)))
 def test_pairs_stand_side_by_side_without_their_names(tmp_path, opened, look):
-    question = Question.of_pair("Which answer is better?", "gpt", "llama")
+    question = StudyQuestion.of_pair("Which answer is better?", "gpt", "llama")
     columns = {"prompt": "Say {}".format, "gpt": "text one {}".format, "llama": "text two {}".format}
     with study_in(tmp_path / "study", question, columns) as study, served(study) as links:
         window = opened(links["ann"], **LOOKS[look])
@@ -261,12 +263,15 @@ def test_pairs_stand_side_by_side_without_their_names(tmp_path, opened, look):
 
 @pytest.mark.parametrize("look", cells(LOOKS, fast=("light",)))
 def test_scales_and_classes_of_ones_own(tmp_path, opened, look):
-    with study_in(tmp_path / "a", Question.of_scale("How helpful?", 1, 7)) as study, served(study) as links:
+    with (
+        study_in(tmp_path / "a", StudyQuestion.of_scale("How helpful?", 1, 7)) as study,
+        served(study) as links,
+    ):
         window = opened(links["ann"], **LOOKS[look])
         shot(window, f"{look}-scale")
         press(window, "5", "Enter")
         assert study.history("ann")[0].value == "5"
-    question = Question.of_classes("Which animal?", ["cat", "dog"])
+    question = StudyQuestion.of_classes("Which animal?", ["cat", "dog"])
     with study_in(tmp_path / "b", question) as study, served(study) as links:
         window = opened(links["ann"], **LOOKS[look])
         press(window, "/")
@@ -280,11 +285,15 @@ def test_scales_and_classes_of_ones_own(tmp_path, opened, look):
 
 
 def form_of_two():
-    right = replace(Question.of_choices("Is it right?", ["Pass", "Fail", "Unsure="]), name="right")
+    right = replace(StudyQuestion.of_choices("Is it right?", ["Pass", "Fail", "Unsure="]), name="right")
     why = replace(
-        Question.of_choices("Why not?", ["Invented", "Incomplete"]), name="why", when=("right", "Fail")
+        StudyQuestion.of_choices("Why not?", ["Invented", "Incomplete"]), name="why", when=("right", "Fail")
     )
-    return [right, why, replace(Question.of_scale("How kind?", 1, 5, ends=("rude", "kind")), name="tone")]
+    return [
+        right,
+        why,
+        replace(StudyQuestion.of_scale("How kind?", 1, 5, ends=("rude", "kind")), name="tone"),
+    ]
 
 
 def test_sixty_items_with_two_questions_and_a_condition_by_keyboard_alone(tmp_path, opened):

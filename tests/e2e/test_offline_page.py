@@ -8,7 +8,7 @@ import re
 import pytest
 
 from stratal import InputError, LabelError
-from stratal.study import Question, check_study
+from stratal.study import StudyQuestion, check_study
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")
@@ -76,7 +76,7 @@ def test_labels_go_out_and_come_back_once(tmp_path, opened):
 
 
 def test_pairs_come_back_as_columns(tmp_path, opened):
-    question = Question.of_pair("Which is better?", "gpt", "llama")
+    question = StudyQuestion.of_pair("Which is better?", "gpt", "llama")
     columns = {"gpt": "text one {}".format, "llama": "text two {}".format}
     with study_in(tmp_path / "study", question, columns, overlap=0.0) as study:
         write_page(study, tmp_path / "ann.html", "ann", items=8)

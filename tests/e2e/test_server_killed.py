@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.study import Question, check_study, create_study, open_study
+from stratal.study import StudyQuestion, check_study, create_study, open_study
 
 pytest.importorskip("starlette")
 
@@ -78,7 +78,7 @@ def lost_nothing(tmp_path, kills, wanted):
     )
     sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=7)
     folder = tmp_path / "study"
-    create_study(folder, sample, Question.of_choices("?", ["Pass", "Fail"]), annotators=PEOPLE).close()
+    create_study(folder, sample, StudyQuestion.of_choices("?", ["Pass", "Fail"]), annotators=PEOPLE).close()
     server, links = start(folder, 0)
     port = urlsplit(links["ann"]).port
     acknowledged = {who: [] for who in PEOPLE}

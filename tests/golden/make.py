@@ -13,7 +13,7 @@ import numpy as np
 
 import stratal
 from stratal.simulation import simulate
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 
 def population() -> stratal.Population:
@@ -42,7 +42,7 @@ def samples() -> dict[str, stratal.Sample]:
 
 def make_study(folder: Path) -> None:
     """Write a study of the stratified sample in which two people have labelled all of it."""
-    question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"])
     study = create_study(
         folder, samples()["stratified"], question, annotators=["ann", "bob"], overlap=0.25,
         journal="rollback", clock=lambda: 1_800_000_000.0,

@@ -14,7 +14,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import StratalError
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 
@@ -89,7 +89,7 @@ def study(draw, run_command):
     @cache
     def make(meaning, declared_at):
         place, sample = draw(meaning, declared_at)
-        question = Question.of_classes("Which?", ["spam", "ham"])
+        question = StudyQuestion.of_classes("Which?", ["spam", "ham"])
         create_study(place / "study", sample, question, annotators=["ann"]).close()
         imported = ["study", "import", place / "study", place / "labels.csv", "--annotator", "ann"]
         assert run_command(*imported).status == 0

@@ -15,7 +15,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError, StratalError
-from stratal.study import Question, create_study, open_study
+from stratal.study import StudyQuestion, create_study, open_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 
@@ -265,8 +265,8 @@ def test_at_least_500_questions_give_numbers_and_no_reason_is_unused():
 
 
 STUDIES = {
-    "classes": lambda classes: Question.of_classes("Which?", list(classes)),
-    "pass-fail": lambda classes: Question.of_choices("Right?", ["pass", "fail"]),
+    "classes": lambda classes: StudyQuestion.of_classes("Which?", list(classes)),
+    "pass-fail": lambda classes: StudyQuestion.of_choices("Right?", ["pass", "fail"]),
 }
 
 
@@ -315,7 +315,7 @@ def test_a_process_prints_what_the_command_prints_here(world, run_command):
 def test_choices_that_the_model_answers_too_are_ambiguous(world, tmp_path):
     _, folder, classes, *_ = world
     sample = stratal.Sample.read(folder / "sample.parquet")
-    question = Question.of_choices("Which?", list(classes))
+    question = StudyQuestion.of_choices("Which?", list(classes))
     if not question.counted:
         create_study(tmp_path / "study", sample, question, annotators=["ann"]).close()
         return

@@ -15,7 +15,7 @@ from tests.browser import browser_open, served
 from tests.e2e.test_annotation_page import CHAT, EVIL, HEBREW, PIXEL, column
 
 import stratal
-from stratal.study import Form, Question, create_study
+from stratal.study import Form, StudyQuestion, create_study
 from stratal.study.web.content import keep_look
 from stratal.study.web.server import owner_link
 
@@ -38,11 +38,13 @@ ITEMS = {
 """Ten kinds of item."""
 
 
-def questions() -> list[Question]:
+def questions() -> list[StudyQuestion]:
     """Return questions of every kind that fit in one form."""
-    right = replace(Question.of_choices("Is the answer correct?", ["Pass", "Fail", "Unsure="]), name="right")
-    modes = Question.of_several("What is wrong?", ["Invented", "Incomplete", "Off topic"])
-    tone = Question.of_scale("How helpful is it?", 1, 7, ends=("useless", "perfect"))
+    right = replace(
+        StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail", "Unsure="]), name="right"
+    )
+    modes = StudyQuestion.of_several("What is wrong?", ["Invented", "Incomplete", "Off topic"])
+    tone = StudyQuestion.of_scale("How helpful is it?", 1, 7, ends=("useless", "perfect"))
     return [right, replace(modes, name="modes", when=("right", "Fail")), replace(tone, name="tone")]
 
 
@@ -77,10 +79,14 @@ def main(folder: Path) -> None:
     asked = {"question": column("What is the answer to question {}?".format, 30)}
     sides = {"a": column(lambda k: LONG[: 200 + 40 * k], 30), "b": column("Short {}.".format, 30)}
     shows = {"form": asked | items, "one": items, "pair": asked | sides}
-    one = Question.of_choices(
+    one = StudyQuestion.of_choices(
         "Is the answer correct?", ["Pass", "Fail"], rubric="## How to judge\n\n*Be* strict."
     )
-    forms = {"form": questions(), "one": one, "pair": Question.of_pair("Which answer is better?", "a", "b")}
+    forms = {
+        "form": questions(),
+        "one": one,
+        "pair": StudyQuestion.of_pair("Which answer is better?", "a", "b"),
+    }
     with browser_open() as browser:
         for kind, asked in forms.items():
             with (

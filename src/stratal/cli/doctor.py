@@ -258,6 +258,12 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
         f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw other units to label anyway:",
         f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
     ]
+    if answers.alternatives:
+        named = ", ".join(map(repr, (answers.human, *answers.alternatives)))
+        about.append(
+            f"Each of {named} may be the column of labels. The command takes {answers.human!r}; another one: "
+            f"--value {shlex.quote(answers.alternatives[0])}."
+        )
     then = ["estimate", "--labelled", str(file)]
     then += [] if answers.human == LABEL else ["--value", str(answers.human)]
     then += [] if answers.predicted is None else ["--predicted", answers.predicted]

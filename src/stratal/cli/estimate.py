@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, Option, argument, command, given, part, words
+from stratal.cli.command import Given, Needs, Option, argument, command, given, part, words
 from stratal.cli.draw import PlanFile, population_again, reading_of
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Text, Whole
 from stratal.cli.output import Result, progress
@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 # Exit statuses of the verdicts on what is required.
 STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
 
-# What --predicted says where labels are no classes.
-NO_CLASSES = "none"
+
+def _labels_are_numbers(given: Given) -> bool:
+    """Return whether no column of answers is named that labels are compared with."""
+    from stratal.question import NOT_COMPARED
+
+    return given["predicted"] in (None, NOT_COMPARED)
+
 
 FOR_NUMBERS = Needs(
     "without --predicted (for one class: --metric precision,recall --class NAME)",
-    lambda given: given["predicted"] in (None, NO_CLASSES),
+    _labels_are_numbers,
 )
 
 # Options that describe how the units of --labelled were drawn.

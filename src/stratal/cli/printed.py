@@ -15,7 +15,7 @@ from stratal.planning.plan import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
 from stratal.study.opening import Check
-from stratal.study.question import Question
+from stratal.study.question import StudyQuestion
 
 Number = float | None
 Interval = list[Number]
@@ -294,8 +294,8 @@ class NewStudy(Struct, kw_only=True):
     seed: int
     answers: int
     design: str
-    question: Question
-    questions: list[Question]
+    question: StudyQuestion
+    questions: list[StudyQuestion]
     annotators: list[str]
     shown: list[str]
     pictures: dict[str, str]

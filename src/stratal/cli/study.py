@@ -30,7 +30,7 @@ from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, te
 from stratal.errors import InputError, MissingExtraError, no_effect
 
 if TYPE_CHECKING:
-    from stratal.study import Form, Question
+    from stratal.study import Form, StudyQuestion
 
 
 OPEN = """Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
@@ -246,7 +246,7 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in named)
 
 
-def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **more: Any) -> Question:
+def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **more: Any) -> StudyQuestion:
     """Return the question that a command's options ask for: of one kind.
 
     Examples
@@ -262,7 +262,7 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))
         table |= {"ends": [end.strip() for end in ends]} if any(marks) else {}
-    return stratal.study.Question.from_table({"text": text, **table}, rubric=rubric)
+    return stratal.study.StudyQuestion.from_table({"text": text, **table}, rubric=rubric)
 
 
 class OfStudy(Struct, frozen=True, kw_only=True):

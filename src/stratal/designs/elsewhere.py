@@ -427,6 +427,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         ids = row_numbers if len(columns) == len(row_numbers) else row_numbers[labelled]
     else:
         ids = ids_of(columns, given.id)
+    _refuse_clusters_of_unknown_sizes(columns, given, len(labelled))
     surveyed = (given.weight, given.inclusion_probability, given.cluster) != (None, None, None)
     known = (_by_weight if surveyed else _by_stratum)(columns, given, others)
     bounds = given.bounds
@@ -459,6 +460,30 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     }
     labels = _labels(ids, columns, given.value, sets=sets)
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
+
+
+def _refuse_clusters_of_unknown_sizes(columns: SmallTable, given: Labelled, n_labelled: int) -> None:
+    """Refuse clusters in a table with rows without a label, if nothing states how many units there are.
+
+    The rows without a label do not tell which clusters were drawn.
+    """
+    sources = (
+        given.sizes,
+        given.weight,
+        given.inclusion_probability,
+        given.population_size,
+        given.population,
+    )
+    if given.cluster is None or n_labelled == len(columns) or any(value is not None for value in sources):
+        return
+    raise InputError(
+        f"{columns.label}: the rows without a label do not tell which clusters were drawn",
+        given=f"clusters in {given.cluster!r} and labels in {n_labelled:,} of {len(columns):,} rows",
+        allowed="weight= (--weight COL), inclusion_probability=, sizes= (--sizes FILE) or population_size= "
+        "(--population-size N)",
+        action="State what each labelled unit stands for. If single rows were labelled at random, leave "
+        "cluster= (--cluster) out.",
+    )
 
 
 def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:

@@ -58,7 +58,8 @@ def estimate(
     ----------
     sample : Sample
         Drawn units with their design.
-    labels : mapping of id to z, Series indexed by id, array in the order of `sample.ids`, or Labels
+    labels : mapping of id to z, Series indexed by id, array in the order of `sample.ids`, table, or Labels
+        A table is a dataframe, or a mapping of columns, with ids and a column `label`.
         NaN and None mean that there is no label: nonresponse, handled within strata and reported.
     estimator : str
         `horvitz-thompson` (λ = 0), `difference` (λ = 1), `ppi++` (one fitted λ), `stratppi` (one λ per
@@ -138,6 +139,9 @@ def estimate(
     (0.75, 4)
     """
     sample = with_declared_scores(require_sample(sample, "estimate"), predicts)
+    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+
+    labels = read_from_table(labels, sample)
     stated = options.get("target") is not None
     request = Request(**{name: value for name, value in options.items() if name != "target" or stated})
     sample.question.refine(predicted=request.predicted)  # an option that contradicts it is an error

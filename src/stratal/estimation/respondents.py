@@ -22,6 +22,7 @@ from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
+from stratal.report.notes import UNLABELLED, Note
 from stratal.strata import Strata
 
 
@@ -92,13 +93,15 @@ def nonresponse_notes(
     In the strata where most lack one, how many do, where there are several. `by_stratum_alone` leaves the
     warning out.
     """
-    missing, notes = sample.size - int(labelled.sum()), []
+    missing = sample.size - int(labelled.sum())
+    notes: list[str] = []
     if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
-        notes.append(
+        text = (
             f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
             "labelled stand for them, which is right only if labels are missing at random within strata"
         )
-        warn_caller(notes[0])
+        notes.append(Note(UNLABELLED, text))
+        warn_caller(text)
     names = sample.design.stratum_names
     if missing and len(names) > 1:
         drawn = np.bincount(sample.stratum, minlength=len(names))

@@ -9,8 +9,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from stratal.arrays import same_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
@@ -22,7 +20,7 @@ from stratal.estimation.estimand import as_estimand
 from stratal.estimation.evaluation import compared_answers
 from stratal.estimation.resolve import with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
-from stratal.labels.exchange import by_model, label_rows, read_labels
+from stratal.labels.exchange import by_model, is_table, labels_of_table, read_labels
 from stratal.labels.labels import Labels, with_ids_of
 from stratal.tables.files import existing_file
 from stratal.tables.logs import ID_NAMES
@@ -218,12 +216,9 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
 
 def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
     """Return what gives a column of labels in memory: of a table, a mapping of columns, or the only one."""
-    if _is_table(labels, request):
-        table = SmallTable.of(labels, "the labels")
+    if is_table(labels, filter(None, (request.label_column, request.model, *request.compare))):
         usual = None if request.value is None else LABEL
-        order = sample.ids.tolist()
-        id_name = request.id or sample.question.id
-        return lambda name: label_rows(table, usual if name == LABEL else name, id_name, order)[0]
+        return lambda name: labels_of_table(labels, sample, usual if name == LABEL else name, request.id)
     several = isinstance(labels, Mapping) and all(
         isinstance(column, Labels | Mapping) for column in labels.values()
     )
@@ -236,20 +231,6 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
         return with_ids_of(sample, columns[name])
 
     return read
-
-
-def _is_table(labels: Any, request: EvaluationRequest) -> bool:
-    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
-
-    A mapping of ids to lists of answers is none: it lacks the columns that are requested.
-    """
-    if isinstance(labels, Labels):
-        return False
-    if isinstance(labels, Mapping):
-        names = {request.label_column, LABEL, request.model, *request.compare, *ID_NAMES}
-        columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
-        return len(columns) == len(labels) > 1 and bool(names & set(labels))
-    return hasattr(labels, "columns") or hasattr(labels, "column_names")
 
 
 def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> Evidence:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
 from typing import Any, Self
+
+import numpy as np
 
 from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names
 from stratal.labels.annotation_tools import (
@@ -37,7 +39,7 @@ from stratal.labels.annotation_tools import (
     newest,
     write_lines,
 )
-from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels
+from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.question.tags import JSON_LISTS, how_to_write
@@ -73,6 +75,57 @@ ANSWER_NAMES = ("label", "verdict", "labels")
 
 # Columns of what people said, in files that were not made for labelling, the first that is there.
 HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
+
+
+def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
+    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
+
+    A mapping of ids to lists of answers is none: it has neither a usual column nor one of these names.
+
+    Examples
+    --------
+    >>> is_table({"id": ["a", "b"], "label": [1, 0]}), is_table({"a": [1, 0], "b": [1, 1]})
+    (True, False)
+    """
+    if isinstance(labels, Labels):
+        return False
+    if isinstance(labels, Mapping):
+        columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
+        named = {ANSWER_NAMES[0], *ID_NAMES, *names} & set(labels)
+        return len(columns) == len(labels) > 1 and bool(named)
+    return hasattr(labels, "columns") or hasattr(labels, "column_names")
+
+
+def labels_of_table(
+    table: Any, sample: UnitRows, value: str | None = None, id_name: str | None = None
+) -> Labels:
+    """Return a column of labels of a table in memory, `label` or one called alike unless it is named.
+
+    Parameters
+    ----------
+    table : dataframe or mapping of columns
+    sample : Sample
+    value, id_name : str, optional
+        The columns of labels and of ids; ids are called as in the sample unless given.
+    """
+    rows = SmallTable.of(table, "the labels")
+    return label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
+
+
+def read_from_table(labels: Any, sample: UnitRows) -> Any:
+    """Return the labels of a table in memory, and labels of any other kind as they are.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1], ids=["a"])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> read_from_table([1.0], sample), read_from_table({"a": 1.0}, sample)
+    ([1.0], {'a': 1.0})
+    """
+    # A mapping of columns has one of ids; others are mappings of ids.
+    has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
+    return labels_of_table(labels, sample) if has_ids and is_table(labels) else labels
 
 
 def label_rows(
@@ -178,6 +231,8 @@ class AnswerColumn:
         Column of what people said of some units: called so, or one of few values and empty in most rows.
     predicted : str, optional
         Column of the model's answers, where what people said in the column `human` is of the same classes.
+    alternatives : tuple of str
+        Further columns that may hold what people said.
 
     Examples
     --------
@@ -194,6 +249,7 @@ class AnswerColumn:
     model: str | None = None
     human: str | None = None
     predicted: str | None = None
+    alternatives: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: SmallTable) -> Self:
@@ -215,6 +271,16 @@ class AnswerColumn:
         human = called if name is None else name
         human, predicted = _classes_beside(table, given) or (human, None)
         answered = given.get(name or human or "", [])
+        usual_names = {*ANSWER_NAMES, *HUMAN_NAMES}
+        alternatives = tuple(
+            column
+            for column in given
+            if column not in (name, human, predicted)
+            and (
+                column.strip().casefold() in usual_names
+                or (column in others and 2 * len(given[column]) < len(table))
+            )
+        )
         return cls(
             name=name,
             rows=len(table),
@@ -224,6 +290,7 @@ class AnswerColumn:
             model=table.find("model"),
             human=human,
             predicted=predicted,
+            alternatives=alternatives,
         )
 
 

@@ -171,6 +171,9 @@ def findings(
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
+    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+
+    labels = read_from_table(labels, sample)
     tail_shares(confidence_level, "two-sided")
     requested, predicted, one, labelled = _asked(sample, labels, found, **options)
     made: Any = found or estimate(sample, labels, **options)

@@ -388,6 +388,9 @@ def next_round(
     array([13, 17])
     """
     require_sample(sample, "next_round")
+    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+
+    labels = read_from_table(labels, sample)
     refuse_unknown("allocation", allocation_of, ("total", "remainder"))
     if sum(way is not None for way in (additional, half_width, design)) != 1:
         problem = "give one of additional, half_width and design"

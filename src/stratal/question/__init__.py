@@ -1,5 +1,6 @@
 """What the columns of a table mean and what is estimated from them: declared once, stored with every file."""
 
+from stratal.question.question import NOT_COMPARED as NOT_COMPARED
 from stratal.question.question import Outcome as Outcome
 from stratal.question.question import Question as Question
 from stratal.question.scores import Score as Score

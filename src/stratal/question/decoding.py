@@ -93,7 +93,7 @@ def refuse_ambiguous_choices(question: Question, choices: Collection[str], answe
         f"the choices {shown} may be classes, or mean wrong and right",
         given=f"the model's answers in {question.answer!r} are the same words",
         allowed="one reading",
-        action="If annotators name the class: Question.of_classes (--classes "
+        action="If annotators name the class: StudyQuestion.of_classes (--classes "
         f"{','.join(sorted(choices))}). If they judge the answer: other words, such as Right and Wrong "
         "(--choices Right,Wrong).",
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stratal.report.notes import UNLABELLED, without_code
 from stratal.report.text import (
     MOST_ROWS,
     Page,
@@ -255,7 +256,7 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
             ranked = board if kind == "comparisons" else ()
             tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
     if unlabelled(found):  # its sentence says the same, with what the missing labels could change
-        notes = [note for note in notes if "drawn units have no label" not in note]
+        notes = without_code(notes, UNLABELLED)
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 

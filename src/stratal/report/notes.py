@@ -12,6 +12,9 @@ NO_MATCH = "answers-match-no-label"
 UNREPRESENTATIVE = "labels-by-proxy"
 WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
 
+# Of the note on drawn units without a label, which a page may say in a sentence of its own.
+UNLABELLED = "units-without-label"
+
 
 class Note(str):
     """The text of a note, with a code. Logic depends on the code, never on the text.
@@ -52,6 +55,17 @@ def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
     """
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
     return tuple(dict.fromkeys(notes))
+
+
+def without_code(notes: Iterable[str], code: str) -> list[str]:
+    """Return the notes that have another code, or none.
+
+    Examples
+    --------
+    >>> without_code(["few labels", Note(UNLABELLED, "3 units have no label")], UNLABELLED)
+    ['few labels']
+    """
+    return [note for note in notes if not (isinstance(note, Note) and note.code == code)]
 
 
 def warnings_among(notes: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stratal.study.opening import create_study as create_study
     from stratal.study.opening import open_study as open_study
     from stratal.study.question import Form as Form
-    from stratal.study.question import Question as Question
+    from stratal.study.question import StudyQuestion as StudyQuestion
     from stratal.study.status import study_status as study_status
     from stratal.study.study import Study as Study
     from stratal.study.study import anytime_interval as anytime_interval
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "database": "StudyError",
     "opening": "backup_study check_study create_study open_study",
-    "question": "Form Question",
+    "question": "Form StudyQuestion",
     "status": "study_status",
     "study": "Study anytime_interval estimate_study grow until",
     "web.notebook": "annotate",

@@ -32,7 +32,7 @@ from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, Entry, How
-from stratal.study.question import CLASSES, TAGS, TIE, Form, Plain, Question
+from stratal.study.question import CLASSES, TAGS, TIE, Form, Plain, StudyQuestion
 
 LEFT, RIGHT = "left", "right"
 BACK = "stratal-actions"
@@ -229,12 +229,12 @@ class ImportResult(Plain):
     notes: tuple[str, ...] = ()
 
 
-def tool_question(question: Question) -> ToolQuestion:
+def tool_question(question: StudyQuestion) -> ToolQuestion:
     """Return a question as tools ask it.
 
     Examples
     --------
-    >>> tool_question(Question.of_pair("Which is better?", "a", "b")).choices
+    >>> tool_question(StudyQuestion.of_pair("Which is better?", "a", "b")).choices
     ('left', 'right', 'tie')
     """
     names = tuple(choice.name for choice in question.choices)
@@ -248,7 +248,7 @@ def tool_question(question: Question) -> ToolQuestion:
     )
 
 
-def one_question(connection: Connection) -> Question:
+def one_question(connection: Connection) -> StudyQuestion:
     """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
     form = form_of(connection)
     if not form.plain:
@@ -331,11 +331,11 @@ def take_in_answers(
     )
 
 
-def _shuffles(question: Question) -> bool:
+def _shuffles(question: StudyQuestion) -> bool:
     return question.pair is not None and not {LEFT, RIGHT} & set(question.pair)
 
 
-def _tool_sides(question: Question, item: str, study: str) -> tuple[str, str] | None:
+def _tool_sides(question: StudyQuestion, item: str, study: str) -> tuple[str, str] | None:
     """Return the columns that a tool shows as left and right; None where it shows none so."""
     return sides(Form.of(question), item, NOBODY, study) if _shuffles(question) else None
 
@@ -364,7 +364,7 @@ def _named(
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
-def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[str | None]:
+def _values(study: str, question: StudyQuestion, said: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers as the study keeps them, refusing those that the question does not take."""
     found: list[str | None] = []
     refused: dict[str, tuple[ToolAnswer, InputError]] = {}
@@ -382,7 +382,7 @@ def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[
     return found
 
 
-def _value(study: str, question: Question, entry: ToolAnswer) -> str:
+def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
     given = str(entry.value).strip()
     order = _tool_sides(question, entry.id, study)
@@ -397,7 +397,12 @@ def _value(study: str, question: Question, entry: ToolAnswer) -> str:
 
 
 def _save(
-    connection: Connection, study: str, question: Question, entry: ToolAnswer, value: str | None, item: int
+    connection: Connection,
+    study: str,
+    question: StudyQuestion,
+    entry: ToolAnswer,
+    value: str | None,
+    item: int,
 ) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
     own = "WHERE item = ? AND annotator = ?"

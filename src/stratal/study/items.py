@@ -335,8 +335,8 @@ def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | 
 
     Examples
     --------
-    >>> from stratal.study.question import Question
-    >>> form = Form.of(Question.of_pair("Which is better?", "a", "b"))
+    >>> from stratal.study.question import StudyQuestion
+    >>> form = Form.of(StudyQuestion.of_pair("Which is better?", "a", "b"))
     >>> sorted(sides(form, "item 1", "ann", "study"))
     ['a', 'b']
     """

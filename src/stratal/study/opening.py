@@ -36,7 +36,7 @@ from stratal.study.journal import (
     migrate,
     version,
 )
-from stratal.study.question import Form, Question, Shown
+from stratal.study.question import Form, Shown, StudyQuestion
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
 from stratal.tables.untrusted import refuse_leaving_link, refuse_leaving_links
@@ -45,7 +45,7 @@ from stratal.tables.untrusted import refuse_leaving_link, refuse_leaving_links
 def create_study(
     folder: str | Path,
     sample: Sample,
-    question: Question | Iterable[Question] | Form,
+    question: StudyQuestion | Iterable[StudyQuestion] | Form,
     *,
     annotators: Iterable[str],
     adjudicators: Iterable[str] = (),
@@ -65,7 +65,7 @@ def create_study(
         New or empty.
     sample : Sample
         Its shown columns are what annotators see; proxies and predictions are never shown.
-    question : Question, or several
+    question : StudyQuestion, or several
     annotators : iterable of str
     adjudicators : iterable of str
         Who decides disagreements; every annotator may unless some are named.
@@ -99,7 +99,7 @@ def create_study(
     >>> import stratal, tempfile
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
     >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    >>> question = StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"])
     >>> with create_study(tempfile.mkdtemp() + "/audit", sample, question, annotators=["ann"]) as study:
     ...     item = study.next_item("ann")
     ...     study.submit("ann", item.id, "Pass").action

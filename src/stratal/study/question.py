@@ -82,7 +82,7 @@ class Choice(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question(Plain):
+class StudyQuestion(Plain):
     """What annotators are asked; make one by `of_choices`, `of_scale`, `of_pair`, … or from a table of TOML.
 
     Parameters
@@ -108,7 +108,7 @@ class Question(Plain):
 
     Examples
     --------
-    >>> question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    >>> question = StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"])
     >>> [(choice.name, choice.value, choice.key) for choice in question.choices]
     [('Pass', 1.0, '1'), ('Fail', 0.0, '2')]
     """
@@ -135,7 +135,7 @@ class Question(Plain):
             raise InputError("choices need different names", given=given, action=action)
 
     @classmethod
-    def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
+    def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
         """Return a question with choices: `Pass`, or `Partly=0.5` with what it counts as.
 
         Of two choices, words such as Pass and Fail, yes and no, correct and wrong count as 1 and 0. Without
@@ -154,7 +154,7 @@ class Question(Plain):
     @classmethod
     def of_scale(
         cls, text: str, low: int, high: int, *, rubric: str = "", ends: tuple[str, str] | None = None
-    ) -> Question:
+    ) -> StudyQuestion:
         """Return a question answered by a whole number from `low` to `high`; `ends`: what those mean."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             what = "a scale needs two whole numbers, the lower first"
@@ -166,25 +166,25 @@ class Question(Plain):
         return cls(text=text.strip(), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
 
     @classmethod
-    def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> Question:
+    def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> StudyQuestion:
         """Return a question of which of two columns is better; a win of `first` counts as 1, a tie as ½."""
         choices = _choices([(first, 1.0, False), (second, 0.0, False), (TIE, 0.5, False)])
         return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
-    def of_classes(cls, text: str, known: Iterable[str] = (), *, rubric: str = "") -> Question:
+    def of_classes(cls, text: str, known: Iterable[str] = (), *, rubric: str = "") -> StudyQuestion:
         """Return a question answered in the annotator's own words, with known classes to choose from."""
         choices = _choices((name.strip(), None, False) for name in known)
         return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
-    def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
+    def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
         """Return a question of which any number of choices may be taken; each is an outcome of its own."""
         made = _choices((name.strip(), 1.0, False) for name in choices)
         return cls(text=text.strip(), kind=SEVERAL, choices=made, rubric=rubric)
 
     @classmethod
-    def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
+    def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
         """Return a question of which any number of choices may be taken; their set is the label.
 
         An estimate compares it with the set of tags that the model answers.
@@ -193,12 +193,12 @@ class Question(Plain):
         return cls(text=text.strip(), kind=TAGS, choices=made, rubric=rubric)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> Question:
+    def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> StudyQuestion:
         """Return the question that a table of a TOML file describes.
 
         Examples
         --------
-        >>> Question.from_table({"name": "tone", "text": "How polite?", "scale": [1, 5]}).kind
+        >>> StudyQuestion.from_table({"name": "tone", "text": "How polite?", "scale": [1, 5]}).kind
         'scale'
         """
         known = {"name", "text", "ends", "when", "limit", *KINDS}
@@ -256,7 +256,7 @@ class Question(Plain):
 
         Examples
         --------
-        >>> Question.of_scale("How helpful?", 1, 5).answer(4)
+        >>> StudyQuestion.of_scale("How helpful?", 1, 5).answer(4)
         '4'
         """
         names, text = [choice.name for choice in self.choices], _text_of(value)
@@ -318,24 +318,24 @@ class Form(Plain):
 
     Parameters
     ----------
-    questions : tuple of Question
+    questions : tuple of StudyQuestion
         With a name each where there are several.
 
     Examples
     --------
-    >>> right = replace(Question.of_choices("Right?", ["Pass", "Fail"]), name="right")
-    >>> why = replace(Question.of_classes("Why?"), name="why", when=("right", "Fail"))
+    >>> right = replace(StudyQuestion.of_choices("Right?", ["Pass", "Fail"]), name="right")
+    >>> why = replace(StudyQuestion.of_classes("Why?"), name="why", when=("right", "Fail"))
     >>> form = Form(questions=(right, why))
     >>> form.answer({"right": "Pass"}), form.outcome("right", '{"right":"Pass"}')
     ('{"right":"Pass"}', 1.0)
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[StudyQuestion, ...]
 
     def __post_init__(self) -> None:
         if not self.questions:
             raise InputError("a study needs a question", action="Write one: --question 'Is it right?'.")
-        seen: dict[str, Question] = {}
+        seen: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name, other = question.name, seen.get((question.when or ("",))[0])
             if name in seen or (len(self.questions) > 1 and not name.isidentifier()):
@@ -355,11 +355,11 @@ class Form(Plain):
             raise InputError(what, given=str(sorted(pairs)), action="Make a study for each pair of columns.")
 
     @classmethod
-    def of(cls, requested: Question | Iterable[Question] | Form) -> Form:
+    def of(cls, requested: StudyQuestion | Iterable[StudyQuestion] | Form) -> Form:
         """Return the form of one question or several."""
         if isinstance(requested, Form):
             return requested
-        return cls(questions=(requested,) if isinstance(requested, Question) else tuple(requested))
+        return cls(questions=(requested,) if isinstance(requested, StudyQuestion) else tuple(requested))
 
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:
@@ -371,7 +371,7 @@ class Form(Plain):
             raise InputError(f"the file of questions is not TOML ({error})", allowed=allowed) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise InputError("the file of questions holds none", allowed=allowed)
-        return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
+        return cls(questions=tuple(StudyQuestion.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod
     @lru_cache(maxsize=16)
@@ -379,7 +379,7 @@ class Form(Plain):
         """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
         found = json.loads(text)
         questions = found if isinstance(found, list) else [found]
-        return cls(questions=tuple(msgspec.convert(questions, list[Question])))
+        return cls(questions=tuple(msgspec.convert(questions, list[StudyQuestion])))
 
     def compared_with(self, outcome: Outcome) -> Form:
         """Return the form for answers that a sample holds: sets of tags have any number of choices.
@@ -388,7 +388,7 @@ class Form(Plain):
 
         Examples
         --------
-        >>> form = Form.of(Question.of_classes("What is it about?"))
+        >>> form = Form.of(StudyQuestion.of_classes("What is it about?"))
         >>> asked = form.compared_with(Outcome(tag_format="json", tags=("a", "b"))).first
         >>> asked.kind, [choice.name for choice in asked.choices]
         ('tags', ['a', 'b'])
@@ -410,7 +410,7 @@ class Form(Plain):
         return json.dumps(described[0] if len(described) == 1 else described, ensure_ascii=False)
 
     @property
-    def first(self) -> Question:
+    def first(self) -> StudyQuestion:
         """The first question: the one that decides when labelling may stop."""
         return self.questions[0]
 
@@ -431,13 +431,13 @@ class Form(Plain):
         return next((question.pair for question in self.questions if question.pair), None)
 
     @property
-    def columns(self) -> dict[str, tuple[Question, str]]:
+    def columns(self) -> dict[str, tuple[StudyQuestion, str]]:
         """Outcomes by name: the question and, of several choices, the one (`modes_Invented`).
 
         A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
         mean where it was asked is the ratio of both means.
         """
-        found: dict[str, tuple[Question, str]] = {}
+        found: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
             name = question.name or LABEL
             parts = [] if question.kind == TEXT else [(name, "")]
@@ -477,7 +477,7 @@ class Form(Plain):
                 raise InputError(what, given=error.given, allowed=error.allowed) from None
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
-    def _is_asked(self, question: Question, kept: Mapping[str, str]) -> bool:
+    def _is_asked(self, question: StudyQuestion, kept: Mapping[str, str]) -> bool:
         """Return whether the answers so far meet the question's condition."""
         if question.when is None:
             return True
@@ -486,7 +486,7 @@ class Form(Plain):
             return False
         return other.outcome(kept[name], wanted) == 1.0 if other.kind == SEVERAL else kept[name] == wanted
 
-    def _before(self, question: Question) -> Question | None:
+    def _before(self, question: StudyQuestion) -> StudyQuestion | None:
         """Return the question on whose answer another depends."""
         return next(
             (other for other in self.questions if question.when and other.name == question.when[0]), None

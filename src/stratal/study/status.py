@@ -24,7 +24,7 @@ from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection
 from stratal.study.journal import head
-from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, Question
+from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, StudyQuestion
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
 
 # Parts of an annotator's work that drift compares.
@@ -218,7 +218,7 @@ def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
 
 
 def _agreement(
-    labels: Labels, answers: Shared, question: Question
+    labels: Labels, answers: Shared, question: StudyQuestion
 ) -> tuple[AnnotatorAgreement | None, dict[str, Any] | None]:
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
@@ -235,7 +235,7 @@ def _agreement(
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
-def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
+def _pairs(answers: Shared, question: StudyQuestion) -> list[dict[str, Any]]:
     given: dict[str, dict[str, str]] = {}
     for item, who, value in answers:
         given.setdefault(who, {})[item] = value

@@ -38,7 +38,7 @@ from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import PAGE_FILE_SECRET, Action, How, append_setting, keep_head
 from stratal.study.permissions import OPERATOR, Role, adjudicators_of
-from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Question, Receipt
+from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Receipt, StudyQuestion
 from stratal.study.soundness import require_sound
 
 # Returns seconds since 1970, as `time.time`.
@@ -90,7 +90,7 @@ class Study:
         return Form.decode(self.setting("question") or "{}")
 
     @property
-    def question(self) -> Question:
+    def question(self) -> StudyQuestion:
         """The first question."""
         return self.form.first
 

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 import stratal
 from stratal.cli.application import app
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 TOOLS = Path(__file__).parents[2] / "tools"
 IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1"]
@@ -87,7 +87,7 @@ def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
 )
 def test_answers_are_recognised_and_their_study_is_found(name, title, sample, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    question = Question.of_choices("Right?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Right?", ["Pass", "Fail"])
     create_study("audit", sample, question, annotators=["ann", "bob"]).close()
 
     said = run("doctor", TOOLS / name)
@@ -187,7 +187,7 @@ def test_labels_are_found_by_the_values_of_a_column_of_any_name(sample, tmp_path
         (tmp_path / "audit").mkdir()
         sample.write(tmp_path / "audit" / "sample.parquet")
     else:
-        question = Question.of_choices("Right?", ["Pass", "Fail"])
+        question = StudyQuestion.of_choices("Right?", ["Pass", "Fail"])
         create_study("audit", sample, question, annotators=["ann"]).close()
     (tmp_path / "tickets.csv").write_text("Ticket Nr.,label\n7,Pass\nköln,Fail\n")
     (tmp_path / "open.csv").write_text("Ticket Nr.,label\n7,\nköln,\n")
@@ -310,7 +310,9 @@ def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypa
 
 def test_a_folder_that_stratal_made_says_what_it_is(sample, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    create_study("study", sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=["ann"]).close()
+    create_study(
+        "study", sample, StudyQuestion.of_choices("Right?", ["Pass", "Fail"]), annotators=["ann"]
+    ).close()
     (tmp_path / "audit").mkdir()
     sample.write(tmp_path / "audit" / "sample.parquet")
     (tmp_path / "audit" / "to_label.csv").write_text("id,label\n007,\n")
@@ -368,3 +370,17 @@ def test_a_file_of_very_many_columns_is_refused_at_once(tmp_path, ending):
         pq.write_table(pa.table([pa.array([1])] * len(names), names=names), path)
 
     assert "has too many columns" in str(run("doctor", path).exception)
+
+
+def test_every_column_that_may_hold_labels_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["id,confidence,rater_1,rater_2"]
+    for row in range(40):
+        labels = ("pass,fail" if row % 2 else "fail,fail") if row < 10 else ","
+        lines.append(f"u{row},{row / 40},{labels}")
+    Path("rows.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    printed = " ".join(run("doctor", "rows.csv").stdout.split())
+
+    assert "Each of 'rater_1', 'rater_2' may be the column of labels" in printed
+    assert "--value rater_2" in printed

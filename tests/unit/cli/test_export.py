@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
-from stratal.study import Question, create_study, open_study
+from stratal.study import StudyQuestion, create_study, open_study
 
 pytest.importorskip("starlette")
 
@@ -18,7 +18,7 @@ pytest.importorskip("starlette")
 def study(tmp_path):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    question = Question.of_choices("Is it correct?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Is it correct?", ["Pass", "Fail"])
     create_study(tmp_path / "study", sample, question, annotators=["ann"]).close()
     return tmp_path / "study"
 
@@ -30,7 +30,7 @@ def run(*words):
 def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_path, study):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    two, question = tmp_path / "two", Question.of_choices("Is it correct?", ["Pass", "Fail"])
+    two, question = tmp_path / "two", StudyQuestion.of_choices("Is it correct?", ["Pass", "Fail"])
     create_study(two, sample, question, annotators=["ann", "bob"]).close()
     file = tmp_path / "items.csv"
 

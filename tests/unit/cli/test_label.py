@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 import stratal
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 pytest.importorskip("starlette")
 
@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "study"
 def study(tmp_path):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    question = Question.of_choices("Is it correct?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Is it correct?", ["Pass", "Fail"])
     folder = tmp_path / "study"
     create_study(folder, sample, question, annotators=["ann", "bob"]).close()
     return folder

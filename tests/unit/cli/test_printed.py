@@ -92,7 +92,7 @@ def world(tmp_path_factory):
     rows = [[unit, "Pass", "ann"] for unit in drawn]
     write(folder / "back.csv", ["item_id", "label", "annotator"], rows)
     write(folder / "new.csv", ["id", "answer"], [[unit, "cat"] for unit in ids])
-    question = stratal.study.Question.of_choices("Right?", ["Pass", "Fail"])
+    question = stratal.study.StudyQuestion.of_choices("Right?", ["Pass", "Fail"])
     for name in ("st", "empty"):
         with stratal.study.create_study(
             folder / name,

@@ -182,12 +182,12 @@ def test_options_of_a_new_version_need_one(audit, run_command):
 
 
 def test_a_study_brings_its_question_and_agreement(tmp_path, monkeypatch, run_command):
-    from stratal.study import Question, create_study
+    from stratal.study import StudyQuestion, create_study
 
     monkeypatch.chdir(tmp_path)
     proxy = np.random.default_rng(0).beta(3, 1, 200)
     population = stratal.Population.from_arrays(proxy=proxy, ids=[f"unit-{k}" for k in range(200)])
-    question = Question.of_choices("Is it right?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("Is it right?", ["Pass", "Fail"])
     sample = stratal.plan(population, 40).draw(seed=7)
     with create_study(tmp_path / "audit", sample, question, annotators=["ann", "bob"], overlap=0.5) as study:
         for name in ("ann", "bob"):
@@ -252,7 +252,7 @@ def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_comma
 @pytest.fixture
 def team_study(tmp_path, monkeypatch):
     """A function that makes a study of classes: two rounds, two people who agree or not, skips, decisions."""
-    from stratal.study import Question, create_study
+    from stratal.study import StudyQuestion, create_study
     from stratal.study.study import grow
 
     monkeypatch.chdir(tmp_path)
@@ -268,7 +268,7 @@ def team_study(tmp_path, monkeypatch):
         chosen = {} if estimand is None else {"estimand": estimand}
         sample = stratal.plan(population, 60, **chosen).draw(seed=7)
         known = dict(zip(ids, true, strict=True))
-        question = Question.of_classes("Which animal?", kinds)
+        question = StudyQuestion.of_classes("Which animal?", kinds)
         with create_study("audit", sample, question, annotators=["ann", "bob"], overlap=0.6) as study:
             for number in range(2):
                 for who in ("ann", "bob"):

@@ -231,3 +231,24 @@ def test_a_column_of_labels_under_another_name_is_to_be_named():
 def test_a_misspelt_keyword_is_told_with_those_that_there_are():
     with pytest.raises(TypeError, match=r"Sample\.from_labelled\(\) got .* 'valeu'; it takes 'value'"):
         stratal.Sample.from_labelled({"right": [1, 0]}, valeu="right")
+
+
+def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
+    rows: dict[str, list[object]] = {
+        "id": list(range(8)),
+        "label": [1, 0, 1, 1, None, None, None, None],
+        "school": ["a", "a", "b", "b", "c", "c", "d", "d"],
+    }
+
+    with pytest.raises(InputError, match="do not tell which clusters were drawn") as error:
+        stratal.Sample.from_labelled(rows, value="label", cluster="school")
+    assert "'school'" in str(error.value)
+    assert "4 of 8 rows" in str(error.value)
+    assert "weight=" in str(error.value)
+    sample, _ = stratal.Sample.from_labelled(
+        {name: values[:4] for name, values in rows.items()},
+        value="label",
+        cluster="school",
+        population_size=8,
+    )
+    assert sample.design.kind == "given-weights"

@@ -301,12 +301,12 @@ def test_anything_but_a_sample_is_refused(units):
 
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 def test_a_report_has_the_text_of_the_question_that_it_is_of(units, tmp_path):
-    from stratal.study import Question, create_study
+    from stratal.study import StudyQuestion, create_study
 
     sample = sample_and_table(units)[0]
     sample = replace(sample, question=replace(sample.question, answer=None))
-    first = replace(Question.of_choices("Is it polite?", ["Yes", "No"]), name="polite")
-    second = replace(Question.of_choices("Is it correct?", ["Right", "Wrong"]), name="correct")
+    first = replace(StudyQuestion.of_choices("Is it polite?", ["Yes", "No"]), name="polite")
+    second = replace(StudyQuestion.of_choices("Is it correct?", ["Right", "Wrong"]), name="correct")
     with create_study(tmp_path / "study", sample, [first, second], annotators=["ann"]) as study:
         for _ in range(6):
             item = study.next_item("ann")

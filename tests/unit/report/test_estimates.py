@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.report.estimates import answer_page, estimate_page, estimates_table
+from stratal.report.notes import UNLABELLED, Note
 from stratal.report.text import MOST_ROWS, Page, page_text
 
 FOUND = {
@@ -181,7 +182,8 @@ def test_two_models_take_one_line(row, line):
 
 def test_an_answer_says_once_what_is_not_labelled():
     missing = {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}}
-    notes = ["3 of 25 drawn units have no label (12.0%); those labelled stand for them", "another note"]
+    repeated = Note(UNLABELLED, "3 of 25 drawn units have no label (12.0%); those labelled stand for them")
+    notes = [repeated, "another note"]
     text = page_text(answer_page(FOUND | missing | {"notes": notes}))
     assert text.count("drawn units have no label") == 1
     assert "Note: another note." in text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 
 class Clock:
@@ -40,7 +40,7 @@ def drawn():
 
 @pytest.fixture(scope="session")
 def question():
-    return Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    return StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"])
 
 
 @pytest.fixture

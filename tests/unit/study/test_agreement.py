@@ -9,7 +9,7 @@ import pytest
 from tests.unit.study.conftest import answer_all
 
 from stratal.report.pages import status_page
-from stratal.study import Question, study_status
+from stratal.study import StudyQuestion, study_status
 from stratal.study.status import cohen_kappa, drift, pair_agreement
 
 
@@ -71,7 +71,7 @@ def test_perfect_agreement(make_study):
 
 
 def test_a_scale_weighs_disagreements_by_distance(make_study):
-    study = make_study(question=Question.of_scale("How helpful?", 1, 5), overlap=1.0)
+    study = make_study(question=StudyQuestion.of_scale("How helpful?", 1, 5), overlap=1.0)
     answer_all(study, "ann", lambda item: 1 + item.position % 5)
     answer_all(study, "bob", lambda item: min(5, 2 + item.position % 5))
 

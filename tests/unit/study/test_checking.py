@@ -16,8 +16,8 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.study import (
-    Question,
     StudyError,
+    StudyQuestion,
     check_study,
     create_study,
     estimate_study,
@@ -160,7 +160,7 @@ def test_another_sample_in_the_place_of_the_studys_is_refused(make_study, drawn)
 
 
 def test_choices_of_a_study_that_was_made_keep_their_numbers(make_study):
-    question = Question.of_choices("How good?", ["good=1", "fair=0.5", "bad=0"])
+    question = StudyQuestion.of_choices("How good?", ["good=1", "fair=0.5", "bad=0"])
     study = make_study(question=question)
     answer_all(study, "ann", lambda item: "fair")
     changed(study, "UPDATE setting SET value = replace(value, '0.5', '1.0') WHERE name = 'question'")

@@ -21,7 +21,7 @@ from tests.unit.study.conftest import answer_all, population_of
 
 import stratal
 from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, items, open_study
+from stratal.study import StudyError, StudyQuestion, check_study, create_study, items, open_study
 from stratal.study.database import DATABASE
 from stratal.study.status import study_status
 
@@ -129,7 +129,9 @@ def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles
     )
     sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=1)
     folder = tmp_path / "study"
-    create_study(folder, sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=PEOPLE).close()
+    create_study(
+        folder, sample, StudyQuestion.of_choices("Right?", ["Pass", "Fail"]), annotators=PEOPLE
+    ).close()
     acknowledged, retry = [], {}
     random = np.random.default_rng(11)
     kills = 0

@@ -7,7 +7,7 @@ import pytest
 import stratal
 from stratal.errors import LabelError
 from stratal.labels.annotation_tools import Answers, ToolAnswer
-from stratal.study import Question, create_study, study_status
+from stratal.study import StudyQuestion, create_study, study_status
 from stratal.study.exchange import tool_question
 
 IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
@@ -22,7 +22,7 @@ def made(folder, question, *, annotators=("ann", "bob"), show=None, **more):
 
 @pytest.fixture
 def study(tmp_path):
-    with made(tmp_path, Question.of_choices("Is it correct?", ["Pass", "Fail"]), overlap=1.0) as opened:
+    with made(tmp_path, StudyQuestion.of_choices("Is it correct?", ["Pass", "Fail"]), overlap=1.0) as opened:
         yield opened
 
 
@@ -170,12 +170,12 @@ def test_nobodys_answers_need_a_name_unless_there_is_one_annotator(study, tmp_pa
 
     with pytest.raises(LabelError, match=r"does not say who answered.*--annotator NAME"):
         study.take_in_answers(found)
-    with made(tmp_path / "b", Question.of_choices("?", ["Pass", "Fail"]), annotators=["eve"]) as alone:
+    with made(tmp_path / "b", StudyQuestion.of_choices("?", ["Pass", "Fail"]), annotators=["eve"]) as alone:
         assert alone.take_in_answers(found).annotators == {"eve": 1}
 
 
 def test_pseudonyms_stand_in_the_journal(tmp_path):
-    question = Question.of_choices("?", ["Pass", "Fail"])
+    question = StudyQuestion.of_choices("?", ["Pass", "Fail"])
     with made(tmp_path, question, annotators=["ann", "bob"], pseudonyms=True) as opened:
         opened.take_in_answers(answers(said("007", "Pass", "bob")))
 
@@ -186,7 +186,7 @@ def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
     show = {"old": [f"old {name}" for name in IDS], "new": [f"new {name}" for name in IDS]}
     seen, orders = set(), set()
     for study in range(4):  # six items each: all on one side by chance once in eight million
-        with made(tmp_path / str(study), Question.of_pair("Which?", "old", "new"), show=show) as opened:
+        with made(tmp_path / str(study), StudyQuestion.of_pair("Which?", "old", "new"), show=show) as opened:
             tasks = opened.tasks()
             sides = {task.id: "left" if task.payload["left"].startswith("new") else "right" for task in tasks}
             opened.take_in_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
@@ -201,20 +201,20 @@ def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
 
 
 def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
-    with made(tmp_path, Question.of_scale("How good?", 1, 5)) as opened:
+    with made(tmp_path, StudyQuestion.of_scale("How good?", 1, 5)) as opened:
         opened.take_in_answers(answers(said("007", "4.0")))
 
         assert journal(opened)[0][2] == "4"
 
 
 def test_classes_are_asked_for_in_words():
-    asked = tool_question(Question.of_classes("What is it?", ["cat"]))
+    asked = tool_question(StudyQuestion.of_classes("What is it?", ["cat"]))
 
     assert (asked.choices, asked.free) == (("cat",), True)
 
 
 def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_path):
-    with made(tmp_path, Question.of_choices("?", ["Pass", "Fail"]), half_width=0.9) as opened:
+    with made(tmp_path, StudyQuestion.of_choices("?", ["Pass", "Fail"]), half_width=0.9) as opened:
         opened.take_in_answers(answers(*(said(item, "Pass") for item in IDS)))
 
         assert opened.progress("ann").enough

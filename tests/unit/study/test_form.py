@@ -10,7 +10,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.study import Form, Question, check_study, estimate_study, open_study, study_status
+from stratal.study import Form, StudyQuestion, check_study, estimate_study, open_study, study_status
 from stratal.study.web.content import answer_view, form_view
 
 TOML = """
@@ -143,7 +143,7 @@ def test_files_that_make_no_sense_are_refused(text):
 
 
 def test_unsure_counts_as_no_answer_of_a_single_question():
-    question = Question.of_choices("Right?", ["Pass", "Fail", "Unsure="])
+    question = StudyQuestion.of_choices("Right?", ["Pass", "Fail", "Unsure="])
 
     assert question.counted
     assert question.bounds == (0.0, 1.0)
@@ -240,7 +240,7 @@ def test_the_page_has_the_questions_without_what_they_count_as(answered):
 
 
 def test_two_pairs_on_one_item_are_shuffled_alike(make_study, form):
-    which = Question.of_pair("Which is better?", "a", "b")
+    which = StudyQuestion.of_pair("Which is better?", "a", "b")
     both = Form.of([replace(which, name="better"), replace(which, name="kinder", text="Which is kinder?")])
 
     assert both.pair == ("a", "b")
@@ -248,7 +248,7 @@ def test_two_pairs_on_one_item_are_shuffled_alike(make_study, form):
 
 
 def test_one_of_several_choices_may_come_by_itself():
-    question = Question.of_several("What is wrong?", ["Made up", "Incomplete"])
+    question = StudyQuestion.of_several("What is wrong?", ["Made up", "Incomplete"])
 
     assert question.answer("Made up") == '["Made up"]'
     assert question.outcome(question.answer("Made up"), "Made up") == 1.0

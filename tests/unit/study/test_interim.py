@@ -10,7 +10,15 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.intervals.betting import betting_interval
 from stratal.randomness import id_texts
-from stratal.study import Question, anytime_interval, check_study, estimate_study, grow, study_status, until
+from stratal.study import (
+    StudyQuestion,
+    anytime_interval,
+    check_study,
+    estimate_study,
+    grow,
+    study_status,
+    until,
+)
 from stratal.study.study import add_round
 
 
@@ -142,7 +150,7 @@ def test_overlap_holds_in_each_round(make_study):
 
 
 def test_a_scale_is_bounded_by_its_ends(make_study):
-    study = make_study(question=Question.of_scale("How helpful?", 1, 5), annotators=["ann"])
+    study = make_study(question=StudyQuestion.of_scale("How helpful?", 1, 5), annotators=["ann"])
     answer_all(study, "ann", lambda item: "4" if item.position % 2 else "5")
 
     found = estimate_study(study)
@@ -160,7 +168,7 @@ def test_a_study_of_classes_compares_with_the_models_answers(make_study):
     )  # fmt: skip
     study = make_study(
         sample=stratal.designs.SimpleRandom(budget=30).draw(population, seed=1),
-        question=Question.of_classes("What is it?", ["cat", "dog"]),
+        question=StudyQuestion.of_classes("What is it?", ["cat", "dog"]),
         annotators=["ann"],
     )
     answer_all(study, "ann", lambda item: "cat")

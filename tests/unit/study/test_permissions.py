@@ -7,7 +7,7 @@ from tests.unit.study.conftest import Clock, population_of
 
 import stratal
 from stratal.errors import StratalError
-from stratal.study import Question, StudyError, check_study, create_study, study_status
+from stratal.study import StudyError, StudyQuestion, check_study, create_study, study_status
 from stratal.study.items import save
 from stratal.study.permissions import (
     ACTIVITIES,
@@ -57,7 +57,7 @@ def crowd(tmp_path_factory):
     study = create_study(
         tmp_path_factory.mktemp("crowd") / "study",
         sample,
-        Question.of_choices("Is the answer correct?", ["Pass", "Fail"]),
+        StudyQuestion.of_choices("Is the answer correct?", ["Pass", "Fail"]),
         annotators=["ann", "bob", "dan"],
         adjudicators=["judge", "gone"],
         overlap=1.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.study import Form, Question
+from stratal.study import Form, StudyQuestion
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from stratal.study import Form, Question
     ],
 )
 def test_what_choices_count_as(choices, values):
-    question = Question.of_choices("?", choices)
+    question = StudyQuestion.of_choices("?", choices)
 
     assert [choice.value for choice in question.choices] == values
     assert question.counted == (None not in values)
@@ -31,17 +31,17 @@ def test_what_choices_count_as(choices, values):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Question.of_choices("?", ["one"]),
-        lambda: Question.of_choices("?", ["a", "a"]),
-        lambda: Question.of_choices("?", ["a=1", "b"]),
-        lambda: Question.of_choices("?", ["a=1", "b=inf"]),
-        lambda: Question.of_choices("  ", ["a", "b"]),
-        lambda: Question.of_choices("?", ["", "b"]),
-        lambda: Question.of_scale("?", 5, 1),
-        lambda: Question.of_scale("?", 1, 1.5),
-        lambda: Question.of_pair("?", "a", "a"),
-        lambda: Question.of_pair("?", "a", "tie"),
-        lambda: Question.of_classes("?", ["a", "a "]),
+        lambda: StudyQuestion.of_choices("?", ["one"]),
+        lambda: StudyQuestion.of_choices("?", ["a", "a"]),
+        lambda: StudyQuestion.of_choices("?", ["a=1", "b"]),
+        lambda: StudyQuestion.of_choices("?", ["a=1", "b=inf"]),
+        lambda: StudyQuestion.of_choices("  ", ["a", "b"]),
+        lambda: StudyQuestion.of_choices("?", ["", "b"]),
+        lambda: StudyQuestion.of_scale("?", 5, 1),
+        lambda: StudyQuestion.of_scale("?", 1, 1.5),
+        lambda: StudyQuestion.of_pair("?", "a", "a"),
+        lambda: StudyQuestion.of_pair("?", "a", "tie"),
+        lambda: StudyQuestion.of_classes("?", ["a", "a "]),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(make):
@@ -50,7 +50,7 @@ def test_questions_that_make_no_sense_are_refused(make):
 
 
 def test_keys_are_numbers_first_and_never_those_of_commands():
-    question = Question.of_choices("?", [f"class {number}" for number in range(30)])
+    question = StudyQuestion.of_choices("?", [f"class {number}" for number in range(30)])
     keys = [choice.key for choice in question.choices]
 
     assert keys[:10] == list("1234567890")
@@ -60,17 +60,17 @@ def test_keys_are_numbers_first_and_never_those_of_commands():
 
 @pytest.mark.parametrize("given", [4, 4.0, "4", " 4 "])
 def test_numbers_of_a_scale_are_taken_as_people_write_them(given):
-    assert Question.of_scale("?", 1, 5).answer(given) == "4"
+    assert StudyQuestion.of_scale("?", 1, 5).answer(given) == "4"
 
 
 @pytest.mark.parametrize("given", [0, 6, 4.5, "four", None, True, "", float("nan")])
 def test_a_scale_takes_nothing_else(given):
     with pytest.raises(InputError, match="does not take"):
-        Question.of_scale("?", 1, 5).answer(given)
+        StudyQuestion.of_scale("?", 1, 5).answer(given)
 
 
 def test_free_classes_take_words_of_ones_own():
-    question = Question.of_classes("What is it?", ["cat"])
+    question = StudyQuestion.of_classes("What is it?", ["cat"])
 
     assert question.answer(" a small horse ") == "a small horse"
     assert question.outcome("cat") == "cat"
@@ -80,7 +80,7 @@ def test_free_classes_take_words_of_ones_own():
 
 
 def test_a_pair_counts_a_win_of_the_first_as_1_and_a_tie_as_a_half():
-    question = Question.of_pair("Which?", "a", "b")
+    question = StudyQuestion.of_pair("Which?", "a", "b")
 
     assert [question.outcome(answer) for answer in ("a", "b", "tie")] == [1.0, 0.0, 0.5]
     with pytest.raises(InputError):
@@ -90,10 +90,10 @@ def test_a_pair_counts_a_win_of_the_first_as_1_and_a_tie_as_a_half():
 @pytest.mark.parametrize(
     "question",
     [
-        Question.of_choices("Right?", ["Pass", "Fail"], rubric="# How to judge"),
-        Question.of_scale("How good?", 1, 5),
-        Question.of_pair("Which?", "a", "b"),
-        Question.of_classes("What?", ["cat"], rubric="Animals only"),
+        StudyQuestion.of_choices("Right?", ["Pass", "Fail"], rubric="# How to judge"),
+        StudyQuestion.of_scale("How good?", 1, 5),
+        StudyQuestion.of_pair("Which?", "a", "b"),
+        StudyQuestion.of_classes("What?", ["cat"], rubric="Animals only"),
     ],
 )
 def test_a_question_survives_being_written_down(question):

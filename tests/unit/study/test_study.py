@@ -11,7 +11,7 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.randomness import id_texts, shown_order
-from stratal.study import Question, StudyError, open_study
+from stratal.study import StudyError, StudyQuestion, open_study
 from stratal.study.opening import check_study
 
 
@@ -318,7 +318,7 @@ def test_sides_of_a_pair_are_shuffled_and_unshuffled_in_the_labels(make_study):
     texts = {name: np.array([f"text {name}{n}" for n in range(100)]) for name in ("a", "b")}
     study = make_study(
         sample=replace(sample, shown=texts),
-        question=Question.of_pair("Which is better?", "a", "b"),
+        question=StudyQuestion.of_pair("Which is better?", "a", "b"),
         annotators=["ann"],
     )
     firsts = []

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 
 import stratal
 from stratal.errors import InputError
-from stratal.study import Question, create_study
+from stratal.study import StudyQuestion, create_study
 
 TAGS = ("billing", "login", "refund")
 N = 60
@@ -35,7 +35,7 @@ def study(table, tmp_path):
         predicted="answer",
     )
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
-    question = Question.of_classes("What is it about?")
+    question = StudyQuestion.of_classes("What is it about?")
     with create_study(tmp_path / "study", sample, question, annotators=["ann"]) as made:
         yield made
 

@@ -28,7 +28,7 @@ from stratal.labels.annotation_tools import is_chat
 from stratal.study.database import StudyError
 from stratal.study.exchange import page_action
 from stratal.study.items import AHEAD, sides
-from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, Question
+from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, StudyQuestion
 from stratal.study.study import Study
 
 # How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
@@ -330,12 +330,12 @@ SIDES = ("A", "B")
 SUBMIT_ON_CHOICE = "page_submit_on_choice"
 
 
-def question_view(question: Question) -> dict[str, Any]:
+def question_view(question: StudyQuestion) -> dict[str, Any]:
     """Return a question as the page has it.
 
     Examples
     --------
-    >>> question_view(Question.of_pair("Which is better?", "gpt", "llama"))["choices"][0]
+    >>> question_view(StudyQuestion.of_pair("Which is better?", "gpt", "llama"))["choices"][0]
     {'value': 'A', 'label': 'A', 'key': '1'}
     """
     pair = question.kind == PAIR
@@ -383,7 +383,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
 
     Examples
     --------
-    >>> form = Form.of(Question.of_pair("Which?", "gpt", "llama"))
+    >>> form = Form.of(StudyQuestion.of_pair("Which?", "gpt", "llama"))
     >>> answer = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
     >>> answer_view(answer, Item(id="a", position=1, sides=("llama", "gpt")), form)["value"]
     {'': 'B'}

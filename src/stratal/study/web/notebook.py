@@ -20,7 +20,7 @@ from stratal.errors import InputError, StratalError, installed, names_mistyped
 from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
-from stratal.study.question import Form, Item, Question
+from stratal.study.question import Form, Item, StudyQuestion
 from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import ANSWERS, SIDES, Display, item_view
@@ -31,7 +31,7 @@ def annotate(
     sample: Sample | Study | str | Path,
     *,
     study: str | Path = "study",
-    question: str | Question = "Is the answer correct?",
+    question: str | StudyQuestion = "Is the answer correct?",
     choices: Iterable[str] = ("Pass", "Fail"),
     annotator: str = "me",
 ) -> Any:
@@ -44,7 +44,7 @@ def annotate(
         folder.
     study : str or Path
         Folder of the sample's study.
-    question : str or Question
+    question : str or StudyQuestion
         Of a new study.
     choices : iterable of str
         Of a new study whose question is a text.
@@ -82,7 +82,9 @@ def annotate(
         opened = open_study(sample)
     elif not (folder / DATABASE).is_file():
         require_sample(sample, "annotate")
-        requested = question if isinstance(question, Question) else Question.of_choices(question, choices)
+        requested = (
+            question if isinstance(question, StudyQuestion) else StudyQuestion.of_choices(question, choices)
+        )
         opened = create_study(folder, sample, requested, annotators=[annotator])
     else:
         require_sample(sample, "annotate")

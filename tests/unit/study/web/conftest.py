@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.study import Question
+from stratal.study import StudyQuestion
 
 pytest.importorskip("starlette")
 
@@ -44,7 +44,7 @@ def drawn():
 @pytest.fixture
 def pair_study(make_study):
     sample = drawn_of(shown_population(prompt="Say {}".format, gpt="gpt {}".format, llama="llama {}".format))
-    question = Question.of_pair("Which answer is better?", "gpt", "llama")
+    question = StudyQuestion.of_pair("Which answer is better?", "gpt", "llama")
     return make_study(sample=sample, question=question)
 
 

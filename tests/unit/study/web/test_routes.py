@@ -231,7 +231,7 @@ HOSTILE = "\"><img src=x onerror=alert(1)><script>alert(2)</script>\n'; DROP TAB
 
 def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
     import stratal
-    from stratal.study import Question
+    from stratal.study import StudyQuestion
 
     population = stratal.Population.from_arrays(
         proxy=[0.1, 0.5, 0.9],
@@ -239,7 +239,7 @@ def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
         show={HOSTILE: [HOSTILE] * 3},
     )
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    page = page_of(make_study(sample=sample, question=Question.of_classes(HOSTILE, ["<i>cat</i>"])))
+    page = page_of(make_study(sample=sample, question=StudyQuestion.of_classes(HOSTILE, ["<i>cat</i>"])))
     item = page.state("ann")["item"]
     assert "<img" not in item["fields"][0]["html"]
     assert "<script" not in item["fields"][0]["html"]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from starlette.responses import JSONResponse
 from tests.tiers import sized
 
-from stratal.study import Question, check_study
+from stratal.study import StudyQuestion, check_study
 from stratal.study.exchange import NEEDS
 from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
 from stratal.study.question import CLASSES, LONGEST
@@ -47,7 +47,7 @@ _ITEM = {
 _TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def schema(question: Question) -> dict[str, Any]:
+def schema(question: StudyQuestion) -> dict[str, Any]:
     """Return the OpenAPI description of the page of a study that asks this."""
     here = {"item": _ITEM, "progress": {"type": "object"}}
     id_ = _query("id", _text(LONGEST_ID), required=True)
@@ -66,7 +66,7 @@ def schema(question: Question) -> dict[str, Any]:
     }
 
 
-def action_schema(question: Question) -> dict[str, Any]:
+def action_schema(question: StudyQuestion) -> dict[str, Any]:
     """Return what an action looks like, one form for each."""
     view = question_view(question)
     free = {"type": "string", "minLength": 1, "maxLength": LONGEST[CLASSES], "pattern": "^[a-z]+$"}
