@@ -23,7 +23,7 @@ from benchmarks.rounds import Pool, rounds
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.plan import interval_of_counts
 from stratal.population import Population
-from stratal.simulation.draws import Truth, Urns
+from stratal.simulation.draws import Truth, BinaryDraws
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"
@@ -83,7 +83,7 @@ def run(
     case: Case, budget: int, pilot: IntArray, rule: Rule, step: int, replicates: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return n_h and labels that are 1 (R, H)."""
-    draws = Urns(case.truth, replicates, rng)
+    draws = BinaryDraws(case.truth, replicates, rng)
     counts = rounds(case, draws, pilot, budget, step, rule.deviations)
     sums = draws.sums(counts)
     right = np.rint(sums.z + case.truth.centre * sums.counts).astype(np.int64)

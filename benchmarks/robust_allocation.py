@@ -16,7 +16,7 @@ from benchmarks.adaptive import Case, cases
 from benchmarks.helpers import DATA, circumstances
 from benchmarks.rounds import rounds
 
-from stratal.simulation.draws import Urns
+from stratal.simulation.draws import BinaryDraws
 from stratal.strata import allocate, neyman, proportional
 
 BUDGETS = (50, 100, 200, 400)
@@ -41,7 +41,7 @@ def one_round(case: Case, budget: int) -> tuple[float, float, float, float]:
 
 def two_rounds(case: Case, budget: int, replicates: int, seed: int = 0) -> tuple[float, float, float]:
     """Return efficiency, Var / Var(proportional), and bias in standard errors, over drawn pilots."""
-    draws, sizes = Urns(case.truth, replicates, np.random.default_rng(seed)), case.sizes
+    draws, sizes = BinaryDraws(case.truth, replicates, np.random.default_rng(seed)), case.sizes
     n_h = rounds(case, draws, proportional(sizes, budget // 2), budget, budget, "recalibrated")
     off = draws.sums(n_h).means @ case.truth.weights
     variance = float(case.variance(n_h).mean())

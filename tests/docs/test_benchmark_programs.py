@@ -29,7 +29,7 @@ from benchmarks.rounds import Pool, rounds
 from benchmarks.run import programs
 
 import stratal
-from stratal.simulation.draws import Truth, Urns
+from stratal.simulation.draws import Truth, BinaryDraws
 from stratal.strata import stratify
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -87,7 +87,7 @@ def test_rounds_end_at_the_budget_and_take_no_label_back(deviations, budget):
     pool = Pool(strata=strata, truth=Truth.of(z, None, np.asarray(strata.codes), 3))
     pilot = np.array([8, 8, 8])
 
-    found = rounds(pool, Urns(pool.truth, 50, rng), pilot, budget, 17, deviations)
+    found = rounds(pool, BinaryDraws(pool.truth, 50, rng), pilot, budget, 17, deviations)
 
     assert found.shape == (50, 3)
     assert np.all(found.sum(axis=1) == budget)

@@ -1,13 +1,13 @@
-"""Units whose labels are all known: of a file, and of the demonstration, a classifier trained on the spot.
+"""Fully labelled populations: read from a file, or made by the demonstration.
 
-Handwritten digits bundled with scikit-learn: 1,797 images. A logistic regression is trained on 300 of them
-and predicts the other 1,497, whose labels are then revealed only where they are bought.
+The demonstration uses the 1,797 handwritten digits of scikit-learn. A logistic regression is trained on 300
+images and predicts the other 1,497. Their labels are used only for the units that are sampled.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,13 +29,19 @@ from stratal.population import Population
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns
 
+# Few enough that the classifier makes mistakes: 1,497 images remain as the population.
 TRAINING_IMAGES = 300
+# The split into training images and population is the same in every run.
 DATA_SEED = 0
+# Optimiser steps of the logistic regression; the default of 100 does not converge on these images.
+MAX_ITERATIONS = 1000
+# Pixels have values from 0 to 16, and there are five shades: blank and four blocks.
+PIXEL_LEVELS_PER_SHADE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DemoData:
-    """Predictions of the demonstration's classifier on images that it has not seen.
+    """Predictions of the demonstration's classifier for the images that it was not trained on.
 
     Parameters
     ----------
@@ -43,15 +49,9 @@ class DemoData:
     confidence : float (N,)
         Largest class probability.
     predicted, label : int (N,)
-        The classifier's answer, and the truth.
+        Predicted and true digit.
     image : text (N,)
-        The digit drawn in blocks of four shades: what annotators see.
-
-    Examples
-    --------
-    >>> data = make_data()
-    >>> len(data.ids), data.outcomes.shape
-    (1497, (1497,))
+        The digit as block characters, as shown to annotators.
     """
 
     ids: AnyArray
@@ -62,19 +62,12 @@ class DemoData:
 
     @property
     def outcomes(self) -> FloatArray:
-        """Whether the classifier is right (N,), as 0 and 1."""
+        """1 where the prediction is correct, otherwise 0 (N,)."""
         return np.asarray(self.predicted == self.label, dtype=np.float64)
 
 
 class Demonstration(NamedTuple):
-    """One run of the demonstration.
-
-    Examples
-    --------
-    >>> shown = run(budget=60, seed=7)
-    >>> shown.estimate.n, shown.truth > 0.8
-    (60, True)
-    """
+    """Result of one run of the demonstration."""
 
     data: DemoData
     plan: Plan
@@ -83,44 +76,18 @@ class Demonstration(NamedTuple):
 
 
 def run(budget: int = 100, seed: int = 7) -> Demonstration:
-    """Train, plan, draw, reveal the labels, and estimate.
-
-    Parameters
-    ----------
-    budget : int
-    seed : int
-
-    Returns
-    -------
-    Demonstration
-
-    Examples
-    --------
-    >>> run(budget=50, seed=1).plan.budget
-    50
-    """
+    """Train the classifier, plan, draw a sample, label it and estimate the accuracy."""
     data = make_data()
     population = Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids)
-    planned = plan(population, budget)
-    sample = planned.draw(seed)
-    truth = dict(zip(data.ids.tolist(), data.outcomes.tolist(), strict=True))
-    result = estimate(sample, {name: truth[name] for name in sample.ids.tolist()})
-    return Demonstration(data, planned, result, float(data.outcomes.mean()))
+    sampling_plan = plan(population, budget)
+    sample = sampling_plan.draw(seed)
+    outcome_by_id = dict(zip(data.ids.tolist(), data.outcomes.tolist(), strict=True))
+    labels = {unit_id: outcome_by_id[unit_id] for unit_id in sample.ids.tolist()}
+    return Demonstration(data, sampling_plan, estimate(sample, labels), float(data.outcomes.mean()))
 
 
 def make_data() -> DemoData:
-    """Return the predictions of a classifier trained on the spot.
-
-    Raises
-    ------
-    MissingExtraError
-        Without scikit-learn.
-
-    Examples
-    --------
-    >>> float(make_data().confidence.min()) > 0.1
-    True
-    """
+    """Train the classifier and return its predictions; raise `MissingExtraError` without scikit-learn."""
     with installed("scikit-learn", extra="demo"):
         from sklearn.datasets import load_digits
         from sklearn.linear_model import LogisticRegression
@@ -129,106 +96,100 @@ def make_data() -> DemoData:
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(DATA_SEED).permutation(len(labels))
     training = order[:TRAINING_IMAGES]
-    rest = np.sort(order[TRAINING_IMAGES:])
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    population = np.sort(order[TRAINING_IMAGES:])
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
     classifier.fit(images[training], labels[training])
-    probabilities = classifier.predict_proba(images[rest])
+    probabilities = classifier.predict_proba(images[population])
     return DemoData(
-        ids=np.array([f"digit-{number:04d}" for number in rest]),
+        ids=np.array([f"digit-{number:04d}" for number in population]),
         confidence=np.asarray(probabilities.max(axis=1), dtype=np.float64),
         predicted=np.asarray(classifier.classes_[probabilities.argmax(axis=1)], dtype=np.int64),
-        label=np.asarray(labels[rest], dtype=np.int64),
-        image=np.array([_drawn(image) for image in images[rest]]),
+        label=np.asarray(labels[population], dtype=np.int64),
+        image=np.array([_image_text(image) for image in images[population]]),
     )
 
 
-def _drawn(image: FloatArray) -> str:
-    """Return 64 shades from 0 to 16 as eight lines of blocks, two wide since characters are narrow."""
-    shades = np.array([" ", "░", "▒", "▓", "█"])[np.ceil(image.reshape(8, 8) / 4).astype(int)]
+def _image_text(image: FloatArray) -> str:
+    """Return an image of 64 pixels as eight lines of block characters."""
+    levels = np.ceil(image.reshape(8, 8) / PIXEL_LEVELS_PER_SHADE).astype(int)
+    shades = np.array([" ", "░", "▒", "▓", "█"])[levels]
+    # Each pixel has two characters because characters are about twice as high as wide.
     return "\n".join("".join(np.repeat(line, 2)) for line in shades)
 
 
 def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
-    """Write predictions.parquet (id, confidence, predicted, image) and labels.csv (id, label: 1 where right).
+    """Write predictions.parquet and labels.csv to a new or empty folder, and return both paths.
 
-    Parameters
-    ----------
-    data : DemoData
-    folder : Path
-        New or empty.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_data(make_data(), Path(folder) / "demo")[1].name
-    'labels.csv'
+    The columns are id, confidence, predicted and image, and id, label (1 if correct) and digit.
     """
     import pyarrow as pa
     import pyarrow.parquet
 
     empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / "predictions.parquet", folder / "labels.csv"
+    predictions_path = folder / "predictions.parquet"
+    labels_path = folder / "labels.csv"
     table = pa.table(
         {"id": data.ids, "confidence": data.confidence, "predicted": data.predicted, "image": data.image}
     )
-    with replacing(written[0]) as predictions, replacing(written[1]) as labels:
-        pyarrow.parquet.write_table(table, predictions)
-        columns = data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist()
-        with labels.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream).writerows([("id", "label", "digit"), *zip(*columns, strict=True)])
-    return written
+    rows = zip(data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist(), strict=True)
+    # Neither file is created if one of them cannot be written.
+    with replacing(predictions_path) as partial_predictions, replacing(labels_path) as partial_labels:
+        pyarrow.parquet.write_table(table, partial_predictions)
+        with partial_labels.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows([("id", "label", "digit"), *rows])
+    return predictions_path, labels_path
 
 
 def fill_labels(path: Path) -> int:
-    """Fill in the empty labels of a table that `draw` wrote for these images, and return how many.
+    """Fill in the missing labels of a table that `draw` wrote for the demonstration, and return their number.
 
-    Where the sample next to it names a predicted column, labels are digits; otherwise whether the classifier
-    is right, as 0 and 1.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV file with the columns id and label; labels that are there stay.
+    Labels are true digits if the sample next to the table has a predicted column. Otherwise they are 1 where
+    the prediction is correct and 0 elsewhere. Existing labels do not change.
 
     Raises
     ------
     InputError
-        If a column is missing or an id is none of the demonstration's.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "to_label.csv"
-    >>> _ = path.write_text("id,label\\ndigit-0001,\\n")
-    >>> fill_labels(path), path.read_text().split()
-    (1, ['id,label', 'digit-0001,1'])
+        If a column is missing or an id does not belong to the demonstration.
     """
     data = make_data()
-    drawn = path.with_name("sample.parquet")
-    classes = drawn.exists() and Sample.read(drawn).question.answer is not None
-    values = data.label if classes else data.outcomes.astype(int)
-    truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
+    sample_path = path.with_name("sample.parquet")
+    labels_are_digits = sample_path.exists() and Sample.read(sample_path).question.answer is not None
+    values = data.label if labels_are_digits else data.outcomes.astype(int)
+    label_by_id = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
+    rows = _read_labelling_rows(path, label_by_id.keys())
+    unlabelled_rows = [row for row in rows if not row["label"]]
+    for row in unlabelled_rows:
+        row["label"] = str(label_by_id[row["id"]])
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return len(unlabelled_rows)
+
+
+def _read_labelling_rows(path: Path, unit_ids: Collection[str]) -> list[dict[str, str]]:
+    """Return the rows of a CSV file with the columns id and label, or raise an error for other files."""
+    problem: object = None
+    rows: list[dict[str, str]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream))
-        strange = (row["id"] for row in rows if row["id"] not in truth or "label" not in row)
-        unknown: Any = next(strange, None if rows else "no row")
+        if not rows:
+            problem = "no row"
+        for row in rows:
+            if row["id"] not in unit_ids or "label" not in row:
+                problem = row["id"]
+                break
     except (OSError, UnicodeDecodeError, KeyError) as error:
-        unknown = error
-    if unknown is not None:
-        what = f"{path}: this is not a table to label of the demonstration"
-        allowed = "the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label"
-        raise InputError(what, given=unknown, allowed=allowed)
-    empty = [row for row in rows if not row["label"]]
-    for row in empty:
-        row["label"] = str(truth[row["id"]])
-    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        filled = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        filled.writeheader()
-        filled.writerows(rows)
-    return len(empty)
+        problem = error
+    if problem is not None:
+        raise InputError(
+            f"{path}: not a labelling table of the demonstration",
+            given=problem,
+            allowed="the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label",
+        )
+    return rows
 
 
 def read_benchmark(
@@ -250,33 +211,33 @@ def read_benchmark(
     file : path
         Parquet, CSV or JSON Lines.
     outcome : str
-        Column of the labels, known for every unit: z, or true classes where the estimand compares classes.
+        Column of the labels of all units: numbers, or true classes if the estimand compares classes.
     proxies : sequence of str
         Columns, as in `Population.read`.
     estimand : Estimand, optional
-        The mean unless given. Its columns are read with the others.
+        Default: the mean. The columns of the estimand are read too.
     bounds : (float, float), optional
-        Of the outcome and what the proxies predict.
+        Bounds of the outcome and of the quantity that the proxies predict.
     scaled : bool, optional
-        False for proxies that only order.
+        False for proxies that only rank the units.
     predicted : str, optional
         Column of the model's answers.
     predicts : mapping of proxy to str, optional
         What proxies predict, as in `Population.read`.
     **reading
-        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers` and `history`, of
-        which proxies are made.
+        Other keywords of `Population.read`: `id`, `delimiter`, `directory`, and `answers` and `history`, from
+        which proxies are computed.
 
     Returns
     -------
     (Population, (N,))
-        The labels are numbers, or text where they are classes.
+        The labels are numbers for a mean, otherwise as in the file.
 
     Raises
     ------
     InputError
-        If the labels are among the columns that predict them, are missing somewhere, are no numbers where
-        they must be, or lie outside the bounds.
+        If the outcome is also a predicting column, or if labels are missing, not numeric where numbers are
+        required, or outside the bounds.
 
     Examples
     --------
@@ -288,6 +249,7 @@ def read_benchmark(
     >>> population.size, z
     (2, array([1., 0.]))
     """
+    is_mean = estimand is None
     quantity = Mean() if estimand is None else estimand
     proxies = tuple(dict.fromkeys((*proxies, *quantity.proxy_names)))
     groups = tuple(dict.fromkeys((*quantity.groups, *([predicted] if predicted else []))))
@@ -296,36 +258,46 @@ def read_benchmark(
         raise InputError(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
         )
-    # An outcome between bounds is read as proxies are, which checks that it lies between them.
-    of_mean = estimand is None
-    read = Population.read(
+    proxy_columns = list(proxies)
+    group_columns = groups
+    number_columns = numbers
+    if is_mean:
+        # An outcome that is read as a proxy is checked against the bounds.
+        proxy_columns.append(outcome)
+    elif quantity.of_classes:
+        group_columns = (*groups, outcome)
+    else:
+        number_columns = (*numbers, outcome)
+    table = Population.read(
         file,
-        proxy=[*proxies, outcome] if of_mean else list(proxies) or None,
-        groups=groups + ((outcome,) if quantity.of_classes else ()),
-        features=numbers + (() if of_mean or quantity.of_classes else (outcome,)),
+        proxy=proxy_columns or None,
+        groups=group_columns,
+        features=number_columns,
         predicted=predicted,
         bounds=bounds,
         **reading,
     )
-    numbers += history_columns(read.feature_names)
-    made = [info for info in read.proxies if info.name not in (*proxies, outcome)]
-    proxies = (*(info.name for info in made), *proxies)
+    numbers += history_columns(table.feature_names)
+    derived = [info for info in table.proxies if info.name not in (*proxies, outcome)]
+    proxies = (*(info.name for info in derived), *proxies)
     names = (*proxies, *groups, *numbers, outcome)
-    batches = list(read.batches(names))
-    whole = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
-    on_own_scale = {
-        one.name: Proxy(values=whole[one.name], scaled=one.scaled, bounds=one.bounds, name=one.name)
-        for one in made
+    batches = list(table.batches(names))
+    columns = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
+    # Proxies computed by the reader keep their scale and bounds.
+    derived_proxies = {
+        info.name: Proxy(values=columns[info.name], scaled=info.scaled, bounds=info.bounds, name=info.name)
+        for info in derived
     }
     population = Population.from_arrays(
-        proxy={name: whole[name] for name in proxies} | on_own_scale or None,
-        groups={name: whole[name] for name in groups} or None,
-        features={name: whole[name] for name in numbers} or None,
-        show=None if proxies or groups or numbers else {outcome: whole[outcome]},
+        proxy={name: columns[name] for name in proxies} | derived_proxies or None,
+        groups={name: columns[name] for name in groups} or None,
+        features={name: columns[name] for name in numbers} or None,
+        # A population needs at least one column.
+        show=None if proxies or groups or numbers else {outcome: columns[outcome]},
         predicted=predicted,
         bounds=bounds if proxies else None,
         scaled=scaled,
         predicts=predicts,
     )
-    labels = whole[outcome]
-    return population, labels.astype(np.float64) if of_mean else labels
+    labels = columns[outcome]
+    return population, labels.astype(np.float64) if is_mean else labels

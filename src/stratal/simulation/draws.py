@@ -1,9 +1,11 @@
-"""A population's true moments in strata; draws of thousands of replicates at once, nested, and their sums.
+"""True moments of a population in strata, and sums over nested samples of thousands of replicates at once.
 
-Every replicate's larger sample contains its smaller one. Two ways, the same distribution: where outcomes are
-0 or 1 and only counts are needed, an urn per stratum is emptied by hypergeometric numbers: no unit is ever
-named. Otherwise each replicate gets the first units of a random order of the stratum, and running sums along
-it; any sample size is then a look-up.
+The larger sample of a replicate contains its smaller samples. Two classes draw from the same distribution:
+
+- `BinaryDraws` draws the number of ones per stratum from the hypergeometric distribution. It is used if
+  outcomes are 0 or 1 and only counts are needed.
+- `OrderedUnits` puts the units of each stratum in random order and stores running sums along it. The sums of
+  any sample size are then read from the running sums.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Truth:
-    """The true moments of outcome and proxy in each stratum, and the units themselves.
+    """True moments of outcome and proxy in each stratum, and the values of the units.
 
     Parameters
     ----------
@@ -32,20 +34,13 @@ class Truth:
     variances : float (H,)
         True S_h², divisor N_h − 1 (0 for a single unit).
     proxy_means, proxy_variances, covariances : float (H,)
-        Of the proxy, and of proxy and outcome; divisor N_h − 1. Zeros where there is no proxy.
+        Moments of the proxy, and covariance of proxy and outcome; divisor N_h − 1. Zeros without a proxy.
     binary : bool
         Whether every outcome is 0 or 1.
     centre : float
-        The population mean, taken off every outcome before it is squared.
+        The population mean. It is subtracted from the outcomes before they are squared (rounding errors).
     outcomes, proxies : tuple of (N_h,) arrays
-        z − centre and p − p̄_h of the units, stratum by stratum; empty for a binary outcome that only needs
-        counts.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0]), None, np.array([0, 1, 1]), 2)
-    >>> truth.means, truth.value
-    (array([0., 1.]), 0.6666666666666666)
+        z − centre and p − p̄_h of the units of each stratum. Empty for binary outcomes if counts suffice.
     """
 
     sizes: IntArray
@@ -90,67 +85,63 @@ class Truth:
     def of(
         cls, z: FloatArray, proxy: FloatArray | None, codes: AnyArray, n_strata: int, *, units: bool = True
     ) -> Truth:
-        """Return the truth of units (N,) in strata `codes` (N,); `units=False` keeps counts only."""
+        """Return the moments of units (N,) in strata `codes` (N,); without their values if not `units`."""
         sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
         divisor = np.maximum(sizes - 1, 1)
         binary = bool(np.all((z == 0) | (z == 1)))
         centre = float(z.mean())
 
-        def total(values: FloatArray) -> FloatArray:
+        def stratum_totals(values: FloatArray) -> FloatArray:
             return np.asarray(np.bincount(codes, values, minlength=n_strata), dtype=np.float64)
 
-        shifts = total(z - centre) / sizes
-        variances = np.maximum(total((z - centre) ** 2) - sizes * shifts**2, 0.0) / divisor
+        shifts = stratum_totals(z - centre) / sizes
+        variances = np.maximum(stratum_totals((z - centre) ** 2) - sizes * shifts**2, 0.0) / divisor
         column = np.zeros(len(z)) if proxy is None else proxy
-        proxy_means = total(column) / sizes
+        proxy_means = stratum_totals(column) / sizes
         centred = column - proxy_means[codes]
 
-        def by_stratum(values: FloatArray) -> tuple[FloatArray, ...]:
+        def split_by_stratum(values: FloatArray) -> tuple[FloatArray, ...]:
             return tuple(np.split(values[np.argsort(codes, kind="stable")], np.cumsum(sizes)[:-1]))
 
         return cls(
             sizes=sizes,
-            means=total(z) / sizes if binary else shifts + centre,
+            # Exact for 0 and 1; otherwise the centred sums lose fewer digits.
+            means=stratum_totals(z) / sizes if binary else shifts + centre,
             variances=variances,
             proxy_means=proxy_means,
-            proxy_variances=total(centred**2) / divisor,
-            covariances=total(centred * (z - centre)) / divisor,
+            proxy_variances=stratum_totals(centred**2) / divisor,
+            covariances=stratum_totals(centred * (z - centre)) / divisor,
             binary=binary,
             centre=centre,
-            outcomes=by_stratum(z - centre) if units else (),
-            proxies=by_stratum(centred) if units and proxy is not None else (),
+            outcomes=split_by_stratum(z - centre) if units else (),
+            proxies=split_by_stratum(centred) if units and proxy is not None else (),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumSums:
-    """Sums over the labelled units of each stratum, R replicates at once.
+    """Sums over the labelled units of each stratum, for R replicates.
 
-    Every estimator of a mean with one proxy, its variance and its interval are functions of these.
+    The estimators of a mean with one proxy, their variances and intervals are functions of these sums.
 
     Parameters
     ----------
     counts : float (R, H) or (1, H)
-        n_h; one row where all replicates share the allocation.
+        n_h; one row if all replicates have the same allocation.
     z, zz : float (R, H)
         Σ z and Σ z².
     p, pp, zp : float (R, H), optional
         Σ p, Σ p² and Σ z p of the proxy p, centred at its mean over the stratum's N_h units.
     zzz, zzp, zpp, ppp : float (R, H), optional
-        Third powers, where an interval reads skewness.
+        Sums of third powers, for intervals that use the skewness.
     zzzz : float (R, H), optional
-        Σ z⁴, where the next round depends on how uncertain a variance is.
-
-    Examples
-    --------
-    >>> sums = StratumSums(counts=np.array([[4.0]]), z=np.array([[3.0]]), zz=np.array([[3.0]]))
-    >>> sums.means
-    array([[0.75]])
+        Σ z⁴, for the uncertainty of a stratum variance in adaptive designs.
     """
 
     counts: FloatArray
     z: FloatArray
     zz: FloatArray
+    # `Any`, not `FloatArray | None`: formulas for the proxy run only where the sums exist.
     p: Any = None
     pp: Any = None
     zp: Any = None
@@ -167,7 +158,7 @@ class StratumSums:
 
     @property
     def kurtoses(self) -> FloatArray | None:
-        """n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² (R, H), where fourth powers were summed."""
+        """n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² (R, H), or None without fourth powers."""
         if self.zzzz is None:
             return None
         mean = self.means
@@ -176,17 +167,19 @@ class StratumSums:
         return kurtoses_of(self.counts, second, fourth)
 
     def moments(self, centre: float) -> StratumMoments:
-        """Return the moments of outcome and proxy, `centre` having been taken off the outcome."""
-        free = np.maximum(self.counts - 1.0, 1.0)
-        cross = (self.zp - self.z * self.p / self.counts) / free * (self.counts > 1)
-        own = spread(self.counts, self.p, self.pp)
+        """Return the moments of outcome and proxy; `centre` was subtracted from the outcomes."""
+        degrees_of_freedom = np.maximum(self.counts - 1.0, 1.0)
+        cross_products = self.zp - self.z * self.p / self.counts
+        # The covariance of a single label is 0.
+        cross_covariances = cross_products / degrees_of_freedom * (self.counts > 1)
+        proxy_variances = sample_variance(self.counts, self.p, self.pp)
         return StratumMoments(
             counts=self.counts.astype(np.int64),
             outcome_means=self.means + centre,
             proxy_means=(self.p / self.counts)[..., None],
-            outcome_variances=np.nan_to_num(spread(self.counts, self.z, self.zz)),
-            cross_covariances=cross[..., None],
-            proxy_covariances=np.nan_to_num(own)[..., None, None],
+            outcome_variances=np.nan_to_num(sample_variance(self.counts, self.z, self.zz)),
+            cross_covariances=cross_covariances[..., None],
+            proxy_covariances=np.nan_to_num(proxy_variances)[..., None, None],
         )
 
     def residual(self, lam: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -205,28 +198,25 @@ class StratumSums:
         return np.asarray(third - 3.0 * mean * second + 2.0 * mean**2 * first)
 
 
-def spread(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return s_h² with divisor n_h − 1, from Σ y and Σ y²; NaN where n_h < 2.
-
-    Examples
-    --------
-    >>> spread(np.array([2.0, 1.0]), np.array([4.0, 5.0]), np.array([10.0, 25.0]))
-    array([ 2., nan])
-    """
+def sample_variance(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return s_h² with divisor n_h − 1, from Σ y and Σ y²; NaN where n_h < 2."""
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.maximum(second - first * first / counts, 0.0)
         return np.asarray(squares / np.where(counts > 1, counts - 1.0, np.nan))
 
 
-_SUMS = ("z", "zz", "p", "pp", "zp")
-_THIRDS = ("zzz", "zzp", "zpp", "ppp")
-_FOURTHS = ("zzz", "zzzz")
-# Above this sampling fraction the whole stratum is put in random order.
-_WHOLE_ORDER = 0.34
+# Fields of `StratumSums` by power, one letter per factor (z outcome, p proxy), those without p first.
+_SECOND_POWERS = ("z", "zz", "p", "pp", "zp")
+_THIRD_POWERS = ("zzz", "zzp", "zpp", "ppp")
+_FOURTH_POWERS = ("zzz", "zzzz")
+# Above this sampling fraction, sorting all units is faster than discarding repeated draws.
+_SORTING_FRACTION = 0.34
+# Rows of independent draws in one batch, which limits the memory.
+_DRAW_BATCH = 1 << 14
 
 
-class Urns:
-    """Binary outcomes by hypergeometric numbers; counts may only grow from call to call.
+class BinaryDraws:
+    """Sums of nested samples of binary outcomes; from call to call, counts must not decrease.
 
     Parameters
     ----------
@@ -235,13 +225,7 @@ class Urns:
         R.
     rng : numpy.random.Generator
     with_replacement : bool
-        Binomial instead of hypergeometric numbers, as Kumar & Raj assume.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([0.0, 1.0]), None, np.zeros(2, dtype=int), 1)
-    >>> Urns(truth, 2, np.random.default_rng(1)).sums(np.array([2])).counts
-    array([[2.]])
+        Binomial instead of hypergeometric distribution, as Kumar & Raj assume.
     """
 
     def __init__(
@@ -249,74 +233,70 @@ class Urns:
     ) -> None:
         self._truth = truth
         self._rng = rng
-        self._replacing = with_replacement
-        self._drawn: IntArray = np.zeros((1, len(truth.sizes)), dtype=np.int64)
-        self._good: IntArray = np.zeros((replicates, len(truth.sizes)), dtype=np.int64)
+        self._with_replacement = with_replacement
+        self._counts: IntArray = np.zeros((1, len(truth.sizes)), dtype=np.int64)
+        self._ones: IntArray = np.zeros((replicates, len(truth.sizes)), dtype=np.int64)
 
-    def branch(self) -> Urns:
-        """Return a copy of the urns as they stand."""
-        copy = Urns(self._truth, 0, self._rng, with_replacement=self._replacing)
-        copy._drawn, copy._good = self._drawn, self._good.copy()
+    def branch(self) -> BinaryDraws:
+        """Return a copy in the current state. It continues with the same random number generator."""
+        copy = BinaryDraws(self._truth, 0, self._rng, with_replacement=self._with_replacement)
+        copy._counts = self._counts
+        copy._ones = self._ones.copy()
         return copy
 
     def sums(self, counts: IntArray) -> StratumSums:
-        """Draw up to n_h and return the sums."""
-        wanted = np.atleast_2d(counts)
-        more = wanted - self._drawn
-        for h in np.flatnonzero(np.any(more > 0, axis=0)):
-            self._good[:, h] += self._more(int(h), more[:, h])
-        self._drawn = np.asarray(wanted)
-        size = wanted.astype(np.float64)
+        """Extend the samples to n_h, (H,) or (R, H), and return their sums."""
+        total_counts = np.atleast_2d(counts)
+        additional = total_counts - self._counts
+        for h in np.flatnonzero(np.any(additional > 0, axis=0)):
+            self._ones[:, h] += self._draw_ones(int(h), additional[:, h])
+        self._counts = np.asarray(total_counts)
+        size = total_counts.astype(np.float64)
         centre = self._truth.centre
-        z = self._good.astype(np.float64) - centre * size
+        z = self._ones.astype(np.float64) - centre * size
         return StratumSums(counts=size, z=z, zz=z * (1.0 - 2.0 * centre) + size * (centre - centre**2))
 
-    def _more(self, h: int, more: IntArray) -> IntArray:
+    def _draw_ones(self, h: int, additional: IntArray) -> IntArray:
+        """Return the number of ones (R,) among `additional` units, (1,) or (R,), of stratum h."""
         truth = self._truth
-        rows = len(self._good)
-        if self._replacing:
-            return self._rng.binomial(more, truth.means[h], size=rows)
-        good = truth.successes[h] - self._good[:, h]
-        bad = truth.sizes[h] - self._drawn[:, h] - good
-        if len(more) == 1 and not self._drawn[:, h].any():  # the same full urn for all: one table serves
-            return self._from_table(int(truth.successes[h]), int(truth.sizes[h]), int(more[0]))
-        return self._rng.hypergeometric(good, bad, more)
+        replicates = len(self._ones)
+        if self._with_replacement:
+            return self._rng.binomial(additional, truth.means[h], size=replicates)
+        # In a first draw of equal size, all replicates have the same distribution: one table is faster.
+        if len(additional) == 1 and not self._counts[:, h].any():
+            return self._draw_from_table(int(truth.successes[h]), int(truth.sizes[h]), int(additional[0]))
+        remaining_ones = truth.successes[h] - self._ones[:, h]
+        remaining_zeros = truth.sizes[h] - self._counts[:, h] - remaining_ones
+        return self._rng.hypergeometric(remaining_ones, remaining_zeros, additional)
 
-    def _from_table(self, good: int, size: int, n: int) -> IntArray:
-        """Return hypergeometric numbers by looking uniform ones up in their distribution function."""
-        least = max(0, n - (size - good))
-        most = min(n, good)
-        x = np.arange(least, most + 1)
-        log_chance = -(gammaln(x + 1) + gammaln(good - x + 1) + gammaln(n - x + 1))
-        log_chance -= gammaln(size - good - n + x + 1)
-        below = np.cumsum(np.exp(log_chance - log_chance.max()))
-        uniform = self._rng.random(len(self._good))
-        return np.asarray(least + np.searchsorted(below[:-1] / below[-1], uniform, side="right"))
+    def _draw_from_table(self, ones: int, size: int, n: int) -> IntArray:
+        """Return hypergeometric numbers (R,) by inversion of the distribution function."""
+        lowest = max(0, n - (size - ones))
+        highest = min(n, ones)
+        x = np.arange(lowest, highest + 1)
+        log_probabilities = -(gammaln(x + 1) + gammaln(ones - x + 1) + gammaln(n - x + 1))
+        log_probabilities -= gammaln(size - ones - n + x + 1)
+        # The largest term is 1, so that no exponential underflows to an empty table.
+        cumulative = np.cumsum(np.exp(log_probabilities - log_probabilities.max()))
+        uniform = self._rng.random(len(self._ones))
+        return np.asarray(lowest + np.searchsorted(cumulative[:-1] / cumulative[-1], uniform, side="right"))
 
 
 class OrderedUnits:
-    """Any outcome, with or without a proxy: the first units of a random order, and sums along it.
+    """Sums of nested samples of any outcome, with or without a proxy, along a random order of the units.
 
     Parameters
     ----------
     truth : Truth
-        With its units.
+        Including the values of the units.
     limits : int (H,)
-        The largest n_h that will be drawn.
+        Largest n_h that is drawn.
     replicates : int
         R.
     rng : numpy.random.Generator
     with_replacement : bool
     thirds, fourths : bool
-        Whether third powers, and third and fourth powers of the outcome, are summed too.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([1.0, 2.0, 6.0]), None, np.zeros(3, dtype=int), 1)
-    >>> draws = OrderedUnits(truth, np.array([3]), 2, np.random.default_rng(1))
-    >>> draws.sums(np.array([3])).means + truth.centre
-    array([[3.],
-           [3.]])
+        Whether third powers, and fourth powers of the outcome, are also summed.
     """
 
     def __init__(
@@ -331,80 +311,80 @@ class OrderedUnits:
         fourths: bool = False,
     ) -> None:
         self._tables: list[list[FloatArray]] = []
-        self._names = _SUMS[: (5 if truth.proxies else 2)]
-        self._names += _THIRDS[: (4 if truth.proxies else 1)] if thirds else ()
-        self._names += tuple(name for name in _FOURTHS if fourths and name not in self._names)
+        has_proxy = bool(truth.proxies)
+        self._names = _SECOND_POWERS if has_proxy else _SECOND_POWERS[:2]
+        if thirds:
+            self._names += _THIRD_POWERS if has_proxy else _THIRD_POWERS[:1]
+        if fourths:
+            self._names += tuple(name for name in _FOURTH_POWERS if name not in self._names)
         for h, z in enumerate(truth.outcomes):
             order = ordered_units(len(z), int(limits[h]), replicates, rng, with_replacement=with_replacement)
             units = {"z": z[order]}
             if truth.proxies:
                 units["p"] = truth.proxies[h][order]
             products = (np.prod([units[letter] for letter in name], axis=0) for name in self._names)
-            # Running sums along each row, with a zero in front (R, n + 1).
+            # Running sums along each row (R, n + 1). Column n_h is the sum of n_h units, column 0 is zero.
             self._tables.append([np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1) for part in products])
 
     def branch(self) -> OrderedUnits:
-        """Return itself: looking sums up changes nothing."""
+        """Return the object itself, since `sums` does not change it."""
         return self
 
     def sums(self, counts: IntArray) -> StratumSums:
-        """Look the sums up at n_h."""
-        wanted = np.atleast_2d(counts)
-        rows: Any = slice(None)
-        places = wanted[0]
-        if len(wanted) > 1:
-            rows = np.arange(len(wanted))
-            places = wanted.T
-        columns = [
-            [table[rows, at] for table in tables] for tables, at in zip(self._tables, places, strict=True)
+        """Return the sums of the first n_h units; counts are (H,) or (R, H)."""
+        total_counts = np.atleast_2d(counts)
+        rows: slice | IntArray = slice(None)
+        stratum_counts = total_counts[0]
+        if len(total_counts) > 1:
+            rows = np.arange(len(total_counts))
+            stratum_counts = total_counts.T
+        sums_by_stratum = [
+            [table[rows, count] for table in tables]
+            for tables, count in zip(self._tables, stratum_counts, strict=True)
         ]
-        stacked = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
-        return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))
+        sums = [np.stack(columns, axis=1) for columns in zip(*sums_by_stratum, strict=True)]
+        return StratumSums(
+            counts=total_counts.astype(np.float64), **dict(zip(self._names, sums, strict=True))
+        )
 
 
-# R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far.
-Draws: TypeAlias = Urns | OrderedUnits
+# Nested samples of R replicates from every stratum; a `branch` continues from the current state.
+Draws: TypeAlias = BinaryDraws | OrderedUnits
 
 
 def ordered_units(
     size: int, n: int, replicates: int, rng: np.random.Generator, *, with_replacement: bool = False
 ) -> IntArray:
-    """Return the first n units of a random order of `size`, for each replicate: int (R, n).
-
-    Independent draws, each unit kept where it first comes up, are the head of a random order; so are the
-    first n of all units sorted by random keys, which is used where n is a large part of them.
-
-    Examples
-    --------
-    >>> sorted(ordered_units(5, 5, 1, np.random.default_rng(1))[0].tolist())
-    [0, 1, 2, 3, 4]
-    """
+    """Return the first n units of a random order of `size` units for each replicate: int (R, n)."""
     if with_replacement:
         return rng.integers(0, size, size=(replicates, n))
-    if n > _WHOLE_ORDER * size:
+    if n > _SORTING_FRACTION * size:
         return np.argsort(rng.random((replicates, size)), axis=1)[:, :n]
+    # Expected number of draws until n units are distinct, plus about four standard deviations.
     width = math.ceil(-size * math.log1p(-n / size) + 4.0 * n / math.sqrt(size) + 2.0)
-    starts = range(0, replicates, 1 << 14)
-    batches = [_distinct(size, n, width, min(1 << 14, replicates - start), rng) for start in starts]
+    starts = range(0, replicates, _DRAW_BATCH)
+    batches = [_distinct_draws(size, n, width, min(_DRAW_BATCH, replicates - start), rng) for start in starts]
     return np.concatenate(batches)
 
 
-def _distinct(size: int, n: int, width: int, replicates: int, rng: np.random.Generator) -> IntArray:
-    """Return the first n distinct entries of rows of independent draws, short rows drawn anew.
+def _distinct_draws(size: int, n: int, width: int, replicates: int, rng: np.random.Generator) -> IntArray:
+    """Return the first n distinct units of rows of `width` independent draws: int (R, n).
 
-    How often a row repeats itself says nothing of which units it holds, so that drawing short rows anew
-    favours none.
+    Independent draws without the repetitions are the beginning of a random order. Rows with fewer than n
+    distinct units are drawn again. This introduces no bias, since the number of repetitions in a row is
+    independent of the units that it contains.
     """
-    drawn = rng.integers(0, size, size=(replicates, width))
-    marked = np.sort(drawn * width + np.arange(width), axis=1)
-    again = np.zeros_like(drawn, dtype=bool)
-    row, place = np.nonzero(marked[:, 1:] // width == marked[:, :-1] // width)
-    again[row, marked[row, place + 1] % width] = True
-    rows = np.flatnonzero(again[:, :n].any(axis=1))
+    units = rng.integers(0, size, size=(replicates, width))
+    # Sorted keys of unit and position: equal units are adjacent, the first position comes first.
+    keys = np.sort(units * width + np.arange(width), axis=1)
+    is_repeated = np.zeros_like(units, dtype=bool)
+    row, position = np.nonzero(keys[:, 1:] // width == keys[:, :-1] // width)
+    is_repeated[row, keys[row, position + 1] % width] = True
+    rows = np.flatnonzero(is_repeated[:, :n].any(axis=1))
     if len(rows):
-        order = np.argsort(again[rows], axis=1, kind="stable")
-        drawn[rows] = np.take_along_axis(drawn[rows], order, axis=1)
-    short = np.flatnonzero(width - again.sum(axis=1) < n)
-    if len(short):
-        drawn[short, :n] = _distinct(size, n, 2 * width, len(short), rng)
-    return drawn[:, :n]
+        order = np.argsort(is_repeated[rows], axis=1, kind="stable")
+        units[rows] = np.take_along_axis(units[rows], order, axis=1)
+    short_rows = np.flatnonzero(width - is_repeated.sum(axis=1) < n)
+    if len(short_rows):
+        units[short_rows, :n] = _distinct_draws(size, n, 2 * width, len(short_rows), rng)
+    return units[:, :n]

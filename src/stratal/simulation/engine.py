@@ -29,8 +29,8 @@ from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
-from stratal.simulation.drawn import Collected, census_value, drawn_replicates
-from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
+from stratal.simulation.library_replicates import ReplicateBatches, census_value, library_replicates
+from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, BinaryDraws, spread
 from stratal.simulation.replicates import FIXED_LAM, Settings, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import (
     PLANS,
@@ -395,7 +395,7 @@ def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
     for design, key in zip(task.designs, task.keys, strict=True):
         counts = None
         if truth is None or design.mechanism is not None:
-            found = drawn_replicates(design, strata, task)
+            found = library_replicates(design, strata, task)
         else:
             if not design.adaptive:
                 counts = fixed_counts(design, strata, truth, settings.budgets)
@@ -413,7 +413,7 @@ def summed_replicates(
     task: SimulationTask,
     counts: list[IntArray] | None,
     seeds: np.random.SeedSequence,
-) -> Collected:
+) -> ReplicateBatches:
     """Return what the replicates of a mean give, from sums per stratum, thousands at once.
 
     Parameters
@@ -432,7 +432,7 @@ def summed_replicates(
         most = np.minimum(strata.sizes, max(settings.budgets))
     else:
         most = np.max(counts, axis=0)
-    # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
+    # BinaryDraws are emptied in order, so that no stratum may lose a label when the budget grows.
     growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
     urns = truth.binary and settings.counts_suffice and growing
     if urns:
@@ -444,11 +444,11 @@ def summed_replicates(
         replacing = settings.with_replacement
         fourths = counts is None and not truth.binary
         if urns:
-            return Urns(truth, rows, rng, with_replacement=replacing)
+            return BinaryDraws(truth, rows, rng, with_replacement=replacing)
         powers = {"thirds": settings.thirds, "fourths": fourths}
         return OrderedUnits(truth, most, rows, rng, with_replacement=replacing, **powers)
 
-    collected: Collected = {}
+    collected: ReplicateBatches = {}
     for start in range(0, settings.replicates, size):
         rows = min(size, settings.replicates - start)
         once = draws(rows)
@@ -518,12 +518,12 @@ def adaptive_sums(
     Examples
     --------
     >>> from stratal.population import Population
-    >>> from stratal.simulation.draws import Urns
+    >>> from stratal.simulation.draws import BinaryDraws
     >>> from stratal.strata import stratify
     >>> strata = stratify(Population.from_arrays(proxy=[0.6] * 50 + [0.9] * 50), n_strata=2)
     >>> truth = Truth.of(np.array([0.0, 1.0] * 50), None, strata.codes, 2)
     >>> design = SimulatedDesign.parse("k-means:2:opt-a1:5")
-    >>> urns = lambda: Urns(truth, 3, np.random.default_rng(1))
+    >>> urns = lambda: BinaryDraws(truth, 3, np.random.default_rng(1))
     >>> [sums.counts.sum(axis=1) for sums in adaptive_sums(design, strata, truth, (30,), urns)]
     [array([30., 30., 30.])]
     """
@@ -845,7 +845,7 @@ def _rounded(value: float) -> float:
 def rows_of(
     design: str,
     n_strata: int,
-    collected: Collected,
+    collected: ReplicateBatches,
     settings: Settings,
     yardstick: Callable[[int, str], Yardstick],
 ) -> list[Row]:

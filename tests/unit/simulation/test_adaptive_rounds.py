@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.population import Population
-from stratal.simulation.draws import StratumSums, Truth, Urns
+from stratal.simulation.draws import StratumSums, Truth, BinaryDraws
 from stratal.simulation.engine import adaptive_sums, raw_deviations, shares_of_the_remainder
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import stratify
@@ -27,7 +27,7 @@ def nearly_perfect():
 def test_deviations_of_labels_that_agree_are_nought_and_of_others_those_of_a_rate(nearly_perfect, labels):
     _, truth = nearly_perfect
 
-    sums = Urns(truth, 500, np.random.default_rng(1)).sums(np.full(3, labels))
+    sums = BinaryDraws(truth, 500, np.random.default_rng(1)).sums(np.full(3, labels))
 
     rate = np.rint(sums.z + truth.centre * sums.counts) / labels
     assert np.any(rate == 1.0)
@@ -41,7 +41,7 @@ def test_where_all_labels_agree_the_rest_goes_by_the_sizes(nearly_perfect, alloc
     strata, truth = nearly_perfect
     design = SimulatedDesign.parse(f"k-means:3:{allocation}")
 
-    (found,) = adaptive_sums(design, strata, truth, (45,), lambda: Urns(truth, 200, np.random.default_rng(2)))
+    (found,) = adaptive_sums(design, strata, truth, (45,), lambda: BinaryDraws(truth, 200, np.random.default_rng(2)))
 
     agree = np.all(np.rint(found.z + truth.centre * found.counts) == found.counts, axis=1)
     assert agree.sum() > 100

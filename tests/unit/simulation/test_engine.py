@@ -12,7 +12,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
+from stratal.simulation.draws import OrderedUnits, Truth, BinaryDraws, ordered_units
 from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import (
     ESTIMATORS,
@@ -171,7 +171,7 @@ def test_urns_and_units_have_the_same_distribution():
     z = np.r_[np.ones(30), np.zeros(20), np.ones(5), np.zeros(45)]
     truth = Truth.of(z, None, np.repeat([0, 1], 50), 2)
     n_h, replicates = np.array([10, 20]), 40_000
-    urns = Urns(truth, replicates, np.random.default_rng(1)).sums(n_h)
+    urns = BinaryDraws(truth, replicates, np.random.default_rng(1)).sums(n_h)
     units = OrderedUnits(truth, n_h, replicates, np.random.default_rng(2)).sums(n_h)
     exact = n_h * truth.variances * (1 - n_h / 50)
 
@@ -185,7 +185,7 @@ def test_urns_and_units_have_the_same_distribution():
 
 def test_urns_are_nested():
     truth = Truth.of(np.r_[np.ones(30), np.zeros(20)], None, np.zeros(50, dtype=int), 1)
-    urns = Urns(truth, 1000, np.random.default_rng(1))
+    urns = BinaryDraws(truth, 1000, np.random.default_rng(1))
     first = urns.sums(np.array([10])).z + truth.centre * 10
     branch = urns.branch().sums(np.array([50]))
     second = urns.sums(np.array([15])).z + truth.centre * 15
@@ -384,7 +384,7 @@ def test_adaptive_designs_spend_the_budget(benchmark):
         rng = np.random.default_rng(1)
         budgets = (30, 41, 100)
         found = adaptive_sums(
-            SimulatedDesign.parse(text), strata, truth, budgets, partial(Urns, truth, 50, rng)
+            SimulatedDesign.parse(text), strata, truth, budgets, partial(BinaryDraws, truth, 50, rng)
         )
         for budget, sums in zip(budgets, found, strict=True):
             assert np.all(sums.counts.sum(axis=1) == budget)

@@ -1,0 +1,158 @@
+"""Replicates that use the library's own plans, draws and estimates, one replicate at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray
+from stratal.designs import Design, SimpleRandom, Stratified
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, StratalWarning
+from stratal.estimation.estimand import Estimand, Several
+from stratal.estimation.evaluation import estimate
+from stratal.planning.planner import plan
+from stratal.planning.rounds import next_round, units_left
+from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
+from stratal.strata import Strata, allocate
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
+
+# Batches of replicates by (budget, estimator, quantity). The quantities are "values", "variances", and
+# "INTERVAL low" and "INTERVAL high" for each interval method.
+ReplicateBatches = dict[tuple[int, str, str], list[FloatArray]]
+
+
+def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
+    """Return the library's design for one budget, or raise `InputError` if its allocation needs outcomes."""
+    if design.mechanism in MECHANISMS:
+        library: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
+        return library
+    if strata.n_strata == 1:
+        return SimpleRandom(budget=budget)
+    if design.adaptive or design.allocation == "oracle":
+        raise InputError(
+            f"the allocation '{design.allocation}' needs the outcomes of a mean",
+            given=design.name,
+            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
+        )
+    allocation = allocate(strata, budget, design.allocation, design.minimum)
+    return Stratified(strata=strata, allocation=allocation)
+
+
+def library_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTask) -> ReplicateBatches:
+    """Draw and estimate every replicate at every budget; raise `InputError` for options of sums only.
+
+    All designs and budgets use the same seeds. Designs are therefore compared on the same permanent random
+    numbers, and the draws of nested designs are nested.
+    """
+    settings = task.settings
+    _check_library_options(design, task)
+    draws = {budget: _draw_function(design, strata, task, budget) for budget in settings.budgets}
+    replicates: dict[tuple[int, str, str], list[float]] = {}
+    # A warning that concerns one sample is not useful for thousands of replicates.
+    with warnings.catch_warnings(action="ignore", category=StratalWarning):
+        seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
+        for seed in seeds.tolist():
+            for budget, draw in draws.items():
+                sample = draw(seed)
+                for estimator in settings.estimators:
+                    for name, value in _estimate_replicate(sample, estimator, task).items():
+                        replicates.setdefault((budget, estimator, name), []).append(value)
+    return {key: [np.array(values)] for key, values in replicates.items()}
+
+
+def _check_library_options(design: SimulatedDesign, task: SimulationTask) -> None:
+    """Raise `InputError` for settings that only replicates from sums per stratum support."""
+    settings = task.settings
+    if any(name.startswith("published") for name in (*settings.estimators, *settings.intervals)):
+        raise InputError(
+            f"{design.name} supports no 'published' estimator or interval",
+            action="Remove the design, or use other estimators and intervals.",
+        )
+    if settings.with_replacement:
+        raise InputError(
+            f"{design.name} cannot be drawn with replacement",
+            action="Remove the design, or use with_replacement=False.",
+        )
+    if not task.population.numbered_by_row:
+        raise InputError(
+            f"{design.name} needs units that are numbered by row",
+            action="Remove the design, or give Population.from_arrays no ids.",
+        )
+
+
+def _draw_function(
+    design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
+) -> Callable[[int], Sample]:
+    """Return the function that draws a sample for a seed."""
+    if design.mechanism == "planned":
+        return plan(task.population, budget, estimand=task.estimand).draw
+    if design.mechanism != "two-round":
+        return partial(library_design(design, strata, budget).draw, task.population)
+    pilot_size = budget // 2
+    pilot_plan = plan(task.population, pilot_size, estimand=task.estimand)
+
+    def draw_two_rounds(seed: int) -> Sample:
+        pilot = pilot_plan.draw(seed)
+        # The units that remain are fewer than the second half if the budget is close to N.
+        additional = min(budget - pilot_size, units_left(pilot))
+        if additional:
+            return next_round(pilot, task.labels[pilot.ids], additional=additional)
+        return pilot
+
+    return draw_two_rounds
+
+
+def _estimate_replicate(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
+    """Return the value, the variance and the interval limits of one sample by quantity."""
+    settings = task.settings
+    labels = task.labels[np.asarray(sample.ids, dtype=np.int64)]
+    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
+    if task.z is not None:
+        options |= {
+            "estimator": estimator,
+            "stratum_weights_known": settings.stratum_weights_known,
+            "bounds": settings.bounds,
+            "proxy": task.proxy_name,
+            "outcome": None if settings.bounds is not None else "unbounded",
+        }
+    result = estimate(sample, labels, **options)
+    if task.z is None:
+        variance = result.standard_error**2
+    else:
+        variance = result.evidence.textbook_variance
+    quantities = {"values": result.value, "variances": variance}
+    for method in settings.intervals:
+        try:
+            low, high = result.confidence_interval(settings.confidence_level, method)
+        except InputError:
+            # Equal labels of an outcome without bounds have no interval. As for replicates from sums, it
+            # counts as an interval of width 0.
+            if result.standard_error > 0:
+                raise
+            low = result.value
+            high = result.value
+        quantities[f"{method} low"] = low
+        quantities[f"{method} high"] = high
+    return quantities
+
+
+def census_value(population: Population, labels: AnyArray, estimand: Estimand) -> float:
+    """Return the population value of one estimand from the labels of all units (N,), numbered by row."""
+    if isinstance(estimand, Several):
+        raise InputError(
+            "a simulation has one estimand", given=estimand.text, action="Run one simulation per estimand."
+        )
+    if not population.numbered_by_row:
+        raise InputError(
+            "the simulation of an estimand needs units that are numbered by row",
+            action="Give Population.from_arrays no ids.",
+        )
+    census = SimpleRandom(budget=population.size).draw(population, seed=0)
+    return float(estimate(census, labels[census.ids], estimand=estimand, target="population").value)
