@@ -23,7 +23,7 @@ from benchmarks.rounds import Pool, rounds
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.plan import interval_of_counts
 from stratal.population import Population
-from stratal.simulation.draws import Truth, BinaryDraws
+from stratal.simulation.draws import BinaryDraws, Truth
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"

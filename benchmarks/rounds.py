@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.simulation.adaptive_allocation import allocate_remainder, raw_deviations, recalibrated_deviations
 from stratal.simulation.draws import Draws, StratumSums, Truth
-from stratal.simulation.engine import raw_deviations, recalibrated_deviations, shares_of_the_remainder
 from stratal.strata import Strata
 from stratal.strata.allocation import Bounds, optimal_integers
 
@@ -49,7 +49,7 @@ def rounds(pool: Pool, draws: Draws, pilot: IntArray, budget: int, step: int, de
     for drawn in range(int(pilot.sum()), budget, step):
         total, sums = min(drawn + step, budget), draws.sums(n_h)
         if deviations == "printed":
-            n_h = n_h + shares_of_the_remainder(sums, pool.strata, n_h, total - drawn)
+            n_h = n_h + allocate_remainder(sums, pool.strata, n_h, total - drawn)
         else:
             importance = sizes * DEVIATIONS[deviations](sums, pool)
             n_h = optimal_integers(importance, Bounds(sizes=sizes, lower=n_h, upper=sizes), total)

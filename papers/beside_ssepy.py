@@ -23,7 +23,7 @@ from papers.project_pages import MARK
 from papers.sources import simulated
 from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
-from stratal.simulation.engine import mean_and_error
+from stratal.simulation.summaries import mean_and_error
 
 FILES = ("birds_resnet50", "cifar10_vgg", "galaxies", "forest")
 LABELS = 100

@@ -35,7 +35,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, finite_vector, same_length
 from stratal.errors import InputError
-from stratal.simulation.engine import exact_variance
+from stratal.simulation.summaries import exact_variance
 
 
 def simple_random(variance: float, n: float, size: float) -> float:

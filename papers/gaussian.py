@@ -8,7 +8,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.intervals.proportion import student_quantile
-from stratal.simulation.engine import mean_and_error, summarise_interval
+from stratal.simulation.summaries import mean_and_error, summarise_interval
 
 ARMS = ("classical", "PPI++", "StratPPI proportional", "StratPPI optimal")
 

@@ -16,7 +16,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.estimation.regression import linear_regression
 from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.simulation.engine import mean_and_error
+from stratal.simulation.summaries import mean_and_error
 from stratal.strata import neyman
 
 ARMS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.engine import mean_and_error
+from stratal.simulation.summaries import mean_and_error
 from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
 
 Deviations = Callable[[IntArray, IntArray], FloatArray]

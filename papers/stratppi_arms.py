@@ -18,8 +18,9 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
 from stratal.simulation.draws import OrderedUnits, StratumSums, Truth
-from stratal.simulation.engine import fixed_counts, summarise_interval
+from stratal.simulation.engine import fixed_counts
 from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
+from stratal.simulation.summaries import summarise_interval
 from stratal.strata import Strata, stratify
 
 

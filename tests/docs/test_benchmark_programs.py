@@ -29,7 +29,7 @@ from benchmarks.rounds import Pool, rounds
 from benchmarks.run import programs
 
 import stratal
-from stratal.simulation.draws import Truth, BinaryDraws
+from stratal.simulation.draws import BinaryDraws, Truth
 from stratal.strata import stratify
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

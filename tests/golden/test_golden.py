@@ -79,7 +79,7 @@ def test_simulations_are_read(folder, tmp_path):
     path = Path(shutil.copy(folder / "cells.parquet", tmp_path))
     table = SimulationTable.from_parquet(folder / "simulation.parquet")
 
-    with CellStore.kept(path) as store:
+    with CellStore.open(path) as store:
         assert len(store.cells) == 2
     assert np.unique(table["budget"]).tolist() == [20, 40]
 

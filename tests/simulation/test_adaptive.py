@@ -11,8 +11,8 @@ from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning.interim_analysis import next_allocation, raw_deviations
 from stratal.population import Population
+from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
-from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes

@@ -13,7 +13,7 @@ import pytest
 from tests.tiers import cells
 
 import stratal
-from stratal.simulation.engine import completed
+from stratal.simulation.workers import run_tasks
 
 GENERATOR = np.random.default_rng(3)
 PROXY = np.round(GENERATOR.beta(4, 1, 800), 2)
@@ -91,7 +91,7 @@ def test_a_mistake_on_spark_ends_the_run_and_its_jobs(spark: Any) -> None:
         yield task
 
     with pytest.raises(Exception, match="no such thing"):
-        list(completed(work, [1, 2], spark))
+        list(run_tasks(work, [1, 2], spark))
     tracker = spark.sparkContext.statusTracker()
     until = time.monotonic() + 30
     while tracker.getActiveJobsIds() and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""The laboratory: thousands of draws from populations whose outcomes are known."""
+"""Simulations: thousands of samples from fully labelled populations."""
 
 from stratal.simulation.engine import simulate
 from stratal.simulation.simulated_design import SimulatedDesign

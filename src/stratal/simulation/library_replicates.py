@@ -147,7 +147,9 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
     """Return the population value of one estimand from the labels of all units (N,), numbered by row."""
     if isinstance(estimand, Several):
         raise InputError(
-            "a simulation has one estimand", given=estimand.text, action="Run one simulation per estimand."
+            "a simulation accepts one estimand",
+            given=estimand.text,
+            action="Run one simulation per estimand.",
         )
     if not population.numbered_by_row:
         raise InputError(

@@ -1,7 +1,7 @@
-"""A mean, its variance and its intervals for thousands of replicates at once, from sums per stratum.
+"""Means, variances and intervals of thousands of replicates at once, from sums per stratum.
 
-The kernels are those of one sample (λ, inflation, Satterthwaite, the table of intervals); only the sums that
-go into them are taken from `StratumSums`. A test holds the two together to the last digits.
+The numerical functions are those of one sample (λ, inflation, Satterthwaite, intervals). Only the sums come
+from `StratumSums`. A test compares both to the last digits.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.plan import stratum_labels
-from stratal.simulation.draws import StratumSums, Truth, spread
+from stratal.simulation.draws import StratumSums, Truth, sample_variance
 
-# Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata.
+# λ of the estimators that do not estimate it. In strata, the weights add up to one, so that Hájek's estimator
+# equals the Horvitz–Thompson estimator.
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
 
-# `published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it.
+# `published-…`: as in the papers, λ is not shrunk, and its estimation costs no degrees of freedom.
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings that all designs share.
+    """Settings that all designs of a simulation share.
 
     Parameters
     ----------
@@ -46,12 +47,6 @@ class Settings:
         For the superpopulation: whether the W_h are known rather than drawn with the N units.
     bounds : (float, float), optional
     with_replacement : bool
-
-    Examples
-    --------
-    >>> Settings(estimators=("horvitz-thompson",), intervals=("auto",), budgets=(50,), replicates=100, seed=7
-    ...          ).target
-    'population'
     """
 
     estimators: tuple[str, ...]
@@ -67,70 +62,67 @@ class Settings:
 
     @property
     def counts_suffice(self) -> bool:
-        """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
-        plain = all(FIXED_LAM.get(name) == 0.0 for name in self.estimators)
-        return plain and not (self.bounds is None and self.thirds)
+        """Whether the number of labels and ones per stratum suffices for all estimators and intervals."""
+        without_proxy = all(FIXED_LAM.get(name) == 0.0 for name in self.estimators)
+        return without_proxy and not (self.bounds is None and self.needs_third_powers)
 
     @property
-    def thirds(self) -> bool:
-        """Whether an interval reads the skewness of the labels or residuals."""
+    def needs_third_powers(self) -> bool:
+        """Whether an interval uses the skewness of the labels or residuals."""
+        # `auto` chooses one of these methods, depending on the bounds.
         if self.bounds is None:
             auto = "skewness-corrected"
         else:
             auto = "clopper-pearson"
-        named = [
-            TABLE[name]
-            for name in (auto if name == "auto" else name for name in self.intervals)
-            if name in TABLE
-        ]
-        return any(kind.reads_skewness if self.bounds is None else kind.counts_trials for kind in named)
+        names = [auto if name == "auto" else name for name in self.intervals]
+        methods = [TABLE[name] for name in names if name in TABLE]
+        if self.bounds is None:
+            return any(method.reads_skewness for method in methods)
+        return any(method.counts_trials for method in methods)
 
 
-def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return s_h² (R, H) of a variable from its sums; a stratum with one label takes that of its group.
+def stratum_variances(
+    counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray
+) -> FloatArray:
+    """Return s_h² (R, H) from Σ y and Σ y² (R, H); strata with one label get the variance of their group.
 
-    One that is labelled whole gets 0 where nothing can be estimated.
-
-    Examples
-    --------
-    >>> two = np.array([[2.0, 2.0]])
-    >>> stratum_spreads(two, np.array([9, 2]), np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]))
-    array([[0.5, 0. ]])
+    A completely labelled stratum whose variance cannot be estimated gets 0.
     """
-    own = spread(counts, first, second)
+    variances = sample_variance(counts, first, second)
     if np.any((counts < 2) & (sizes > 1)):
         if len(counts) > 1:
             raise InputError("adaptive designs need two labels per stratum", action="Use a larger pilot.")
         group = collapse_singletons(counts[0].astype(np.int64), sizes)
-        member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
-        joint = spread(counts @ member, first @ member, second @ member)[:, group]
-        own = np.where(np.isnan(own), joint, own)
-    return np.where(np.isnan(own) & ((counts >= sizes) | (sizes == 1)), 0.0, own)
+        is_member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
+        group_variances = sample_variance(counts @ is_member, first @ is_member, second @ is_member)[:, group]
+        variances = np.where(np.isnan(variances), group_variances, variances)
+    is_census = (counts >= sizes) | (sizes == 1)
+    return np.where(np.isnan(variances) & is_census, 0.0, variances)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replicates(evidence.IntervalEvidence):
-    """Estimates of R replicates, and what the interval methods see of them.
+    """Estimates of R replicates, with the inputs of the interval methods.
 
     Parameters
     ----------
     value : float (R,)
     estimated_variances : float (R,)
-        Of the target.
+        Estimated variances for the target.
     population_parts : float (R,) or 0
-        The part of it that is due to drawing the N units themselves.
+        Their part that is due to the random population of N units.
     degrees_of_freedom : float (R,)
     lam : float (H,) or (R, H)
         λ of each stratum.
     sums : StratumSums
-        Of outcomes with the truth's centre taken off.
+        Sums of outcomes from which the centre of `truth` was subtracted.
     truth : Truth
-        Only what a study knows of it is used: sizes, proxy moments, and the centre that was taken off.
+        Only the parts that a study knows are used: sizes, proxy moments, and the centre of the sums.
     settings : Settings
     label_driven : bool
-        Whether labels of earlier rounds decided the n_h.
+        Whether n_h depends on labels of earlier rounds.
     tuned : bool
-        Whether λ is taken to differ from 0 in all replicates, or in none.
+        Whether the intervals treat λ as different from 0; the same for all replicates.
     """
 
     value: FloatArray
@@ -151,35 +143,35 @@ class Replicates(evidence.IntervalEvidence):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What the outcome cannot leave."""
+        """Smallest and largest possible outcome."""
         return self.settings.bounds
 
     @property
     def outcome(self) -> evidence.OutcomeKind:
-        """What is known of the outcome."""
+        """Kind of outcome: unbounded, binary or bounded."""
         if self.bounds is None:
             return "unbounded"
         return "binary" if self.truth.binary else "bounded"
 
     @property
     def superpopulation(self) -> bool:
-        """Whether the population's own draw counts."""
+        """Whether the variance includes that of the random population."""
         return self.settings.target == "superpopulation"
 
     @property
     def n(self) -> int:
-        """Labels of every replicate."""
+        """Number of labels of each replicate."""
         return int(self.sums.counts[0].sum())
 
     @property
     def census(self) -> bool:
         """Whether every unit is labelled."""
-        whole = bool(np.all(self.sums.counts >= self.truth.sizes))
-        return whole and not self.settings.with_replacement and not self.superpopulation
+        is_complete = bool(np.all(self.sums.counts >= self.truth.sizes))
+        return is_complete and not self.settings.with_replacement and not self.superpopulation
 
     @property
     def textbook_variance(self) -> FloatArray:
-        """The variances by the formula."""
+        """Variances by formula, without the guards of the intervals; negative values are rounding errors."""
         return np.maximum(self.estimated_variances, 0.0)
 
     @property
@@ -189,7 +181,7 @@ class Replicates(evidence.IntervalEvidence):
 
     @property
     def in_one_stratum(self) -> bool:
-        """Whether there is one, whose units are all that counts."""
+        """Whether there is one stratum, and the target is the population."""
         return not self.in_strata and not self.superpopulation
 
     @property
@@ -202,7 +194,8 @@ class Replicates(evidence.IntervalEvidence):
     @cached_property
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """Σ z and Σ z² (R, H) on the 0–1 scale."""
-        (low, high), sums = self.limits, self.sums
+        low, high = self.limits
+        sums = self.sums
         scale = high - low
         shift = self.truth.centre - low
         second = sums.zz + 2.0 * shift * sums.z + shift**2 * sums.counts
@@ -210,10 +203,14 @@ class Replicates(evidence.IntervalEvidence):
 
     @cached_property
     def moments(self) -> evidence.UnitMoments:
-        """What the labels add up to, on the 0–1 scale."""
-        counts, (first, second) = self.sums.counts, self._powers
+        """Moments of the labels on the 0–1 scale."""
+        counts = self.sums.counts
+        first, second = self._powers
         return stratum_labels(
-            *(self.truth.sizes, counts, first / counts, second / counts),
+            self.truth.sizes,
+            counts,
+            first / counts,
+            second / counts,
             factors=self.factors,
             label_driven=self.label_driven,
             binary=self.truth.binary,
@@ -221,28 +218,28 @@ class Replicates(evidence.IntervalEvidence):
 
     @cached_property
     def trials(self) -> FloatArray:
-        """Independent binary trials that the labels are worth."""
-        smooth = evidence.smoothed_moments(self.moments)
-        return evidence.binary_trials(
-            evidence.effective_labels_of(smooth, self.variances(self.moments)), smooth
-        )
+        """Number of independent binary trials with the same precision as the labels (R,)."""
+        moments = evidence.smoothed_moments(self.moments)
+        return evidence.binary_trials(evidence.effective_labels_of(moments, self.variances(self.moments)), moments)
 
     @cached_property
     def skewness(self) -> FloatArray:
-        """γ of the estimates, from what their labels (or residuals) show."""
-        spreads = spread(self.sums.counts, *self.sums.residual(self.lam))
-        thirds = self.sums.centred_thirds(self.lam)
-        return np.asarray(mean_skewness(self.sums.counts, self.factors, spreads, thirds))
+        """Skewness γ of the estimates (R,), from the labels or residuals."""
+        variances = sample_variance(self.sums.counts, *self.sums.residual(self.lam))
+        third_powers = self.sums.centred_thirds(self.lam)
+        return np.asarray(mean_skewness(self.sums.counts, self.factors, variances, third_powers))
 
     def variances(self, labels: evidence.UnitMoments) -> evidence.Variances:
         """Return the variances that the guards compare, on the 0–1 scale."""
-        (low, high), counts, sizes = self.limits, self.sums.counts, self.truth.sizes
-        within = stratum_spreads(counts, sizes, *self._powers)
+        low, high = self.limits
+        counts = self.sums.counts
+        sizes = self.truth.sizes
+        within = stratum_variances(counts, sizes, *self._powers)
         scale = (high - low) ** 2
         return evidence.Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
             plain=stratum_parts(self.factors, within).sum(axis=1),
-            spread=_population_spread(labels.means, within, labels.counts, sizes),
+            spread=_population_variance(labels.means, within, labels.counts, sizes),
             population_part=self.population_parts / scale,
             tuned=self.tuned,
             drawn_from=float(sizes.sum()) if self.superpopulation else np.inf,
@@ -250,21 +247,27 @@ class Replicates(evidence.IntervalEvidence):
         )
 
 
-def _population_spread(
+def _population_variance(
     means: FloatArray, within: FloatArray, counts: FloatArray, sizes: IntArray
 ) -> FloatArray:
-    """Return S² (R,) over the population, from within and between strata (R, H)."""
-    own, between = population_spread(means[..., None], within[..., None, None], counts, sizes)
-    return np.asarray((own + np.maximum(between, 0.0))[..., 0, 0])
+    """Return S² (R,) of the population from the means and variances of the strata (R, H)."""
+    within_part, between_part = population_spread(means[..., None], within[..., None, None], counts, sizes)
+    # The estimate between strata is a difference, which can be negative.
+    return np.asarray((within_part + np.maximum(between_part, 0.0))[..., 0, 0])
 
 
-def _freedom_of_sum(
-    design: FloatArray, freedom: FloatArray, population: FloatArray, of_population: FloatArray
+def _degrees_of_freedom_of_sum(
+    design_variances: FloatArray,
+    design_freedom: FloatArray,
+    population_variances: FloatArray,
+    population_freedom: FloatArray,
 ) -> FloatArray:
-    """Return the degrees of freedom (R,) of the sum of both variances (R,), see `target_freedom`."""
-    parts = design / freedom + population / np.maximum(of_population, 1.0)
-    both = np.divide(design + population, parts, out=np.array(freedom, dtype=np.float64), where=parts > 0)
-    return np.asarray(np.where(population > 0, both, freedom))
+    """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_freedom`."""
+    ratios = design_variances / design_freedom
+    ratios = ratios + population_variances / np.maximum(population_freedom, 1.0)
+    unchanged = np.array(design_freedom, dtype=np.float64)
+    freedom = np.divide(design_variances + population_variances, ratios, out=unchanged, where=ratios > 0)
+    return np.asarray(np.where(population_variances > 0, freedom, design_freedom))
 
 
 def replicate_means(
@@ -280,17 +283,8 @@ def replicate_means(
     Raises
     ------
     InputError
-        If a stratum has no label, or an adaptive design gives one alone; for an estimator that needs a proxy
-        where there is none.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0, 1.0]), None, np.zeros(4, dtype=int), 1)
-    >>> sums = StratumSums(counts=np.array([[2.0]]), z=np.array([[-0.5]]), zz=np.array([[0.625]]))
-    >>> settings = Settings(estimators=("hajek",), intervals=(), budgets=(2,), replicates=1, seed=7)
-    >>> found = replicate_means(sums, truth, settings)
-    >>> found.value, found.estimated_variances
-    (array([0.5]), array([0.125]))
+        If a stratum has no label, if an adaptive design gives a stratum one label, and if the estimator needs
+        a proxy that does not exist.
     """
     refuse_unknown("estimator", estimator, ("auto", *ESTIMATORS))
     evidence.require_target(settings.target)
@@ -298,31 +292,37 @@ def replicate_means(
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
     counts = sums.counts
     sizes = truth.sizes
-    replacing = settings.with_replacement
+    with_replacement = settings.with_replacement
     if np.any(counts < 1):
         raise InputError("a stratum gets no label", action="Use a larger budget, or fewer strata.")
-    factors = stratified_factors(counts, sizes, with_replacement=replacing)
-    lam, spent = _lam(sums, truth, factors, estimator, settings.bounds)
+    factors = stratified_factors(counts, sizes, with_replacement=with_replacement)
+    lam, fitted_parameters = _fit_lam(sums, truth, factors, estimator, settings.bounds)
     first, second = sums.residual(lam)
     values = first / counts @ truth.weights + truth.centre
-    parts = stratum_parts(factors, stratum_spreads(counts, sizes, first, second))
-    freedom = satterthwaite(parts, free_labels(counts, sizes, with_replacement=replacing)) - spent.sum(
-        axis=-1
-    )
-    variances = np.asarray((parts * inflation(counts, spent)).sum(axis=1))
-    extra = np.zeros(1)
+    parts = stratum_parts(factors, stratum_variances(counts, sizes, first, second))
+    label_freedom = free_labels(counts, sizes, with_replacement=with_replacement)
+    freedom = satterthwaite(parts, label_freedom) - fitted_parameters.sum(axis=-1)
+    variances = np.asarray((parts * inflation(counts, fitted_parameters)).sum(axis=1))
+    population_parts = np.zeros(1)
     if settings.target == "superpopulation":
-        within = stratum_spreads(counts, sizes, sums.z, sums.zz)
-        extra = within @ (truth.weights**2 / sizes)
-        if not settings.stratum_weights_known:
-            extra = _population_spread(sums.means, within, counts, sizes) / truth.size
-        independent = stratum_parts(stratified_factors(counts, sizes, with_replacement=True), within)
-        of_population = satterthwaite(independent, free_labels(counts, sizes, with_replacement=True))
-        freedom = _freedom_of_sum(variances, np.maximum(freedom, 1.0), extra, of_population)
+        within = stratum_variances(counts, sizes, sums.z, sums.zz)
+        if settings.stratum_weights_known:
+            population_parts = within @ (truth.weights**2 / sizes)
+        else:
+            population_parts = _population_variance(sums.means, within, counts, sizes) / truth.size
+        # Independent draws have no finite population correction.
+        independent_factors = stratified_factors(counts, sizes, with_replacement=True)
+        population_freedom = satterthwaite(
+            stratum_parts(independent_factors, within), free_labels(counts, sizes, with_replacement=True)
+        )
+        freedom = _degrees_of_freedom_of_sum(
+            variances, np.maximum(freedom, 1.0), population_parts, population_freedom
+        )
     return Replicates(
         value=values,
-        estimated_variances=variances + extra,
-        population_parts=np.broadcast_to(extra, values.shape),
+        estimated_variances=variances + population_parts,
+        population_parts=np.broadcast_to(population_parts, values.shape),
+        # The quantiles of Student's t need at least one degree of freedom.
         degrees_of_freedom=np.maximum(freedom, 1.0),
         lam=np.asarray(lam),
         sums=sums,
@@ -332,67 +332,62 @@ def replicate_means(
     )
 
 
-def _lam(
+def _fit_lam(
     sums: StratumSums, truth: Truth, factors: FloatArray, estimator: str, bounds: tuple[float, float] | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return λ, (H,) or (R, H), and the fitted parameters that fall to each stratum."""
-    nothing = np.zeros((1, len(truth.sizes)))
+    """Return λ, (H,) or (R, H), and the number of fitted parameters of each stratum."""
+    no_parameters = np.zeros((1, len(truth.sizes)))
     if estimator in FIXED_LAM:
-        return nothing[0] + FIXED_LAM[estimator], nothing
-    published = estimator.startswith("published-")
+        return no_parameters[0] + FIXED_LAM[estimator], no_parameters
+    is_published = estimator.startswith("published-")
+    shrinkage = None
+    if estimator.endswith("stratppi"):
+        shrinkage = 0.0 if is_published else SHRINKAGE
     moments = sums.moments(truth.centre)
-    whole = truth.proxy_variances[:, None, None]
-    found = fit_stratified(
+    proxy_variances = truth.proxy_variances[:, None, None]
+    prior = LambdaPrior(bounds=bounds, published=is_published)
+    fit = fit_stratified(
         moments.cross_covariances,
-        whole,
+        proxy_variances,
         factors,
         sums.counts,
-        (0.0 if published else SHRINKAGE) if estimator.endswith("stratppi") else None,
-        LambdaPrior(bounds=bounds, published=published).labelled(moments, truth.proxy_means[:, None], whole),
+        shrinkage,
+        prior.labelled(moments, truth.proxy_means[:, None], proxy_variances),
     )
-    return found.lam[..., 0], nothing if published else found.spent
+    return fit.lam[..., 0], no_parameters if is_published else fit.spent
 
 
 PUBLISHED = "published"
-# `published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it.
+# `published`: value ± z · standard error as in the papers, without guards or truncation at the bounds.
 INTERVALS = ("auto", *(name for name, kind in TABLE.items() if not kind.reads_labels), PUBLISHED)
 
 
-def replicate_intervals(found: Replicates) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return (low, high), each (R,), for every method of the settings.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.r_[np.zeros(100), np.ones(900)], None, np.zeros(1000, dtype=int), 1)
-    >>> sums = StratumSums(counts=np.array([[10.0]]), z=np.array([[1.0]]), zz=np.array([[0.1]]))
-    >>> settings = Settings(estimators=("hajek",), intervals=("auto",), budgets=(10,), replicates=1, seed=7,
-    ...                     bounds=(0.0, 1.0))
-    >>> low, high = replicate_intervals(replicate_means(sums, truth, settings))["auto"]
-    >>> low.round(2), high
-    (array([0.69]), array([1.]))
-    """
-    settings = found.settings
-    fitted = found.fitted
-    shape = found.value.shape
+def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return (low, high), each (R,), for every interval method of the settings."""
+    settings = replicates.settings
+    confidence_level = settings.confidence_level
     for method in settings.intervals:
         refuse_unknown("kind of interval in a simulation", method, INTERVALS)
-    if found.bounds is None:
-        value = found.value
+    is_fitted = replicates.fitted
+    value = replicates.value
+    if replicates.bounds is not None:
+        value = np.clip(value, *replicates.bounds)
+    # Some methods differ for λ = 0, and the published λ is 0 in samples whose labels are all equal. In that
+    # case both intervals are computed, and each replicate uses one of them.
+    if is_fitted.all():
+        cases = [replace(replicates, value=value, tuned=True)]
+    elif is_fitted.any():
+        cases = [replace(replicates, value=value, tuned=is_tuned) for is_tuned in (True, False)]
     else:
-        value = np.clip(found.value, *found.bounds)
-    whole = replace(found, value=value, tuned=bool(fitted.all()))
-    # Some methods are others where λ is 0: a published λ is so in samples that show nothing.
-    if whole.tuned or not fitted.any():
-        cases = [whole]
-    else:
-        cases = [replace(whole, tuned=True), whole]
+        cases = [replace(replicates, value=value, tuned=False)]
 
-    def limits(method: str) -> tuple[FloatArray, FloatArray]:
-        level = settings.confidence_level
+    def interval_limits(method: str) -> tuple[FloatArray, FloatArray]:
         if method == PUBLISHED:
-            return student_t(found.value, np.sqrt(whole.textbook_variance), confidence_level=level)
-        ends = [bounds_function(case, method, "two-sided")[1](level) for case in cases]
-        low, high = (np.where(fitted, *pair) for pair in zip(ends[0], ends[-1], strict=True))
-        return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+            standard_errors = np.sqrt(replicates.textbook_variance)
+            return student_t(replicates.value, standard_errors, confidence_level=confidence_level)
+        limits = [bounds_function(case, method, "two-sided")[1](confidence_level) for case in cases]
+        low = np.where(is_fitted, limits[0][0], limits[-1][0])
+        high = np.where(is_fitted, limits[0][1], limits[-1][1])
+        return np.broadcast_to(low, value.shape), np.broadcast_to(high, value.shape)
 
-    return {method: limits(method) for method in settings.intervals}
+    return {method: interval_limits(method) for method in settings.intervals}

@@ -1,8 +1,9 @@
-"""What to simulate: the designs, and the settings of every one."""
+"""Designs of a simulation, checks of its settings, and the tasks that its workers run."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +17,29 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
-# `oracle` is Neyman's rule with the true S_h, which no study knows.
+# `oracle` is Neyman's rule with the true S_h, which are unknown in a study.
 ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
 
 
-# `two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
-# `opt-a1`, `opt-a2`: the literal rules of Kumar & Raj.
+# `two-round`: half of the budget in a proportional pilot, then Neyman's rule with recalibrated S_h.
+# `opt-a1`, `opt-a2`: the rules of Kumar & Raj, unchanged.
 ROUNDS = ("two-round", "opt-a1", "opt-a2")
 
 
+# Designs without strata.
 MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 
 
-# Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot.
+# Designs of `stratal.plan` for the estimand: the complete budget at once, or half of it as a pilot.
 PLANS = ("planned", "two-round")
 
 
-_IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
+# Pilot that is used by default: share of the budget for `two-round`, labels per stratum for the others.
+_DEFAULT_PILOTS = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
+
+
+# stratification:n_strata:allocation[:pilot[:step]]
+_STRATIFIED_DESIGN = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +49,24 @@ class SimulatedDesign:
     Parameters
     ----------
     stratification : str, optional
-        A method of `stratal.strata.stratify`; simple random sampling if left out.
+        A method of `stratal.strata.stratify`. Default: simple random sampling.
     n_strata : int
         H.
     allocation : str
         One of `ONE_ROUND` or `ROUNDS`.
     pilot : float, optional
-        `two-round`: the pilot's share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum,
-        10 and 5 by default.
+        `two-round`: share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum, 10 and 5 by
+        default.
     step : int, optional
         `opt-a2`: labels of one step, 10 by default.
     minimum : int
-        Labels that every stratum gets at least.
+        Minimum number of labels per stratum.
     by, proxy : str, optional
         As in `stratal.strata.stratify`.
     label : str, optional
-        A name of its own.
+        Name in the table. Default: the text of the design.
     mechanism : str, optional
-        One of `MECHANISMS` or `PLANS`, drawn one replicate at a time, instead of strata.
+        One of `MECHANISMS` or `PLANS` instead of strata; drawn one replicate at a time.
     size : str
         `poisson`, `proportional-to-size`: the size measure, as in `stratal.designs.ProportionalToSize`.
 
@@ -84,16 +91,16 @@ class SimulatedDesign:
     size: str = "sqrt-variance"
 
     def __post_init__(self) -> None:
-        for what, given, known in (
-            ("mechanism", self.mechanism, (*MECHANISMS, *PLANS)),
-            ("stratification", self.stratification, METHODS),
-            ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
-        ):
-            if given is not None:
-                refuse_unknown(what, given, known)
+        if self.mechanism is not None:
+            refuse_unknown("mechanism", self.mechanism, (*MECHANISMS, *PLANS))
+        if self.stratification is not None:
+            refuse_unknown("stratification", self.stratification, METHODS)
+        refuse_unknown("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
-            what = "the pilot is a share of the budget"
-            raise InputError(what, given=self.pilot, allowed="between 0 and 1")
+            raise InputError(
+                "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
+            )
+        # A variance needs two labels.
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
             raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
         if self.step is not None and self.step < 1:
@@ -101,20 +108,19 @@ class SimulatedDesign:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the allocation follows labels."""
+        """Whether the allocation depends on labels."""
         return self.stratification is not None and self.allocation in ROUNDS
 
     @property
     def pilot_size(self) -> float:
-        """The pilot, defaults filled in."""
-        usual = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
+        """The pilot, or its default: a share of the budget for `two-round`, otherwise labels per stratum."""
         if self.pilot is None:
-            return usual.get(self.allocation, 0)
+            return _DEFAULT_PILOTS.get(self.allocation, 0)
         return self.pilot
 
     @property
     def name(self) -> str:
-        """The label, or the text that `parse` understands."""
+        """The label, or the text that `parse` reads."""
         if self.label is not None:
             return self.label
         if self.mechanism is not None:
@@ -123,36 +129,44 @@ class SimulatedDesign:
             return f"{self.mechanism}:{self.size}"
         if self.stratification is None:
             return "simple-random"
-        pilot = "" if self.pilot is None else f"{self.pilot:g}"
-        step = "" if self.step is None else f":{self.step}"
-        rounds = f":{pilot}{step}" if pilot or step else ""
-        return f"{self.stratification}:{self.n_strata}:{self.allocation}{rounds}"
+        parts = [self.stratification, str(self.n_strata), self.allocation]
+        if self.pilot is not None:
+            parts.append(f"{self.pilot:g}")
+        elif self.step is not None:
+            # The pilot comes before the step in the text.
+            parts.append("")
+        if self.step is not None:
+            parts.append(str(self.step))
+        return ":".join(parts)
 
     @classmethod
     def parse(cls, text: str) -> SimulatedDesign:
-        """Return the design of a text.
+        """Return the design that a text describes.
 
         `simple-random`, `stratification:n_strata:allocation[:pilot[:step]]`, `poisson[:size]`,
         `proportional-to-size[:size]`, `systematic`, `planned` or `two-round`.
         """
         if text == "simple-random":
             return cls()
-        first, _, size = text.partition(":")
-        sized = first in ("poisson", "proportional-to-size") and ":" not in size
-        if text in (*PLANS, "systematic") or sized:
-            return cls(mechanism=first, size=size or "sqrt-variance")
-        strata = _IN_STRATA.fullmatch(text)
-        if strata is None or int(strata[2]) < 1:
+        mechanism, _, size = text.partition(":")
+        has_size = mechanism in ("poisson", "proportional-to-size") and ":" not in size
+        if text in (*PLANS, "systematic") or has_size:
+            return cls(mechanism=mechanism, size=size or "sqrt-variance")
+        match = _STRATIFIED_DESIGN.fullmatch(text)
+        if match is None or int(match[2]) < 1:
             raise InputError(
                 "this design cannot be read",
                 given=repr(text),
                 allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
                 "k-means:10:neyman",
             )
-        pilot = float(strata[4]) if strata[4] else None
-        step = int(strata[5]) if strata[5] else None
+        stratification, n_strata, allocation, pilot, step = match.groups()
         return cls(
-            stratification=strata[1], n_strata=int(strata[2]), allocation=strata[3], pilot=pilot, step=step
+            stratification=stratification,
+            n_strata=int(n_strata),
+            allocation=allocation,
+            pilot=float(pilot) if pilot else None,
+            step=int(step) if step else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,25 +174,20 @@ class SimulatedDesign:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def several(given: Any) -> tuple[Any, ...]:
-    """Return one name, or several, as a tuple.
-
-    Examples
-    --------
-    >>> several("simple-random"), several(["t", "wilson"])
-    (('simple-random',), ('t', 'wilson'))
-    """
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        return (given,)
-    return tuple(given)
+def as_tuple(names: Any) -> tuple[Any, ...]:
+    """Return one name, or an iterable of names, as a tuple."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return (names,)
+    return tuple(names)
 
 
 def check_settings(settings: Settings, size: int) -> None:
-    """Refuse settings that cannot be run."""
+    """Raise an error for settings that cannot be run on `size` units."""
+    # A Monte Carlo standard error needs two replicates, and a variance needs two labels.
     if settings.replicates < 2:
         raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
     if not settings.estimators:
-        raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
+        raise InputError("estimators= is empty", action="Give an estimator, such as 'horvitz-thompson'.")
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
         raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
     if not 0 < settings.confidence_level < 1:
@@ -187,24 +196,26 @@ def check_settings(settings: Settings, size: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationTask:
-    """Designs with the same strata, and what is simulated: the unit of work that goes to one process.
+    """Designs with the same strata and the data of the simulation: the work of one process.
 
     Parameters
     ----------
     population : Population
     estimand : Estimand
     labels : (N,)
-        The label of every unit.
+        Labels of all units.
     z : float (N,), optional
-        The outcome that the estimand is the mean of; None where it is no mean.
+        Outcomes whose mean is the estimand; None for other estimands.
     value : float
-        What the estimand is in the population, where it is no mean.
-    proxy : float (N,), optional
-        The proxy that enters the estimators of a mean, and its name.
+        Population value of an estimand that is not a mean, otherwise NaN.
     proxy_name : str, optional
-    designs, keys : tuple
-        The designs, and the keys of their cells.
+        Name of the proxy of the estimators of a mean.
+    designs : tuple of SimulatedDesign
     settings : Settings
+    proxy : float (N,), optional
+        Values of the proxy.
+    keys : tuple of str
+        Keys of the cells of the designs.
     """
 
     population: Population

@@ -1,4 +1,4 @@
-"""`SimulationTable`: one row per design, estimator, interval, budget; `CellStore`: rows of finished cells."""
+"""`SimulationTable`: one row per design, estimator, interval and budget; `CellStore`: finished cells."""
 
 from __future__ import annotations
 
@@ -23,40 +23,31 @@ Row = dict[str, Any]
 
 
 def labels_for_error(
-    budgets: FloatArray, maes: FloatArray, errors: FloatArray, wanted: float
+    budgets: FloatArray, mean_absolute_errors: FloatArray, monte_carlo_errors: FloatArray, target: float
 ) -> tuple[float, float]:
-    """Return the labels at which the mean absolute error falls to `wanted`, and their Monte Carlo error.
+    """Return the number of labels whose mean absolute error is `target`, and its Monte Carlo standard error.
 
-    Interpolated between budgets on logarithmic scales, where the curve is nearly straight; NaN outside them.
-
-    Parameters
-    ----------
-    budgets : float (B,)
-        Increasing.
-    maes, errors : float (B,)
-        Mean absolute errors and their Monte Carlo errors.
-    wanted : float
-
-    Examples
-    --------
-    >>> found = labels_for_error(np.array([100.0, 400.0]), np.array([0.02, 0.01]), np.zeros(2), 0.0125)
-    >>> round(found[0], 1), found[1]
-    (256.0, 0.0)
+    The number is interpolated between increasing budgets (B,) on logarithmic scales, on which the curve is
+    almost straight. Outside the budgets it is NaN.
     """
-    after = int(np.argmax(maes <= wanted))
-    if after == 0 or np.any(maes <= 0):
+    # The first budget that reaches the target, and the one before it.
+    upper = int(np.argmax(mean_absolute_errors <= target))
+    if upper == 0 or np.any(mean_absolute_errors <= 0):
         return float("nan"), float("nan")
-    x = np.log(budgets[after - 1 : after + 1])
-    y = np.log(maes[after - 1 : after + 1])
-    slope = (y[1] - y[0]) / (x[1] - x[0])
-    share = (np.log(wanted) - y[0]) / (y[1] - y[0])
-    labels = float(np.exp(x[0] + share * (x[1] - x[0])))
-    relative = (1 - share) * errors[after - 1] / maes[after - 1] + share * errors[after] / maes[after]
-    return labels, float(labels * relative / -slope)
+    lower = upper - 1
+    log_budgets = np.log(budgets[lower : upper + 1])
+    log_errors = np.log(mean_absolute_errors[lower : upper + 1])
+    slope = (log_errors[1] - log_errors[0]) / (log_budgets[1] - log_budgets[0])
+    share = (np.log(target) - log_errors[0]) / (log_errors[1] - log_errors[0])
+    labels = float(np.exp(log_budgets[0] + share * (log_budgets[1] - log_budgets[0])))
+    # Delta method: relative error of the interpolated mean absolute error, divided by the slope.
+    relative_errors = monte_carlo_errors / mean_absolute_errors
+    relative_error = (1 - share) * relative_errors[lower] + share * relative_errors[upper]
+    return labels, float(labels * relative_error / -slope)
 
 
 TEXT_COLUMNS = ("design", "estimator", "interval")
-WHOLE_COLUMNS = ("budget", "replicates", "n_strata")
+INTEGER_COLUMNS = ("budget", "replicates", "n_strata")
 FLOAT_COLUMNS = (
     "truth",
     *("bias", "bias_se", "mse", "mse_se", "closed_form_mse", "mae", "mae_se"),
@@ -64,18 +55,18 @@ FLOAT_COLUMNS = (
     *("effective_sample_size", "effective_sample_size_se"),
     *("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"),
 )
-# Every column; `…_se` is the Monte Carlo standard error of the column before it.
-COLUMNS = (*TEXT_COLUMNS, *WHOLE_COLUMNS, *FLOAT_COLUMNS)
+# All columns. `X_se` is the Monte Carlo standard error of X.
+COLUMNS = (*TEXT_COLUMNS, *INTEGER_COLUMNS, *FLOAT_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationTable(Printed):
-    """The outcome of a simulation, column by column.
+    """Result of a simulation, stored by column.
 
     Parameters
     ----------
     columns : mapping of name to (R,) array
-        `COLUMNS`, in that order.
+        All `COLUMNS`, in their order.
 
     Examples
     --------
@@ -92,11 +83,11 @@ class SimulationTable(Printed):
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> SimulationTable:
         """Return the table of rows, each with a value for every column."""
-        kept = list(rows)
-        kinds = dict.fromkeys(TEXT_COLUMNS, object) | dict.fromkeys(WHOLE_COLUMNS, np.int64)
+        all_rows = list(rows)
+        types = dict.fromkeys(TEXT_COLUMNS, object) | dict.fromkeys(INTEGER_COLUMNS, np.int64)
         return cls(
             columns={
-                name: frozen(np.array([row[name] for row in kept], dtype=kinds.get(name, np.float64)))
+                name: frozen(np.array([row[name] for row in all_rows], dtype=types.get(name, np.float64)))
                 for name in COLUMNS
             }
         )
@@ -120,8 +111,8 @@ class SimulationTable(Printed):
         lists = (column.tolist() for column in self.columns.values())
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
-    def where(self, **wanted: Any) -> SimulationTable:
-        """Return the rows whose columns equal the given values.
+    def where(self, **values: Any) -> SimulationTable:
+        """Return the rows whose columns have the given values.
 
         Examples
         --------
@@ -129,33 +120,36 @@ class SimulationTable(Printed):
         []
         """
         mask = np.ones(len(self), dtype=bool)
-        for name, value in wanted.items():
+        for name, value in values.items():
             mask &= self[name] == value
         return SimulationTable(columns={name: column[mask] for name, column in self.columns.items()})
 
     def labels_to_reach(self, mean_absolute_error: float) -> list[dict[str, Any]]:
-        """Return, per design and estimator, the labels at which the mean absolute error falls to a value.
+        """Return the number of labels with a given mean absolute error for each design and estimator.
 
-        [K]'s second measure. Interpolated between the budgets, with a Monte Carlo standard error; NaN where
-        the budgets do not reach it.
+        This is the second measure of [K]. It is interpolated between the budgets and has a Monte Carlo
+        standard error. It is NaN if the budgets do not include the value.
 
         Parameters
         ----------
         mean_absolute_error : float
-            In the outcome's units: 0.01 for one point of accuracy.
+            In the units of the outcome: 0.01 for one percentage point of accuracy.
         """
         if not (math.isfinite(mean_absolute_error) and mean_absolute_error > 0):
-            what = "mean_absolute_error must be positive"
-            allowed = "above 0, in the outcome's units, such as 0.01"
-            raise InputError(what, given=mean_absolute_error, allowed=allowed)
+            raise InputError(
+                "mean_absolute_error must be positive",
+                given=mean_absolute_error,
+                allowed="above 0, in the outcome's units, such as 0.01",
+            )
         result = []
         pairs = zip(self["design"].tolist(), self["estimator"].tolist(), strict=True)
         for design, estimator in dict.fromkeys(pairs):
-            kept = self.where(design=design, estimator=estimator)
-            budgets, first = np.unique(kept["budget"], return_index=True)
-            maes = kept["mae"][first]
-            errors = kept["mae_se"][first]
-            labels, error = labels_for_error(budgets.astype(np.float64), maes, errors, mean_absolute_error)
+            table = self.where(design=design, estimator=estimator)
+            # The rows of the intervals of one budget have the same errors.
+            budgets, rows = np.unique(table["budget"], return_index=True)
+            labels, error = labels_for_error(
+                budgets.astype(np.float64), table["mae"][rows], table["mae_se"][rows], mean_absolute_error
+            )
             result.append({"design": design, "estimator": estimator, "labels": labels, "labels_se": error})
         return result
 
@@ -166,7 +160,7 @@ class SimulationTable(Printed):
         return pa.table(dict(self.columns))
 
     def to_parquet(self, path: str | Path) -> Path:
-        """Write the table to a Parquet file, whole or not at all, and return its path."""
+        """Write the table to a Parquet file and return its path; after an error, no partial file remains."""
         import pyarrow.parquet as pq
 
         with replacing(Path(path)) as partial:
@@ -175,8 +169,8 @@ class SimulationTable(Printed):
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> SimulationTable:
-        """Read what `to_parquet` wrote."""
-        return cls.from_rows(read_own_parquet(Path(path), COLUMNS))
+        """Read a table that `to_parquet` wrote."""
+        return cls.from_rows(_read_rows(Path(path), COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; NaN and infinity become null."""
@@ -186,15 +180,8 @@ class SimulationTable(Printed):
         return simulation_page(self.to_dict())
 
 
-def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
-    """Return the rows of a Parquet file that a simulation wrote, with the `wanted` columns.
-
-    Examples
-    --------
-    >>> read_own_parquet(Path("/nowhere.parquet"), COLUMNS)
-    Traceback (most recent call last):
-    stratal.errors.InputError: /nowhere.parquet: no such file...
-    """
+def _read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Return the rows of a Parquet file that a simulation wrote; raise `InputError` for other columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -204,32 +191,29 @@ def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
-    if {*table.column_names} != {*wanted}:
-        what = "cells" if "cell" in wanted else "the table"
-        action = "Give a path that does not exist yet; nothing is overwritten that simulate did not write."
-        raise InputError(f"{path}: already exists, and is not {what} of a simulation", action=action)
+    if set(table.column_names) != set(columns):
+        contents = "cells" if "cell" in columns else "the table"
+        raise InputError(
+            f"{path}: the file exists and does not contain {contents} of a simulation",
+            given=table.column_names,
+            allowed=f"a file with the columns {', '.join(columns)}",
+            action="Give the path of a new file. simulate overwrites only its own files.",
+        )
     return list(table.to_pylist())
 
 
 @dataclass(slots=True, eq=False)
 class CellStore:
-    """The rows of finished cells by the cells' keys; written anew, whole, after every cell.
+    """Rows of finished cells by key. The file is replaced after every cell.
 
-    A key says all that a cell depends on: the data, the seed, the design and all settings. A file
-    of other settings is therefore never mistaken for this run's; its cells simply do not match.
+    A key depends on everything that determines a cell: the data, the seed, the design and all settings. The
+    cells of a file from other settings have other keys and are therefore never used.
 
     Parameters
     ----------
     path : path, optional
-        Parquet file; nothing is kept without one.
+        Parquet file. Without a path, the rows are only in memory.
     cells : dict of key to rows
-
-    Examples
-    --------
-    >>> with CellStore.kept(None) as store:
-    ...     store.add("a", [{"budget": 50}])
-    >>> store.cells
-    {'a': [{'budget': 50}]}
     """
 
     path: Path | None
@@ -237,37 +221,39 @@ class CellStore:
 
     @classmethod
     @contextmanager
-    def kept(cls, file: str | Path | None) -> Iterator[CellStore]:
-        """Keep the file to this run alone, with what it holds.
+    def open(cls, file: str | Path | None) -> Iterator[CellStore]:
+        """Lock the file and read its cells.
 
         Raises
         ------
         InputError
-            While another run keeps it, and for a file that holds no cells.
+            If another run has locked the file, and if it does not contain cells.
         """
         if file is None:
             yield cls(None, {})
             return
         path = Path(file)
         if not path.parent.is_dir():
-            raise InputError(f"{path}: there is no directory {path.parent}", action="Make it first.")
+            raise InputError(f"{path}: there is no directory {path.parent}", action="Create it first.")
         lock = path.with_name(f".{path.name}.lock")
         release = locked(lock)
         if release is None:
             raise InputError(
-                f"{path}: another run is adding to it", action="Wait for its end, or give another file."
+                f"{path}: another run is writing to this file",
+                action="Wait until it ends, or give another file.",
             )
         try:
             store = cls(path, {})
-            for row in read_own_parquet(path, ("cell", *COLUMNS)) if path.exists() else ():
-                store.cells.setdefault(row.pop("cell"), []).append(row)
+            if path.exists():
+                for row in _read_rows(path, ("cell", *COLUMNS)):
+                    store.cells.setdefault(row.pop("cell"), []).append(row)
             yield store
         finally:
             lock.unlink(missing_ok=True)
             release()
 
     def add(self, key: str, rows: list[Row]) -> None:
-        """Keep the rows of a cell, and write the file."""
+        """Store the rows of a cell and write the file."""
         self.cells[key] = rows
         if self.path is None:
             return
@@ -275,7 +261,8 @@ class CellStore:
         import pyarrow.parquet as pq
 
         table = pa.Table.from_pylist(
-            [{"cell": key, **row} for key, kept in self.cells.items() for row in kept]
+            [{"cell": cell_key, **row} for cell_key, cell_rows in self.cells.items() for row in cell_rows]
         )
-        with replacing(self.path) as partial:  # whole or not at all, whenever the run is killed
+        # An interrupted run leaves the previous file unchanged.
+        with replacing(self.path) as partial:
             pq.write_table(table, partial)

@@ -87,7 +87,7 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_simulated(pilot, words, message, monkeypatch):
-    monkeypatch.setattr("stratal.simulation.engine.completed", lambda *_: pytest.fail("simulated"))
+    monkeypatch.setattr("stratal.simulation.engine.run_tasks", lambda *_: pytest.fail("simulated"))
     with pytest.raises(InputError, match=message):
         command(pilot, *USUAL, *words)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stratal.population import Population
-from stratal.simulation.draws import StratumSums, Truth, BinaryDraws
-from stratal.simulation.engine import adaptive_sums, raw_deviations, shares_of_the_remainder
+from stratal.simulation.adaptive_allocation import adaptive_sums, allocate_remainder, raw_deviations
+from stratal.simulation.draws import BinaryDraws, StratumSums, Truth
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import stratify
 
@@ -41,7 +41,9 @@ def test_where_all_labels_agree_the_rest_goes_by_the_sizes(nearly_perfect, alloc
     strata, truth = nearly_perfect
     design = SimulatedDesign.parse(f"k-means:3:{allocation}")
 
-    (found,) = adaptive_sums(design, strata, truth, (45,), lambda: BinaryDraws(truth, 200, np.random.default_rng(2)))
+    (found,) = adaptive_sums(
+        design, strata, truth, (45,), lambda: BinaryDraws(truth, 200, np.random.default_rng(2))
+    )
 
     agree = np.all(np.rint(found.z + truth.centre * found.counts) == found.counts, axis=1)
     assert agree.sum() > 100
@@ -56,7 +58,7 @@ def test_a_stratum_that_is_nearly_used_up_does_not_change_the_shares_of_the_othe
     ones = np.array([[2.0, 2.0, 2.0], [2.0, 2.0, 0.0]])
     sums = StratumSums(counts=np.full((2, 3), 5.0), z=ones, zz=ones)
 
-    more = shares_of_the_remainder(sums, strata, np.array([5, 5, 5]), 30)
+    more = allocate_remainder(sums, strata, np.array([5, 5, 5]), 30)
 
     assert more.tolist() == [[20, 10, 0], [20, 10, 0]]
 
@@ -66,7 +68,7 @@ def test_what_the_strata_that_differ_cannot_hold_goes_to_the_others():
     ones = np.array([[0.0, 0.0, 2.0]])
     sums = StratumSums(counts=np.full((1, 3), 5.0), z=ones, zz=ones)
 
-    more = shares_of_the_remainder(sums, strata, np.array([5, 5, 5]), 25)
+    more = allocate_remainder(sums, strata, np.array([5, 5, 5]), 25)
 
     assert more[0, 2] == 5
     assert more.sum() == 25

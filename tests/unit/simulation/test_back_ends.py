@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.simulation.engine import check_workers, completed
+from stratal.simulation.workers import check_workers, run_tasks
 
 
 @pytest.mark.parametrize("workers", [0, True, "2", [2]])
@@ -21,7 +21,7 @@ def test_numbers_of_processes_are_taken(workers):
 
 def test_a_connect_session_is_refused_by_name():
     session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(InputError, match="Spark Connect runs none"):
+    with pytest.raises(InputError, match="not Spark Connect"):
         check_workers(session)
 
 
@@ -32,10 +32,10 @@ def test_one_process_begins_the_next_task_when_it_is_asked_for():
         begun.append(task)
         yield task * 10
 
-    results = completed(work, [1, 2, 3], 1)
+    results = run_tasks(work, [1, 2, 3], 1)
     assert (next(results), begun) == (10, [1])
     assert (list(results), begun) == ([20, 30], [1, 2, 3])
 
 
 def test_nothing_to_do_needs_no_back_end():
-    assert list(completed(iter, [], 4)) == []
+    assert list(run_tasks(iter, [], 4)) == []

@@ -39,15 +39,15 @@ def test_of_runs_at_once_one_goes_on_and_the_others_are_told(tmp_path):
     told = [message for message, code in ends if code]
 
     assert len(told) < 3
-    assert all("another run is adding to it" in message for message in told)
-    with CellStore.kept(tmp_path / "cells.parquet") as store:
+    assert all("another run is writing" in message for message in told)
+    with CellStore.open(tmp_path / "cells.parquet") as store:
         assert len(store.cells) == 5
 
 
 def test_a_second_run_is_refused_while_the_first_holds_the_file(tmp_path):
     with (
-        CellStore.kept(tmp_path / "cells.parquet"),
-        pytest.raises(InputError, match="another run is adding to it"),
+        CellStore.open(tmp_path / "cells.parquet"),
+        pytest.raises(InputError, match="another run is writing"),
     ):
         run(tmp_path / "cells.parquet")
     run(tmp_path / "cells.parquet")
@@ -60,5 +60,5 @@ def test_a_file_without_a_column_is_no_store(tmp_path, name):
     table = pq.read_table(run(tmp_path / "cells.parquet")).drop_columns([name])
     pq.write_table(table, tmp_path / "cells.parquet")
 
-    with pytest.raises(InputError, match="is not cells of a simulation"):
+    with pytest.raises(InputError, match="cells of a simulation"):
         run(tmp_path / "cells.parquet")

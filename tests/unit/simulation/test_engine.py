@@ -12,7 +12,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.simulation.draws import OrderedUnits, Truth, BinaryDraws, ordered_units
+from stratal.simulation.draws import BinaryDraws, OrderedUnits, Truth, ordered_units
 from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import (
     ESTIMATORS,
@@ -288,7 +288,7 @@ def test_a_file_that_is_no_store_is_refused(benchmark, tmp_path):
     path = tmp_path / "table.parquet"
     run(benchmark).to_parquet(path)
 
-    with pytest.raises(InputError, match="is not cells of a simulation"):
+    with pytest.raises(InputError, match="cells of a simulation"):
         run(benchmark, store=path)
     path.write_text("id,z\n")
     with pytest.raises(InputError, match="is not a Parquet file"):
@@ -355,9 +355,9 @@ def test_designs_without_strata_are_drawn_by_the_library(benchmark):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimators": ["published-ppi++"]}, "takes nothing that is 'published'"),
-        ({"intervals": ["published"]}, "takes nothing that is 'published'"),
-        ({"with_replacement": True}, "not drawn with replacement"),
+        ({"estimators": ["published-ppi++"]}, "poisson supports no 'published'"),
+        ({"intervals": ["published"]}, "poisson supports no 'published'"),
+        ({"with_replacement": True}, "with_replacement=False"),
         ({"designs": ["poisson:a:b"]}, "cannot be read"),
     ],
 )
@@ -376,7 +376,7 @@ def test_designs_without_strata_refuse_ids_of_their_own(benchmark):
 
 def test_adaptive_designs_spend_the_budget(benchmark):
     population, z = benchmark
-    from stratal.simulation.engine import adaptive_sums
+    from stratal.simulation.adaptive_allocation import adaptive_sums
 
     strata = stratal.strata.stratify(population, "equal-size", 4)
     truth = Truth.of(z, None, strata.codes, 4)
@@ -400,10 +400,10 @@ def test_adaptive_designs_spend_the_budget(benchmark):
         ({"designs": ["k-means:5:best"]}, "no such allocation"),
         ({"designs": ["k-means:5:opt-a1:1"]}, "two labels per stratum"),
         ({"designs": ["k-means:5:two-round:2"]}, "share of the budget"),
-        ({"designs": []}, "designs must be given"),
-        ({"designs": ["simple-random"] * 2}, "each once"),
+        ({"designs": []}, "at least one design"),
+        ({"designs": ["simple-random"] * 2}, "each design once"),
         ({"estimators": ["ppi"]}, "no such estimator"),
-        ({"estimators": []}, "no estimator"),
+        ({"estimators": []}, "estimators= is empty"),
         ({"intervals": ["bootstrap"]}, "no such kind of interval"),
         ({"target": "world"}, "no such target"),
         ({"replicates": 1}, "replicates must be"),
@@ -433,8 +433,8 @@ def test_outcomes_must_fit_the_population(benchmark):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
+    from stratal.simulation.adaptive_allocation import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
-    from stratal.simulation.engine import pilot_counts, recalibrated_deviations
     from stratal.strata.allocation import Bounds, optimal_integers
 
     population, z = benchmark
