@@ -34,7 +34,7 @@ from stratal.planning.selection import (
     outcomes_of,
     update_state,
 )
-from stratal.proxy.agreement import likely_right
+from stratal.proxy.agreement import estimate_accuracies
 
 RESULTS = Path(__file__).parent / "results" / "selection.md"
 ROWS = RESULTS.with_suffix(".json")
@@ -83,7 +83,7 @@ def run(
     With `random` any unit may be next, and the bounds are the same.
     """
     every = tuple(range(codes.shape[1]))
-    agreed, chances = likely_right(codes, 1024)
+    agreed, chances = estimate_accuracies(codes, 1024)
     chances = chances if criterion == "accuracy" else np.zeros(codes.shape)
     leader = int(np.argmax(agreed))
     standing = SelectionState(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
@@ -186,7 +186,7 @@ def compare(codes: IntArray, truth: IntArray, seed: int, *, peer: bool = True, *
         found["random_error"] = bool(behind[chance.leader])
         found["guess"] = not behind[run(codes, truth, uniform, until=GUESS_AT)[1].leader]
         found["peer"] = not behind[model_selector(codes, truth, GUESS_AT)]
-        agreed = likely_right(codes, 1024)[0]
+        agreed = estimate_accuracies(codes, 1024)[0]
         leader = int(np.argmax(agreed))
         ahead = np.maximum(agreed[leader] - agreed, 4 * INDIFFERENCE)
         for what, gaps in (("optimistic", ahead), ("conservative", 0.0 * agreed)):

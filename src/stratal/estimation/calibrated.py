@@ -46,13 +46,13 @@ class FoldFit(Record):
     ----------
     kind : {"none", "isotonic", "logistic", "learner"}
         A constant, the proxy's calibration, or the learner.
-    fitted : Calibration or Learned
+    fitted : Calibration or FittedLearner
     column : int, optional
         The one column that it is fitted to; all unless given.
     """
 
     kind: str
-    fitted: calibration.Calibration | calibration.Learned
+    fitted: calibration.Calibration | calibration.FittedLearner
     column: int | None = None
 
     def apply(self, matrix: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ class CalibrationUnits(Record):
         options: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
             level = float(np.average(z, weights=weights))
-            return FoldFit(kind="none", fitted=calibration.Learned(level=level, bounds=self.bounds))
+            return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
         if kind == "learner":
             learned = calibration.learn(self.features[selected], z, learner=learner, **options)
             return FoldFit(kind=kind, fitted=learned)
@@ -159,7 +159,7 @@ def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -
         remainder = ""
     shown = ", ".join(names[:4] if remainder else names) + remainder
     share_kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
-    return f"{calibration.described(learner)} learned from {shown}: {share_kept}" + (
+    return f"{calibration.learner_name(learner)} learned from {shown}: {share_kept}" + (
         f" ({rest})" if rest else ""
     )
 
@@ -391,12 +391,12 @@ def calibrated_proxy(
 def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
     if not isinstance(options.method, str) or options.method not in calibration.METHODS:
-        allowed = f"{', '.join((*calibration.METHODS, *calibration.NAMES))}, or a scikit-learn estimator"
+        allowed = f"{', '.join((*calibration.METHODS, *calibration.LEARNER_NAMES))}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
         problem = f"calibration '{options.method}' is of one proxy, so it takes no features"
         raise InputError(
-            problem, action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}."
+            problem, action=f"Leave them out, or name a learner: {', '.join(calibration.LEARNER_NAMES)}."
         )
     if len(options.column) != 1:
         if options.column:

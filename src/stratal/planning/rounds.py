@@ -29,7 +29,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.planning.interim_analysis import InterimAnalysis, design_with_counts, half_width_of
 from stratal.planning.plan import checked_half_widths, smallest_budget
 from stratal.population.population import Population, require_population
-from stratal.proxy.calibration import NAMES, is_learner
+from stratal.proxy.calibration import LEARNER_NAMES, is_learner
 from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.allocation import whole_number
@@ -485,7 +485,9 @@ def _learning(
         raise InputError("features are what a learner learns from", action="Name a learner.")
     if not is_learner(learner):
         raise InputError(
-            "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
+            "no such learner",
+            given=repr(learner),
+            allowed=f"{', '.join(LEARNER_NAMES)}, or a scikit-learn estimator",
         )
     if half_width is not None or sample.design.strata is None:
         action = "Leave the learner out here; the estimate may learn nevertheless: calibration=learner."

@@ -28,7 +28,7 @@ from stratal.intervals.betting import (
 )
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
-from stratal.proxy.agreement import likely_right
+from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
 from stratal.report.text import Page, Printed, ReportTable, noted, plain_dict
 from stratal.strata.allocation import check_budget, whole_number
@@ -278,7 +278,7 @@ class Selection(Printed):
             distinct = len({column.tobytes() for column in self._codes.T.copy()})
             chances = np.zeros(self._codes.shape)
             if not design.everywhere:
-                chances = likely_right(self._codes, _LIKELY_FROM)[1]
+                chances = estimate_accuracies(self._codes, _LIKELY_FROM)[1]
             fixed_arguments = (self._clocks, self._codes, self._found)
             before = None
             while before != self._standing:
@@ -765,7 +765,7 @@ def select(
         if positive not in classes:
             allowed = near_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
-    leader = int(np.argmax(likely_right(codes, _LIKELY_FROM)[0]))
+    leader = int(np.argmax(estimate_accuracies(codes, _LIKELY_FROM)[0]))
     every = tuple(range(len(names)))
     apart = (codes != codes[:, [leader]]).sum(axis=0)
     if criterion not in ("accuracy", PREFERENCE):
@@ -809,7 +809,7 @@ def expected_labels(
     first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
     codes = first._codes
     leader = first._standing.leader
-    agreed = likely_right(codes, _LIKELY_FROM)[0]
+    agreed = estimate_accuracies(codes, _LIKELY_FROM)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
     ahead = np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference)
     thresholds: Any = (confidence, indifference)

@@ -50,7 +50,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
             items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
         columns = dict(zip(past.names, past.of(items).T, strict=True))
         declaration.refuse_taken(columns, (*named, *features), "the arrays")
-        notes = (past.note(past.known(items), len(items)),)
+        notes = (past.note(past.count_items(items), len(items)),)
         own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
         limits = (0.0, 1.0) if own_scale else None
         made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)

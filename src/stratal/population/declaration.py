@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from stratal.errors import InputError, MissingColumnError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.proxy.agreement import ALIKE
+from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.question import Outcome
 from stratal.question.scores import Predictions
@@ -224,7 +224,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
     answers = listed("answers", given.get("answers"))
     kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
-    alike = kind if colon and kind in ALIKE else None
+    alike = kind if colon and kind in NORMALISATIONS else None
     answers = columns_fitting(
         "answers", (first, *answers[1:]) if alike else answers, existing, label, (id_name,)
     )

@@ -1,7 +1,8 @@
-"""Agreement of other models' answers with a model's: a proxy of its accuracy that needs no label.
+"""Peer agreement: a proxy of a model's accuracy from other models' answers, without labels.
 
-Models whose answers agree with many others beyond chance are taken to be accurate (Cohen's kappa, pooled over
-the other models). Near copies that their accuracies do not explain share the weight of one model.
+The weight of a model increases with its chance-corrected agreement with the others (Cohen's kappa, pooled
+over the other models). Models that are more similar than their accuracies explain are treated as copies,
+which share the weight of one model.
 """
 
 from __future__ import annotations
@@ -17,67 +18,75 @@ import scipy
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
 from stratal.errors import InputError, refuse_unknown
-from stratal.proxy.history import MOST_ITEMS, chosen_items
+from stratal.proxy.history import MAX_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
 
-# What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016).
+# Parts of short texts that the comparison ignores, as in SQuAD (Rajpurkar et al. 2016).
 PUNCTUATION = r"[!-/:-@\[-`{-~]"
 BLANKS = r"\s+"
 ARTICLES = ("a", "an", "the")
 
-# Ways to write answers alike before they are compared.
-ALIKE = ("text", "number")
+# Normalisations of answers before the comparison (`alike=`).
+NORMALISATIONS = ("text", "number")
 
-# The answer of a calculation, as evaluations of GSM8K read it; thousands have lost their commas.
+# The last number of an answer, as in evaluations of GSM8K, after commas between thousands were removed.
 LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
 
-# The largest weight: whole numbers add up to the same share on every engine.
+# The largest weight. Weights are integers because their sums are then equal on every engine.
 SCALE = 1_000
 
-# Wrong answers of free text coincide on an item's few plausible ones, however many there are in all.
-MOST_CLASSES = 10
+# Largest number of plausible answers to an item. Free texts have more different answers in total, but the
+# wrong answers to one item coincide on a few.
+MAX_CLASSES = 10
 
-# Two models may be copies if their agreement, corrected for uniform guessing, is at least the second value,
-# and cannot be below the first. Clones with 4 % of their answers drawn at random agree to .92.
-NEARNESS = (0.88, 0.91)
+# Agreement of two models, corrected for uniform guessing: below the first value they are not copies, from the
+# second value they may be. Clones with 4 % random answers have .92.
+NEARNESS_RANGE = (0.88, 0.91)
 
-# A model always gives one class if two random answers of it are equal with at least this probability.
-CONSTANT = 0.99
+# A model is constant if two of its answers, drawn at random, are equal with at least this probability.
+CONSTANT_AGREEMENT = 0.99
 
-# Two accurate models are as near as copies. They are copies only if their kappa exceeds the product of their
-# qualities by more than the first value, and in full from the second. Excesses of (0, .1) and (.05, .15) take
-# models that were fitted to the items for copies of each other.
-EXCESS = (0.1, 0.2)
+# Two accurate models agree as often as copies. They are copies only if their kappa exceeds the product of
+# their qualities: partly from the first value on, completely from the second. With (0, .1) and (.05, .15),
+# models that were fitted to the items would count as copies of each other.
+EXCESS_RANGE = (0.1, 0.2)
 
-# The weight is quality to this power: 3 is worse where some models are excellent, 6 on imbalanced classes.
-POWER = 4
+# Exponent of the quality in the weight: 3 is worse if some models are excellent, 6 on imbalanced classes.
+WEIGHT_EXPONENT = 4
 
-# Few models agree by chance and make the same errors, so that a share of 0 or 1 is not certain: to J models
-# 6/(J K) are added that have the mean share. Wrong answers coincide the more often, the fewer the K classes:
-# two models of two classes and clones were worth .97 of a random sample with 6, .96 with 4.
-FEW_MODELS = 6
+# A few models can agree by chance and make the same errors, so that a share of 0 or 1 is not certain.
+# Therefore 6/(J K) models with the mean share are added to the J models. The number decreases with the number
+# of classes K, since wrong answers coincide less often. Measured efficiency relative to a random sample, for
+# two models of two classes and clones: .97 with 6, .96 with 4.
+PRIOR_STRENGTH = 6
 
-# A model counts only if its quality exceeds this many times an upper bound of its standard error.
-_SIGNIFICANT = 2.0
+# A model has a weight only if its quality exceeds this multiple of an upper bound of its standard error.
+_MIN_STANDARD_ERRORS = 2.0
 
-# Estimated accuracies are at most as high, so that no model is certainly right.
-_MOST_ACCURATE = 0.999
+# Upper limit of estimated accuracies, so that no answer is certain.
+_MAX_ACCURACY = 0.999
+
+# Prevents a division by zero without changing any other quotient.
+_TINY = 1e-300
+
+# Above this probability of agreement by chance, kappa is a quotient of rounding errors.
+_MAX_CHANCE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeerWeights(Record):
-    """What each other model's agreement counts for.
+    """Weights of the agreement of other models.
 
     Parameters
     ----------
     weights : int (J,)
         From 0 to `SCALE`.
     prior : (int, int)
-        What is added to `SCALE` times the weight of a row's agreements, and of its answers.
+        Added to the numerator and denominator of a row's share, in units of `SCALE` times a weight.
     copies : int
-        Models whose answers are nearly another's, more than the accuracy of both explains.
+        Number of models that agree with another model more than the accuracies of both explain.
     guessing : int
-        Models that agree with the others no more than chance.
+        Number of models that agree with the others no more than by chance.
     """
 
     weights: IntArray
@@ -86,54 +95,57 @@ class PeerWeights(Record):
     guessing: int
 
     def shares(self, codes: IntArray) -> FloatArray:
-        """Return the share (N,) of weight that gives the first column's answer in each row of (N, 1 + J).
+        """Return the weighted share (N,) of models that agree with the first column of codes (N, 1 + J).
 
-        A row in which no model that counts has an answer gets the mean share.
+        A row without an answer of a model with positive weight gets the mean share.
         """
         agreed = (codes[:, 1:] == codes[:, :1]) @ self.weights
         present = (codes[:, 1:] >= 0) @ self.weights
         return np.asarray((SCALE * agreed + self.prior[0]) / (SCALE * present + self.prior[1]))
 
     def note(self, name: str, predicted: str) -> str:
-        """Return what was made of how many models."""
-        used = int(np.count_nonzero(self.weights))
-        if not used:
-            return f"no other model agrees with {predicted!r} more than chance: {name!r} is not made"
-        few = [f"{self.copies} nearly copies"] if self.copies else []
-        few += [f"{self.guessing} no better than chance"] if self.guessing else []
-        others = f" ({', '.join(few)})" if few else ""
+        """Return the note that states how many models have a positive weight."""
+        n_used = int(np.count_nonzero(self.weights))
+        if not n_used:
+            return f"no other model agrees with {predicted!r} more than by chance: {name!r} is not computed"
+        reasons = []
+        if self.copies:
+            reasons.append(f"{self.copies} near copies")
+        if self.guessing:
+            reasons.append(f"{self.guessing} no better than chance")
+        unused = f" ({', '.join(reasons)})" if reasons else ""
         return (
-            f"{name!r} is the weighted share of other models that answer as {predicted!r}: {used} of "
-            f"{len(self.weights)} count{others}"
+            f"{name!r} is the weighted share of other models that answer as {predicted!r}: {n_used} of "
+            f"{len(self.weights)} have a positive weight{unused}"
         )
 
 
 def peer_agreement(
     predicted: Any, answers: Any, *, ids: Any = None, name: str = "peer_agreement", alike: str | None = None
 ) -> Proxy:
-    """Return the proxy of accuracy that other models' answers give: the weighted share of equal answers.
+    """Return a proxy of accuracy from other models' answers: the weighted share of equal answers.
 
-    A model's weight is the fourth power of its chance-corrected agreement with the others. Copies share the
-    weight of one model, and models that guess have none. No label is used.
+    The weight of a model is the fourth power of its chance-corrected agreement with the others. Copies share
+    the weight of one model. Models that guess have weight 0. Labels are not used.
 
     Parameters
     ----------
     predicted : array-like (N,)
-        The evaluated model's answers.
+        Answers of the evaluated model.
     answers : mapping of name to array-like (N,), or array (N, J)
-        Other models' answers to the same items; None or NaN where there is none.
+        Answers of other models to the same items; None or NaN if missing.
     ids : array-like (N,), optional
-        Ids of the items, by which those are chosen that the weights come from; by row if left out.
+        Ids of the items. They determine from which items the weights are estimated. Default: row numbers.
     name : str
         Name of the proxy.
     alike : {"text", "number"}, optional
-        Compare free texts without case, punctuation, articles and extra blanks, or by the last number.
+        Compare free texts without case, punctuation, articles and additional blanks, or by their last number.
 
     Raises
     ------
     InputError
-        For arrays that do not fit, a missing answer of the evaluated model, or if no other model agrees with
-        the rest more than chance.
+        If the lengths differ, if an answer of the evaluated model is missing, and if no other model agrees
+        with the rest more than by chance.
 
     Examples
     --------
@@ -149,178 +161,154 @@ def peer_agreement(
         columns = list(answers.values())
     else:
         columns = list(np.asarray(answers).T)
-    given = [predicted, *columns]
+    answer_columns = [predicted, *columns]
     if alike is not None:
-        refuse_unknown("way to write answers alike", alike, ALIKE)
-        given = [[written_alike(one, alike) for one in array_of(column).tolist()] for column in given]
-    codes = answer_codes(given)
-    if np.any(codes[:, 0] < 0):
-        where = f"at position {int(np.argmax(codes[:, 0] < 0))}"
-        raise InputError(f"an answer of the evaluated model is missing ({where})", allowed="an answer each")
-    found = peer_weights(codes[chosen_items(len(codes), ids)])
-    if not np.any(found.weights):
+        refuse_unknown("alike= value", alike, NORMALISATIONS)
+        answer_columns = [
+            [normalise_answer(answer, alike) for answer in array_of(column).tolist()]
+            for column in answer_columns
+        ]
+    codes = answer_codes(answer_columns)
+    is_missing = codes[:, 0] < 0
+    if np.any(is_missing):
+        position = int(np.argmax(is_missing))
         raise InputError(
-            "no other model agrees with the rest more than chance",
-            given=f"{len(columns)} models",
-            allowed="at least one that answers as the others do where they are right",
-            action="Check that answers are written alike, or use another proxy.",
+            f"an answer of the evaluated model is missing (at position {position})",
+            allowed="one answer per item",
         )
-    return Proxy(values=found.shares(codes), name=name)
+    peers = peer_weights(codes[chosen_items(len(codes), ids)])
+    if not np.any(peers.weights):
+        raise InputError(
+            "no other model agrees with the rest more than by chance",
+            given=f"{len(columns)} models",
+            allowed="at least one model whose answers agree with correct answers of the others",
+            action="Check that equal answers are written in the same way (alike=), or use another proxy.",
+        )
+    return Proxy(values=peers.shares(codes), name=name)
 
 
-def written_alike(answer: Any, kind: str) -> Any:
-    """Return an answer without what does not matter (`text`), or the last number in it (`number`).
-
-    Examples
-    --------
-    >>> written_alike("The  Eiffel Tower!", "text"), written_alike("so 1,250 in all.", "number")
-    ('eiffel tower', 1250.0)
-    """
+def normalise_answer(answer: Any, kind: str) -> Any:
+    """Return an answer without the ignored parts of a text (`text`), or its last number (`number`)."""
     if not isinstance(answer, str):
         return answer
     if kind == "number":
-        found = re.search(LAST_NUMBER, answer.replace(",", ""))
-        return float(found[1]) if found else None
+        match = re.search(LAST_NUMBER, answer.replace(",", ""))
+        return float(match[1]) if match else None
     words = re.sub(BLANKS, " ", re.sub(PUNCTUATION, "", answer.lower())).split(" ")
     return " ".join(word for word in words if word not in (*ARTICLES, ""))
 
 
 def answer_codes(columns: Iterable[Any]) -> IntArray:
-    """Return answers (N, J) as numbers that are equal where the answers are, −1 where there is none.
+    """Return answers (N, J) as integers: equal codes for equal answers, −1 for missing answers."""
+    code_by_answer: dict[Any, int] = {}
+    answers = {f"answers[{index}]": array_of(column).tolist() for index, column in enumerate(columns)}
+    same_length(**{name: np.empty(len(entries)) for name, entries in answers.items()})
 
-    Examples
-    --------
-    >>> answer_codes([["a", "b"], ["b", None]]).tolist()
-    [[0, 1], [1, -1]]
-    """
-    known: dict[Any, int] = {}
-    found = {f"answers[{at}]": array_of(column).tolist() for at, column in enumerate(columns)}
-    same_length(**{name: np.empty(len(entries)) for name, entries in found.items()})
-    return np.array(
-        [
-            [-1 if is_null(one) or one != one else known.setdefault(one, len(known)) for one in entries]
-            for entries in found.values()
-        ],
-        dtype=np.int64,
-    ).T
+    def code(answer: Any) -> int:
+        # NaN differs from itself.
+        if is_null(answer) or answer != answer:
+            return -1
+        return code_by_answer.setdefault(answer, len(code_by_answer))
+
+    return np.array([[code(answer) for answer in entries] for entries in answers.values()], dtype=np.int64).T
 
 
 def peer_weights(codes: IntArray) -> PeerWeights:
-    """Return the weights of other models from answers to some items.
-
-    Parameters
-    ----------
-    codes : int (n, 1 + J)
-        Equal where answers are, −1 where there is none; the evaluated model's first.
-
-    Examples
-    --------
-    >>> peer_weights(np.zeros((50, 3), np.int64)).weights
-    array([0, 0])
-    """
+    """Return the weights of other models from codes (n, 1 + J), with the evaluated model first."""
     if codes.shape[1] < 2:
         raise InputError("there are no other models", action="Name the columns of their answers: answers=….")
-    consensus = _consensus(_renumbered(codes))
-    weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
+    consensus = _consensus(_renumber(codes))
+    relative_weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
     is_guessing = consensus.quality[1:] == 0.0
-    whole = np.rint(weights * (SCALE / max(weights.max(), 1e-300))).astype(np.int64)
+    weights = np.rint(relative_weights * (SCALE / max(relative_weights.max(), _TINY))).astype(np.int64)
     is_copied = (consensus.copied >= 0.5) & ~np.eye(len(consensus.copied), dtype=bool)
     return PeerWeights(
-        weights=whole,
-        prior=_prior(codes, whole, consensus),
+        weights=weights,
+        prior=_prior(codes, weights, consensus),
         copies=int(np.count_nonzero(is_copied[1:].any(axis=1) & ~is_guessing)),
         guessing=int(np.count_nonzero(is_guessing)),
     )
 
 
 def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[int, int]:
-    """Return the share that each row's share is mixed with, as a numerator and a denominator.
+    """Return the numerator and denominator that are added to those of each row's share.
 
-    The fewer different models there are, the larger is its weight.
+    The denominator decreases with the number of different models.
     """
-    total = int(weights.sum())
-    if not total:
+    total_weight = int(weights.sum())
+    if not total_weight:
         return 0, 1
-    effective = total**2 / float(weights @ consensus.copied[1:, 1:] @ weights)
-    classes = _class_count(codes)
-    # Many clones of the evaluated model and one other model are no more certain than two models. Accurate
-    # models are near as well: one more is counted, and more with many classes, where few errors coincide.
-    limit = (1.0 + _different_models(consensus.near[1:, 1:], weights > 0)) * classes / 2.0
-    effective = min(effective, limit)
+    effective_models = total_weight**2 / float(weights @ consensus.copied[1:, 1:] @ weights)
+    n_classes = _class_count(codes)
+    # Many clones of the evaluated model and one other model are not more certain than two models. Accurate
+    # models agree often too. Therefore one model is added, and the limit increases with the number of
+    # classes, since fewer errors coincide.
+    limit = (1.0 + _different_models(consensus.near[1:, 1:], weights > 0)) * n_classes / 2.0
+    effective_models = min(effective_models, limit)
     others = codes[:, 1:]
-    agreed = (others == codes[:, :1]).sum(axis=0) @ weights
-    mean = float(agreed / ((others >= 0).sum(axis=0) @ weights))
-    mixed = max(1, round(SCALE * FEW_MODELS / classes * total / effective**2))
-    return round(mixed * mean), mixed
+    agreements = (others == codes[:, :1]).sum(axis=0) @ weights
+    mean_share = float(agreements / ((others >= 0).sum(axis=0) @ weights))
+    denominator = max(1, round(SCALE * PRIOR_STRENGTH / n_classes * total_weight / effective_models**2))
+    return round(denominator * mean_share), denominator
 
 
 def _different_models(near: FloatArray, is_counted: AnyArray) -> float:
-    """Return the number of models that count, with near ones (J, J) counted as one."""
+    """Return the number of models with positive weight; near models (J, J) count as one."""
     return float(np.sum(1.0 / near[np.ix_(is_counted, is_counted)].sum(axis=1)))
 
 
-def likely_right(codes: IntArray, most: int = MOST_ITEMS) -> tuple[FloatArray, FloatArray]:
-    """Return each model's accuracy (k,) and each answer's chance (N, k), estimated from agreement alone.
+def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[FloatArray, FloatArray]:
+    """Return the accuracy of each model (k,) and the probability of each answer (N, k), from agreement alone.
 
-    The accuracy is that of independent models with the same mean agreement. The chance is the weighted share
-    of the models that give the answer.
-
-    Parameters
-    ----------
-    codes : int (N, k)
-    most : int
-        Rows from which accuracies are estimated: the first.
-
-    Examples
-    --------
-    >>> truth, row = np.arange(300) % 3, np.arange(300)
-    >>> answers = np.column_stack([(truth + (row % m == 0)) % 3 for m in (7, 5, 2)])
-    >>> accuracies, chances = likely_right(answers)
-    >>> accuracies.argsort(), bool(chances[answers[:, 2] != truth, 2].mean() < 0.5)
-    (array([2, 1, 0]), True)
+    The accuracies are estimated from the first `n_items` rows of codes (N, k), as those of independent models
+    with the same mean agreement. The probability of an answer is the weighted share of models that give it.
     """
-    consensus = _consensus(_renumbered(codes[:most]))
+    consensus = _consensus(_renumber(codes[:n_items]))
     quality = consensus.quality
-    weights = consensus.weights
-    # Of independent models, the kappa of two is the product of their chance-corrected accuracies.
+    # Copies share one vote. The kappa of two independent models is the product of their chance-corrected
+    # accuracies, so that quality is a model's accuracy times the mean accuracy.
     votes = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
-    mean = float(votes @ quality / max(votes.sum(), 1e-300))
-    corrected = np.minimum(quality / math.sqrt(max(mean, 1e-300)), 1.0)
-    classes = _class_count(codes)
-    accuracies = np.minimum((1.0 + (classes - 1.0) * corrected) / classes, _MOST_ACCURATE)
-    weights = weights if np.any(weights) else np.ones(len(weights))
+    mean_quality = float(votes @ quality / max(votes.sum(), _TINY))
+    corrected = np.minimum(quality / math.sqrt(max(mean_quality, _TINY)), 1.0)
+    n_classes = _class_count(codes)
+    accuracies = np.minimum((1.0 + (n_classes - 1.0) * corrected) / n_classes, _MAX_ACCURACY)
+    weights = consensus.weights
+    if not np.any(weights):
+        weights = np.ones(len(weights))
     shares = weights / weights.sum()
     return accuracies, np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
 
 
-def _renumbered(codes: IntArray) -> IntArray:
-    """Return codes in the order in which they first stand, which the order of an engine does not change."""
-    _, first, found = np.unique(codes, return_index=True, return_inverse=True)
-    missing = codes.min() < 0
-    order = np.argsort(first[1:] if missing else first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    rank = np.concatenate([[-1], rank]) if missing else rank
-    return np.asarray(rank[found.reshape(codes.shape)])
+def _renumber(codes: IntArray) -> IntArray:
+    """Return codes numbered by first occurrence, so that they do not depend on the engine."""
+    _, first_positions, indices = np.unique(codes, return_index=True, return_inverse=True)
+    has_missing = codes.min() < 0
+    # The smallest code, −1 for missing answers, stays.
+    order = np.argsort(first_positions[1:] if has_missing else first_positions)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    if has_missing:
+        numbers = np.concatenate([[-1], numbers])
+    return np.asarray(numbers[indices.reshape(codes.shape)])
 
 
 def _class_count(codes: IntArray) -> float:
-    """Return the number of plausible answers to an item, 2 to `MOST_CLASSES`."""
-    return float(np.clip(codes.max() + 1, 2, MOST_CLASSES))
+    """Return the number of plausible answers to an item, 2 to `MAX_CLASSES`."""
+    return float(np.clip(codes.max() + 1, 2, MAX_CLASSES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Consensus:
-    """Agreement of m models with each other.
+    """Agreement of m models.
 
     Parameters
     ----------
     quality : float (m,)
-        Kappa with the models that are not near, pooled; 0 if it is not above chance.
+        Pooled kappa with the models that are not near; 0 if it is not above chance.
     near : float (m, m)
-        1 for pairs as near as copies, 0 for others, between them in part.
+        1 for pairs that agree as often as copies, 0 for others, with a linear transition.
     copied : float (m, m)
-        The same for pairs that are nearer than their qualities explain.
+        The same for pairs that agree more often than their qualities explain.
     """
 
     quality: FloatArray
@@ -329,25 +317,25 @@ class _Consensus:
 
     @property
     def weights(self) -> FloatArray:
-        """Weight (m,) of each model's answers; copies share one."""
-        return np.asarray(self.quality**POWER / self.copied.sum(axis=1))
+        """Weight (m,) of the answers of each model; copies share one weight."""
+        return np.asarray(self.quality**WEIGHT_EXPONENT / self.copied.sum(axis=1))
 
 
 def _consensus(codes: IntArray) -> _Consensus:
-    """Return how models agree, from their answers (n, m)."""
+    """Return the agreement of models from their answers (n, m)."""
     equal, both = _agreements(codes)
     chance = _chance_agreements(codes)
     guessed = 1.0 / _class_count(codes)
-    near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS)
-    # Models that always give one class are no evidence about others. Models that guess are: clones of one of
-    # them agree with each other alone.
-    is_varied = np.diag(chance) < CONSTANT
+    near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS_RANGE)
+    # Constant models are no evidence about other models. Models that guess are evidence, since clones of a
+    # guessing model agree only with each other.
+    is_varied = np.diag(chance) < CONSTANT_AGREEMENT
     pairs = np.ix_(is_varied, is_varied)
     quality = np.zeros(len(equal))
     quality[is_varied] = _qualities(equal[pairs], chance[pairs], both[pairs], near[pairs])
-    relative = quality / max(quality.max(initial=0.0), 1e-300)
-    kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < 1.0 - 1e-9)
-    copied = near * _ramp(kappa - np.outer(relative, relative), EXCESS)
+    relative = quality / max(quality.max(initial=0.0), _TINY)
+    kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < _MAX_CHANCE)
+    copied = near * _ramp(kappa - np.outer(relative, relative), EXCESS_RANGE)
     np.fill_diagonal(copied, 1.0)
     return _Consensus(quality=quality, near=near, copied=copied)
 
@@ -360,35 +348,40 @@ def _ramp(values: FloatArray, ends: tuple[float, float]) -> FloatArray:
 
 
 def _qualities(equal: FloatArray, chance: FloatArray, both: FloatArray, near: FloatArray) -> FloatArray:
-    """Return each model's kappa (m,) with the models that are not near it, near ones counted once, or 0.
+    """Return the kappa (m,) of each model with the models that are not near it, 0 if it is not above chance.
 
-    A model that is near all others is compared with all of them.
+    Models that are near each other count once. A model that is near all others is compared with all of them.
     """
-    apart = (1.0 - near) / near.sum(axis=1) * (both > 0)
-    is_near_all = ~np.any(apart, axis=1)
-    apart[is_near_all] = (both > 0)[is_near_all]
-    np.fill_diagonal(apart, 0.0)
-    possible = np.maximum((apart * (1.0 - chance)).sum(axis=1), 1e-300)
-    quality = (apart * (equal - chance)).sum(axis=1) / possible
-    # The others agree with each other where they are right, so that these agreements are correlated: the
-    # standard error of a mean is at most the mean of the standard errors.
-    errors = (apart * np.sqrt(chance * (1.0 - chance) / np.maximum(both, 1.0))).sum(axis=1) / possible
-    return np.asarray(np.where(quality > _SIGNIFICANT * errors, quality, 0.0))
+    has_items = both > 0
+    pair_weights = (1.0 - near) / near.sum(axis=1) * has_items
+    is_near_all = ~np.any(pair_weights, axis=1)
+    pair_weights[is_near_all] = has_items[is_near_all]
+    np.fill_diagonal(pair_weights, 0.0)
+    possible = np.maximum((pair_weights * (1.0 - chance)).sum(axis=1), _TINY)
+    quality = (pair_weights * (equal - chance)).sum(axis=1) / possible
+    # The other models agree where they are correct, so that these agreements are correlated. The standard
+    # error of a mean is at most the mean of the standard errors.
+    pair_errors = np.sqrt(chance * (1.0 - chance) / np.maximum(both, 1.0))
+    errors = (pair_weights * pair_errors).sum(axis=1) / possible
+    return np.asarray(np.where(quality > _MIN_STANDARD_ERRORS * errors, quality, 0.0))
 
 
 def _agreements(codes: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of equal answers (m, m) of each pair of models, and the items that both answered."""
-    present = (codes >= 0).astype(np.float32)  # counts of items are exact in single precision
-    both = (present.T @ present).astype(np.float64)
-    narrow = np.ascontiguousarray(codes.T.astype(np.int32))
-    equal = np.array([np.count_nonzero((narrow == column) & (column >= 0), axis=1) for column in narrow])
-    return equal / np.maximum(both, 1.0), both
+    """Return the share of equal answers and the number of common items of pairs of models, each (m, m)."""
+    # Numbers of items are exact in single precision.
+    is_present = (codes >= 0).astype(np.float32)
+    both = (is_present.T @ is_present).astype(np.float64)
+    model_codes = np.ascontiguousarray(codes.T.astype(np.int32))
+    n_equal = np.array(
+        [np.count_nonzero((model_codes == column) & (column >= 0), axis=1) for column in model_codes]
+    )
+    return n_equal / np.maximum(both, 1.0), both
 
 
 def _chance_agreements(codes: IntArray) -> FloatArray:
-    """Return the agreement (m, m) that the frequencies of each pair's answers would give by chance."""
+    """Return the agreement by chance (m, m) from the frequencies of each model's answers."""
     item, model = np.nonzero(codes >= 0)
-    entries = np.ones(len(item)), (model, codes[item, model])
-    frequencies = scipy.sparse.csr_matrix(entries, shape=(codes.shape[1], int(codes.max()) + 1))
-    frequencies = frequencies.multiply(1.0 / np.maximum(frequencies.sum(axis=1), 1.0)).tocsr()
+    entries = (np.ones(len(item)), (model, codes[item, model]))
+    counts = scipy.sparse.csr_matrix(entries, shape=(codes.shape[1], int(codes.max()) + 1))
+    frequencies = counts.multiply(1.0 / np.maximum(counts.sum(axis=1), 1.0)).tocsr()
     return np.asarray((frequencies @ frequencies.T).todense())

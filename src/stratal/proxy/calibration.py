@@ -1,13 +1,14 @@
-"""Calibration: from a score to E[z | score], fitted on labels.
+"""Calibrations and learners: functions from scores to E[z | scores], fitted on labels.
 
-Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`): a calibration that
-has seen the labels of the units to which it is applied makes intervals too short.
+Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`). If a fit is applied to
+the units on whose labels it was fitted, intervals are too short.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -16,6 +17,7 @@ import numpy as np
 import scipy
 
 from stratal.arrays import (
+    AnyArray,
     FloatArray,
     IntArray,
     Record,
@@ -31,28 +33,40 @@ from stratal.proxy.proxy import Proxy
 METHODS = ("isotonic", "logistic")
 
 
-# Labels' worth of the overall mean that is mixed into every level of an isotonic fit.
+# Number of labels with the overall mean that are added to every level of an isotonic fit.
 SMOOTHING = 1.0
 
 
-# Precision of the normal prior on the logistic coefficients, around "the score is right".
+# Precision of the normal prior of the logistic coefficients. Its mean is the uncalibrated score.
 PENALTY = 1.0
 
 
-_EDGE = 1e-6
+# Scores are at least this far from 0 and 1, so that their logits are finite.
+_LOGIT_MARGIN = 1e-6
+
+# Newton's method converges in fewer than 20 steps; the limit prevents an endless loop.
+_MAX_NEWTON_STEPS = 100
+
+# Relative increase of the objective, and size of a halved step, at which Newton's method stops: rounding
+# errors.
+_OBJECTIVE_TOLERANCE = 1e-13
+_MIN_STEP = 1e-14
+
+# A score is constant if its standard deviation is below this share of its mean (rounding errors).
+_CONSTANT_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit(Record):
-    """A function from scores to mean outcomes that was fitted on labels.
+    """A fitted function from scores to mean outcomes.
 
     Parameters
     ----------
     bounds : (float, float)
         Bounds of the outcome.
     residual_variance : float, optional
-        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
-        at a bound, so that the mean alone gives the variance.
+        Mean squared residual of the labels, in squared units of the outcome; `None` if every outcome was at a
+        bound, because the mean then determines the variance.
     """
 
     proxy_name: ClassVar[str] = "calibrated"
@@ -64,15 +78,16 @@ class Fit(Record):
         raise NotImplementedError
 
     def proxy(self, scores: Any, *, name: str | None = None) -> Proxy:
-        """Return the proxy of N scores on the outcome's scale, called after the kind of fit unless named."""
+        """Return the proxy of N scores on the scale of the outcome; the default name is the kind of fit."""
         return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name or self.proxy_name)
 
 
-Fitted = TypeVar("Fitted", bound=Fit)
+FitType = TypeVar("FitType", bound=Fit)
 
 
-def with_residuals(fit: Fitted, x: FloatArray, y: FloatArray, w: FloatArray) -> Fitted:
-    """Return the fit with its weighted mean squared residual on outcomes (n,), where it tells anything."""
+def with_residuals(fit: FitType, x: FloatArray, y: FloatArray, w: FloatArray) -> FitType:
+    """Return the fit with its weighted mean squared residual of outcomes (n,)."""
+    # If all outcomes are at the bounds, the mean determines the variance.
     if np.all((y == fit.bounds[0]) | (y == fit.bounds[1])):
         return fit
     return replace(fit, residual_variance=float(np.average((y - fit.apply(x)) ** 2, weights=w)))
@@ -80,7 +95,7 @@ def with_residuals(fit: Fitted, x: FloatArray, y: FloatArray, w: FloatArray) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration(Fit):
-    """A fitted curve from scores to mean outcomes; increasing if isotonic.
+    """A fitted curve from one score to mean outcomes; not decreasing if isotonic.
 
     Parameters
     ----------
@@ -88,12 +103,12 @@ class Calibration(Fit):
     bounds, residual_variance : optional
         As in `Fit`.
     scores, levels : float (m,)
-        Isotonic: mean outcome at increasing scores, linear in between and flat beyond.
+        Isotonic: mean outcomes at increasing scores, linear between them and constant outside.
     intercept, slope : float
-        Logistic: the outcome's share of its bounds is expit(intercept + slope · t), t the logit of the
-        score, or the standardised score.
+        Logistic: the mean outcome on the 0–1 scale is expit(intercept + slope · t), where t is the logit of
+        the score or the standardised score.
     centre, scale : float
-        By which scores are standardised; scale 0 stands for the logit.
+        Mean and standard deviation for the standardised score. Scale 0 means the logit.
 
     Examples
     --------
@@ -116,7 +131,7 @@ class Calibration(Fit):
         if self.method == "isotonic":
             return np.asarray(np.interp(values, self.scores, self.levels))
         low, high = self.bounds
-        index = self.intercept + self.slope * _standardised(values, self.centre, self.scale)
+        index = self.intercept + self.slope * _transform_scores(values, self.centre, self.scale)
         return np.asarray(low + (high - low) * scipy.special.expit(index))
 
 
@@ -137,18 +152,18 @@ def calibrate(
     outcomes : array-like (n,)
         Their outcomes, within `bounds`.
     method : {"isotonic", "logistic"}
-        Isotonic: increasing, by pooling adjacent violators, each level mixed with `SMOOTHING` labels of the
-        overall mean, so that none is certain. Logistic (Platt): two coefficients with a normal prior, on
-        the logit of scores within (0, 1), else on the standardised score; right for few labels.
+        Isotonic: pool adjacent violators, with `SMOOTHING` labels of the overall mean added to each level so
+        that no level is certain. Logistic (Platt): two coefficients with a normal prior, on the logit of
+        scores within (0, 1), otherwise on the standardised score. Use logistic for few labels.
     weights : array-like (n,), optional
-        Design weights, if the labelled units were not drawn with equal probabilities.
+        Design weights, if the labelled units had different inclusion probabilities.
     bounds : (float, float)
         Bounds of the outcome.
 
     Raises
     ------
     InputError
-        For fewer than two labels, an outcome outside the bounds, or weights that are not positive.
+        For fewer than two labels, outcomes outside the bounds, and weights that are not positive.
 
     Examples
     --------
@@ -158,100 +173,111 @@ def calibrate(
     array([0.6])
     """
     if method not in METHODS:
-        raise InputError("no such calibration", given=repr(method), allowed=", ".join(METHODS))
+        raise InputError("unknown calibration method", given=repr(method), allowed=", ".join(METHODS))
     x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
     if method == "isotonic":
-        fitted = _isotonic(x, y, w)
+        curve = _fit_isotonic(x, y, w, bounds)
     else:
-        fitted = _logistic(x, y, w, bounds)
-    return with_residuals(Calibration(method=method, bounds=bounds, **fitted), x, y, w)
+        curve = _fit_logistic(x, y, w, bounds)
+    return with_residuals(curve, x, y, w)
 
 
 def proxy_around(
     values: FloatArray, residual_variance: float | None, bounds: tuple[float, float], name: str
 ) -> Proxy:
-    """Return the proxy with a common residual variance around its values (N,), at most what the bounds allow.
-
-    Examples
-    --------
-    >>> proxy_around(np.array([0.5, 0.9]), 0.1, (0.0, 1.0), "calibrated").second_moments
-    array([0.35, 0.9 ])
-    """
+    """Return the proxy of values (N,) with a common residual variance, limited to what the bounds allow."""
     low, high = bounds
     second = None
     if residual_variance is not None:
-        widest = np.maximum((values - low) * (high - values), 0.0)
-        second = values**2 + np.minimum(residual_variance, widest)
+        largest_variance = np.maximum((values - low) * (high - values), 0.0)
+        second = values**2 + np.minimum(residual_variance, largest_variance)
     return Proxy(values=values, second_moments=second, bounds=bounds, name=name)
 
 
 def checked_labels(
     x: FloatArray, outcomes: Any, weights: Any, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return scores (n, …), outcomes (n,) and weights (n,) with mean one, or say what is wrong with them.
-
-    Examples
-    --------
-    >>> checked_labels(np.array([0.1, 0.2]), [0, 1], None, (0.0, 1.0))[2]
-    array([1., 1.])
-    """
+    """Return scores (n, …), outcomes (n,) and weights (n,) with mean one; check all three."""
     y = finite_vector("outcomes", outcomes)
     same_length(scores=x, outcomes=y)
     if len(y) < 2:
-        raise InputError("too few labels to fit on", given=len(y), allowed="2 or more")
+        raise InputError("too few labels for a fit", given=len(y), allowed="2 or more")
     low, high = bounds
     if not low < high or y.min() < low or y.max() > high:
-        given = f"{y.min():g} to {y.max():g}"
-        allowed = f"{low:g} to {high:g}"
-        raise InputError("outcomes leave their bounds", given=given, allowed=allowed)
+        raise InputError(
+            "outcomes are outside their bounds",
+            given=f"{y.min():g} to {y.max():g}",
+            allowed=f"{low:g} to {high:g}",
+        )
     w = finite_vector("weights", np.ones(len(y)) if weights is None else weights)
     same_length(weights=w, outcomes=y)
     if w.min() <= 0:
-        given = f"{w.min():g}"
-        action = "Leave out units with weight 0."
-        raise InputError("weights must be positive", given=given, allowed="above 0", action=action)
+        raise InputError(
+            "weights must be positive",
+            given=f"{w.min():g}",
+            allowed="above 0",
+            action="Remove units with weight 0.",
+        )
     return x, y, w / w.mean()
 
 
 def _score_values(scores: Any) -> FloatArray:
+    """Return the scores (N,) of an array or a proxy."""
     return finite_vector("scores", scores.values if isinstance(scores, Proxy) else scores)
 
 
-def _standardised(values: FloatArray, centre: float, scale: float) -> FloatArray:
+def _transform_scores(values: FloatArray, centre: float, scale: float) -> FloatArray:
+    """Return the logit of scores (N,) if the scale is 0, otherwise the standardised scores."""
     if scale == 0.0:
-        return np.asarray(scipy.special.logit(np.clip(values, _EDGE, 1.0 - _EDGE)))
+        return np.asarray(scipy.special.logit(np.clip(values, _LOGIT_MARGIN, 1.0 - _LOGIT_MARGIN)))
     return (values - centre) / scale
 
 
-def _isotonic(x: FloatArray, y: FloatArray, w: FloatArray) -> dict[str, Any]:
-    """Return increasing scores and levels of a smoothed isotonic fit, equal scores taken together."""
+def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> Calibration:
+    """Return a smoothed isotonic fit; units with equal scores have one level."""
     from scipy.optimize import isotonic_regression
 
     scores, inverse = np.unique(x, return_inverse=True)
     weight = np.bincount(inverse, w)
     fit = isotonic_regression(np.bincount(inverse, w * y) / weight, weights=weight)
-    held = np.repeat(np.add.reduceat(weight, fit.blocks[:-1]), np.diff(fit.blocks))
-    mixed = (fit.x * held + SMOOTHING * np.average(y, weights=w)) / (held + SMOOTHING)
-    levels = isotonic_regression(mixed, weights=weight).x  # smoothing may have upset the order
-    inner = np.zeros(len(scores), bool)
-    inner[1:-1] = (levels[1:-1] == levels[:-2]) & (levels[1:-1] == levels[2:])
-    return {"scores": scores[~inner], "levels": levels[~inner]}
+    # Weight of the block of pooled scores that each score belongs to.
+    block_weight = np.repeat(np.add.reduceat(weight, fit.blocks[:-1]), np.diff(fit.blocks))
+    overall_mean = np.average(y, weights=w)
+    smoothed = (fit.x * block_weight + SMOOTHING * overall_mean) / (block_weight + SMOOTHING)
+    # Smoothing can change the order of the levels.
+    levels = isotonic_regression(smoothed, weights=weight).x
+    # Interior points of a constant piece are redundant.
+    is_redundant = np.zeros(len(scores), bool)
+    is_redundant[1:-1] = (levels[1:-1] == levels[:-2]) & (levels[1:-1] == levels[2:])
+    return Calibration(
+        method="isotonic", bounds=bounds, scores=scores[~is_redundant], levels=levels[~is_redundant]
+    )
 
 
-def _logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Return a penalised logistic regression on the logit or the standardised score, by Newton's method."""
-    as_logit = bool(x.min() >= 0.0 and x.max() <= 1.0)
-    if as_logit:
-        centre, scale = (0.0, 0.0)
+def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> Calibration:
+    """Return a penalised logistic regression on the logit or the standardised score."""
+    is_probability = bool(x.min() >= 0.0 and x.max() <= 1.0)
+    if is_probability:
+        centre = 0.0
+        scale = 0.0
     else:
-        centre, scale = (float(x.mean()), float(x.std()) or 1.0)
-    t = _standardised(x, centre, scale)
-    intercept, slope = _penalised(t, (y - bounds[0]) / (bounds[1] - bounds[0]), w, float(as_logit))
-    return {"intercept": intercept, "slope": slope, "centre": centre, "scale": scale}
+        centre = float(x.mean())
+        # A constant score has no scale.
+        scale = float(x.std()) or 1.0
+    t = _transform_scores(x, centre, scale)
+    low, high = bounds
+    # The uncalibrated probability has slope 1; the sign of another score is unknown.
+    prior_slope = 1.0 if is_probability else 0.0
+    intercept, slope = _fit_penalised(t, (y - low) / (high - low), w, prior_slope)
+    return Calibration(
+        method="logistic", bounds=bounds, intercept=intercept, slope=slope, centre=centre, scale=scale
+    )
 
 
-def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: float) -> tuple[float, float]:
-    """Return intercept and slope of a penalised logistic regression, by Newton's method with halving."""
+def _fit_penalised(
+    t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: float
+) -> tuple[float, float]:
+    """Return intercept and slope of a penalised logistic regression, by Newton's method with step halving."""
     design = np.stack([np.ones(len(t)), t], axis=1)
     prior = np.array([0.0, prior_slope])
 
@@ -262,29 +288,26 @@ def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: flo
 
     beta = prior
     value = objective(prior)
-    for _ in range(100):
+    for _ in range(_MAX_NEWTON_STEPS):
         mean = scipy.special.expit(design @ beta)
         gradient = design.T @ (w * (share - mean)) - PENALTY * (beta - prior)
         curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + PENALTY * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
-        while objective(beta + step) < value and np.abs(step).max() > 1e-14:
+        while objective(beta + step) < value and np.abs(step).max() > _MIN_STEP:
             step = 0.5 * step
-        beta, previous, value = beta + step, value, objective(beta + step)
-        if value - previous <= 1e-13 * (1.0 + abs(value)):
+        previous_value = value
+        beta = beta + step
+        value = objective(beta)
+        if value - previous_value <= _OBJECTIVE_TOLERANCE * (1.0 + abs(value)):
             break
     return float(beta[0]), float(beta[1])
 
 
 def score_matrix(scores: Any) -> FloatArray:
-    """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`.
-
-    Examples
-    --------
-    >>> score_matrix({"a": [0.1, 0.2], "b": [0.3, 0.4]}).shape
-    (2, 2)
-    """
+    """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`."""
+    # A mapping. The attribute `values` of a data frame is not callable.
     if hasattr(scores, "values") and callable(scores.values):
-        columns = [getattr(entry, "values", entry) for entry in scores.values()]
+        columns = [getattr(column, "values", column) for column in scores.values()]
         scores = np.stack([np.asarray(column) for column in columns], axis=1)
     matrix = numeric_array("scores", scores)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
@@ -293,20 +316,14 @@ def score_matrix(scores: Any) -> FloatArray:
     return matrix
 
 
-# Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other.
+# Penalty on the coefficients of standardised scores. It prevents large opposite coefficients of similar
+# judges.
 RIDGE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeastSquares(Record):
-    """Intercept and coefficients (k,) of weighted least squares with a small ridge.
-
-    Examples
-    --------
-    >>> found = LeastSquares.of(np.array([[0.0], [1.0]]), np.array([1.0, 3.0]), np.ones(2))
-    >>> found.predict(np.array([[0.5]]))
-    array([2.])
-    """
+    """Intercept and coefficients (k,) of weighted least squares with a small ridge penalty."""
 
     intercept: float
     coefficients: FloatArray
@@ -318,50 +335,61 @@ class LeastSquares(Record):
         centre = share @ matrix
         centred = matrix - centre
         scale = np.sqrt(share @ centred**2)
-        constant = scale <= 1e-12 * np.maximum(np.abs(centre), 1e-300)
-        standardised = np.where(constant, 0.0, centred / np.where(constant, 1.0, scale))
+        is_constant = scale <= _CONSTANT_TOLERANCE * np.maximum(np.abs(centre), 1e-300)
+        safe_scale = np.where(is_constant, 1.0, scale)
+        standardised = np.where(is_constant, 0.0, centred / safe_scale)
         mean = float(share @ y)
         gram = standardised.T @ (standardised * share[:, None]) + RIDGE * np.eye(matrix.shape[1])
         solution = np.linalg.solve(gram, standardised.T @ (share * (y - mean)))
-        coefficients = np.where(constant, 0.0, solution / np.where(constant, 1.0, scale))
+        coefficients = np.where(is_constant, 0.0, solution / safe_scale)
         return cls(intercept=mean - float(centre @ coefficients), coefficients=coefficients)
 
     def predict(self, matrix: FloatArray) -> FloatArray:
         """Return the mean outcome (N,) of scores (N, k)."""
-        fitted = len(self.coefficients)
-        if matrix.shape[1] != fitted:
-            what = "as many scores are needed as were fitted"
-            raise InputError(what, given=matrix.shape[1], allowed=str(fitted))
+        n_fitted = len(self.coefficients)
+        if matrix.shape[1] != n_fitted:
+            raise InputError(
+                "the number of scores differs from that of the fit",
+                given=matrix.shape[1],
+                allowed=str(n_fitted),
+            )
         return np.asarray(self.intercept + matrix @ self.coefficients)
 
 
-# Learners that go by a name.
-NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
+# Learners with a name; other learners are scikit-learn estimators.
+LEARNER_NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
 
 
-# Of learners that draw random numbers and were given no seed: the same labels give the same estimate.
+# Seed of learners that draw random numbers and have no seed, so that equal labels give equal estimates.
 SEED = 0
 
+# Optimiser steps of the logistic regression; the default of 100 is not always sufficient.
+_MAX_ITERATIONS = 1000
 
+# Gradient boosting for hundreds of labels: small trees and a low learning rate.
+_BOOSTING_OPTIONS = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 2, "subsample": 0.7}
+
+
+# Penalties that the ridge regression compares: 0.01 to 10,000 in steps of a factor of √10.
 ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned(Fit):
-    """A learner fitted on labelled units.
+class FittedLearner(Fit):
+    """A learner that was fitted on labelled units.
 
     Parameters
     ----------
     model : LeastSquares, FactorPosterior or scikit-learn estimator, optional
-        Fitted; None where all outcomes were equal, so that there was nothing to learn.
+        The fitted model; None if all outcomes were equal.
     level : float
-        The mean outcome, which stands for the model where there is none.
+        The mean outcome, which is the prediction without a model.
     bounds, residual_variance : optional
-        As in `Fit`; the bounds are infinite where the outcome has none.
+        As in `Fit`; infinite bounds for an outcome without bounds.
 
     Examples
     --------
-    >>> Learned(model=None, level=0.5).apply([[1.0], [2.0]])
+    >>> FittedLearner(model=None, level=0.5).apply([[1.0], [2.0]])
     array([0.5, 0.5])
     """
 
@@ -375,14 +403,15 @@ class Learned(Fit):
         if self.model is None:
             return np.full(len(matrix), self.level)
         with warnings.catch_warnings():
+            # Warnings of scikit-learn about feature names and convergence do not concern the estimate.
             warnings.simplefilter("ignore")
-            return np.clip(_predicted(self.model, matrix, self.bounds), *self.bounds)
+            return np.clip(_predict(self.model, matrix, self.bounds), *self.bounds)
 
 
 def combine(
     scores: Any, outcomes: Any, *, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
-) -> Learned:
-    """Fit one proxy to several judges' scores: least squares, clipped to the bounds.
+) -> FittedLearner:
+    """Combine the scores of several judges by least squares, clipped to the bounds.
 
     Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`).
 
@@ -406,34 +435,34 @@ def combine(
     array([0.6, 0.2])
     """
     matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
-    return with_residuals(Learned(model=LeastSquares.of(matrix, y, w), bounds=bounds), matrix, y, w)
+    return with_residuals(FittedLearner(model=LeastSquares.of(matrix, y, w), bounds=bounds), matrix, y, w)
 
 
 def learn(
     scores: Any, outcomes: Any, *, learner: Any, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
-) -> Learned:
+) -> FittedLearner:
     """Fit a learner to the features of labelled units.
 
     Parameters
     ----------
     scores : array-like (n, d), or mapping of name to array-like (n,)
-        Features of labelled units: judges' scores, metrics, embeddings.
+        Features of labelled units, such as judges' scores, metrics or embeddings.
     outcomes : array-like (n,)
         Their outcomes.
     learner : str or scikit-learn estimator
-        One of `NAMES`, a regressor, or a classifier with `predict_proba`. The estimator is cloned, never
-        fitted itself; where it has no seed of its own it gets one. A classifier learns the outcome's share of
-        its bounds: a unit of .3 counts as three tenths of a 1 and seven tenths of a 0.
+        One of `LEARNER_NAMES`, a regressor, or a classifier with `predict_proba`. A clone of the estimator is
+        fitted; an unset seed is set to a constant. A classifier learns the outcome on the 0–1 scale: a unit
+        with .3 is fitted as a 1 with weight .3 and a 0 with weight .7.
     weights : array-like (n,), optional
-        Design weights, for learners that take weights.
+        Design weights. Learners without weights ignore them.
     bounds : (float, float)
-        Bounds of the outcome; infinite where it has none, and then the learner must be a regressor.
+        Bounds of the outcome. Infinite bounds require a regressor.
 
     Raises
     ------
     InputError
-        For something that is no estimator, a classifier without probabilities or for an outcome without
-        bounds, and what scikit-learn says of the features.
+        If the learner is not an estimator, for a classifier without probabilities or an outcome without
+        bounds, and if scikit-learn rejects the features.
     MissingExtraError
         If a name is given and scikit-learn is not installed.
 
@@ -448,84 +477,84 @@ def learn(
     matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
     mean = float(np.average(y, weights=w))
     if np.ptp(y) == 0:
-        return with_residuals(Learned(level=mean, bounds=bounds), matrix, y, w)
+        return with_residuals(FittedLearner(level=mean, bounds=bounds), matrix, y, w)
     if isinstance(learner, str) and learner == HISTORY:
         low, high = bounds
         if not np.isfinite(high - low):
             raise InputError(
                 "a history predicts an outcome with bounds", action="Give bounds=(lowest, highest)."
             )
-        # No weights: which units were drawn says nothing of them that the factors do not.
-        own = FactorPosterior.of(matrix, (y - low) / (high - low))
-        return with_residuals(Learned(model=own, level=mean, bounds=bounds), matrix, y, w)
-    model = fresh(learner, binary=bool(np.all(np.isin(y, bounds))))
+        # Without weights: given the factors, the outcomes do not depend on the selection of the units.
+        posterior = FactorPosterior.of(matrix, (y - low) / (high - low))
+        return with_residuals(FittedLearner(model=posterior, level=mean, bounds=bounds), matrix, y, w)
+    model = new_learner(learner, binary=bool(np.all(np.isin(y, bounds))))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of convergence and the like: what counts is how it predicts
+            # A learner that did not converge is judged by its predictions.
+            warnings.simplefilter("ignore")
             _fit(model, matrix, y, w, bounds)
     except InputError:
         raise
     except (ValueError, TypeError) as error:
-        what = f"the learner {described(learner)} cannot be fitted: {error}"
-        action = "Give numeric features without missing values, or a learner that takes others."
-        raise InputError(what, action=action) from None
-    return with_residuals(Learned(model=model, level=mean, bounds=bounds), matrix, y, w)
+        raise InputError(
+            f"the learner {learner_name(learner)} cannot be fitted: {error}",
+            action="Give numeric features without missing values, or a learner that supports other features.",
+        ) from None
+    return with_residuals(FittedLearner(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
-def described(learner: Any) -> str:
-    """Return how a learner is called in notes and errors.
-
-    Examples
-    --------
-    >>> described("ridge")
-    'ridge'
-    """
+def learner_name(learner: Any) -> str:
+    """Return the name of a learner in notes and errors."""
     if isinstance(learner, str):
         return learner
-    steps = getattr(learner, "steps", None)
-    return type(steps[-1][1] if steps else learner).__name__
+    return type(_last_step(learner)[1]).__name__
+
+
+def _last_step(model: Any) -> tuple[str, Any]:
+    """Return the name and estimator of the last step of a pipeline; otherwise no name and the model."""
+    steps = getattr(model, "steps", None)
+    if not steps:
+        return "", model
+    name, estimator = steps[-1]
+    return name, estimator
 
 
 def is_learner(method: Any) -> bool:
-    """Return whether `method` names or is a learner.
-
-    Examples
-    --------
-    >>> is_learner("ridge"), is_learner("isotonic")
-    (True, False)
-    """
+    """Return whether `method` is a learner or the name of one."""
     if isinstance(method, str):
-        return method in NAMES
+        return method in LEARNER_NAMES
     return hasattr(method, "fit")
 
 
-def fresh(learner: Any, *, binary: bool) -> Any:
-    """Return an unfitted copy of a learner, or the learner of a name, with a seed.
-
-    Examples
-    --------
-    >>> type(fresh("ridge", binary=True)).__name__
-    'Pipeline'
-    """
+def new_learner(learner: Any, *, binary: bool) -> Any:
+    """Return an unfitted copy of a learner, or the learner with a name; an unset seed is set."""
     with installed("scikit-learn", extra="learn"):
         from sklearn.base import clone
     if isinstance(learner, str):
-        return _named(learner, binary)
-    made = not inspect.isclass(learner)
-    if not made or not all(hasattr(learner, name) for name in ("fit", "predict", "get_params")):
+        return _named_learner(learner, binary)
+    allowed = f"{', '.join(LEARNER_NAMES)}, a regressor, or a classifier with predict_proba"
+    if inspect.isclass(learner):
         raise InputError(
-            "a learner must be a scikit-learn estimator",
-            given=(type(learner) if made else learner).__name__,
-            allowed=f"{', '.join(NAMES)}, a regressor, or a classifier with predict_proba",
-            action=None if made else "Give an instance, as in Ridge().",
+            "a learner must be an instance of a scikit-learn estimator",
+            given=f"the class {learner.__name__}",
+            allowed=allowed,
+            action="Give an instance, as in Ridge().",
+        )
+    if not all(hasattr(learner, name) for name in ("fit", "predict", "get_params")):
+        raise InputError(
+            "a learner must be a scikit-learn estimator", given=type(learner).__name__, allowed=allowed
         )
     model = clone(learner)
-    unset = [k for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
-    return model.set_params(**dict.fromkeys(unset, SEED))
+    unset_seeds = [
+        name
+        for name, value in model.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
+    return model.set_params(**dict.fromkeys(unset_seeds, SEED))
 
 
-def _named(name: str, binary: bool) -> Any:
-    """Return the learner of a name: small, for hundreds of labels."""
+def _named_learner(name: str, binary: bool) -> Any:
+    """Return the learner with a name, with options for hundreds of labels."""
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.pipeline import make_pipeline
@@ -534,27 +563,27 @@ def _named(name: str, binary: bool) -> Any:
     if name == "ridge":
         return make_pipeline(StandardScaler(), RidgeCV(alphas=ALPHAS))
     if name == "logistic-regression":
-        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=_MAX_ITERATIONS))
     if name == "gradient-boosting":
         if binary:
-            kind = GradientBoostingClassifier
-        else:
-            kind = GradientBoostingRegressor
-        return kind(n_estimators=100, learning_rate=0.05, max_depth=2, subsample=0.7, random_state=SEED)
-    raise InputError("no such learner", given=repr(name), allowed=", ".join(NAMES))
+            return GradientBoostingClassifier(**_BOOSTING_OPTIONS, random_state=SEED)
+        return GradientBoostingRegressor(**_BOOSTING_OPTIONS, random_state=SEED)
+    raise InputError("unknown learner", given=repr(name), allowed=", ".join(LEARNER_NAMES))
 
 
 def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> None:
-    """Fit a model to outcomes, a classifier to their share of the bounds."""
+    """Fit a regressor to outcomes (n,), or a classifier to the outcomes on the 0–1 scale."""
     from sklearn.base import is_classifier
 
     if not is_classifier(model):
         _fit_weighted(model, matrix, y, w)
         return
     if not hasattr(model, "predict_proba"):
-        what = f"the learner {described(model)} has no probabilities"
-        action = "Wrap it: sklearn.calibration.CalibratedClassifierCV."
-        raise InputError(what, allowed="a classifier with predict_proba, or a regressor", action=action)
+        raise InputError(
+            f"the learner {learner_name(model)} has no probabilities",
+            allowed="a classifier with predict_proba, or a regressor",
+            action="Wrap it: sklearn.calibration.CalibratedClassifierCV.",
+        )
     low, high = bounds
     if not np.isfinite(high - low):
         raise InputError("a classifier cannot learn an outcome without bounds", allowed="a regressor")
@@ -562,54 +591,59 @@ def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: t
     if np.all((share == 0) | (share == 1)):
         _fit_weighted(model, matrix, share.astype(np.int64), w)
         return
-    classes = np.repeat([0, 1], len(y))
-    doubled = np.concatenate([w * (1 - share), w * share])
-    kept = doubled > 0
     if _weight_name(model) is None:
-        what = f"the learner {described(model)} takes no weights, so it cannot learn a graded outcome"
-        raise InputError(what, allowed="a regressor, or a classifier whose fit takes sample_weight")
-    _fit_weighted(model, np.concatenate([matrix, matrix])[kept], classes[kept], doubled[kept])
+        raise InputError(
+            f"the learner {learner_name(model)} has no weights, so that it cannot learn a graded outcome",
+            allowed="a regressor, or a classifier whose fit has the parameter sample_weight",
+        )
+    # A graded outcome is a 0 and a 1 with weights that add up to the weight of the unit.
+    classes = np.repeat([0, 1], len(y))
+    class_weights = np.concatenate([w * (1 - share), w * share])
+    rows = class_weights > 0
+    _fit_weighted(model, np.concatenate([matrix, matrix])[rows], classes[rows], class_weights[rows])
 
 
 def _weight_name(model: Any) -> str | None:
-    """Return what `fit` calls the weights; those of a pipeline are its last step's."""
-    steps = getattr(model, "steps", None)
-    last = steps[-1][1] if steps else model
-    if "sample_weight" not in inspect.signature(last.fit).parameters:
+    """Return the keyword of `fit` for weights, or None; in a pipeline, that of its last step."""
+    step, estimator = _last_step(model)
+    if "sample_weight" not in inspect.signature(estimator.fit).parameters:
         return None
-    if steps:
-        return f"{steps[-1][0]}__sample_weight"
-    return "sample_weight"
+    return f"{step}__sample_weight" if step else "sample_weight"
 
 
-def _fit_weighted(model: Any, matrix: FloatArray, y: Any, w: FloatArray) -> None:
+def _fit_weighted(model: Any, matrix: FloatArray, y: AnyArray, w: FloatArray) -> None:
+    """Fit a model to scores (n, d) and outcomes (n,), with weights (n,) if they differ and are supported."""
     name = _weight_name(model)
-    model.fit(matrix, y, **({} if name is None or np.all(w == w[0]) else {name: w}))
+    if name is None or np.all(w == w[0]):
+        model.fit(matrix, y)
+    else:
+        model.fit(matrix, y, **{name: w})
 
 
-def _predicted(model: Any, matrix: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+def _predict(model: Any, matrix: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Return the predicted mean outcome (N,) of scores (N, d) on the scale of the outcome."""
+    low, high = bounds
     if isinstance(model, FactorPosterior):
-        return bounds[0] + (bounds[1] - bounds[0]) * model.predict(matrix)
+        return low + (high - low) * model.predict(matrix)
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(matrix), np.float64).reshape(len(matrix))
-    low, high = bounds
     probabilities = np.asarray(model.predict_proba(matrix), np.float64)
-    place = int(np.flatnonzero(np.asarray(model.classes_) == 1)[0])
-    return np.asarray(low + (high - low) * probabilities[:, place])
+    column = int(np.flatnonzero(np.asarray(model.classes_) == 1)[0])
+    return np.asarray(low + (high - low) * probabilities[:, column])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CrossFit(Record):
-    """Fits that each left a fold of the labelled units out.
+    """Fits of a cross-fit: each fit excludes one fold of the labelled units.
 
     Parameters
     ----------
-    fits : tuple of Calibration or Learned (K,)
-        One for each fold, fitted on the others.
+    fits : tuple of Calibration or FittedLearner (K,)
+        One fit per fold, on the labels of the other folds.
     folds : int (n,)
         Fold of each labelled unit.
     labelled : float (n,)
-        Calibrated value of each labelled unit, by the fit that has not seen its label.
+        Value of each labelled unit, from the fit that excludes its label.
 
     Examples
     --------
@@ -620,25 +654,25 @@ class CrossFit(Record):
     (5, (1,))
     """
 
-    fits: tuple[Calibration | Learned, ...]
+    fits: tuple[Calibration | FittedLearner, ...]
     folds: IntArray
     labelled: FloatArray
 
     def apply(self, scores: Any) -> FloatArray:
-        """Return the mean of all fits (N,): for units without a label."""
-        scores = _as_fitted(scores, isinstance(self.fits[0], Learned))
+        """Return the mean of all fits (N,), for units without labels."""
+        scores = _fit_scores(scores, isinstance(self.fits[0], FittedLearner))
         return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
 
     def proxy(self, scores: Any, *, labelled_rows: Any = None, name: str = "calibrated") -> Proxy:
-        """Return the proxy of the whole population.
+        """Return the proxy of the population.
 
         Parameters
         ----------
         scores : array-like (N,) or (N, k)
-            All units' scores.
+            Scores of all units.
         labelled_rows : array-like of int (n,), optional
-            Rows of the labelled units, in the order in which they were given to `cross_fit`; they get the
-            value of the fit that has not seen them.
+            Rows of the labelled units in the order of `cross_fit`. Their values come from the fit that
+            excludes their labels.
         name : str
             Name of the proxy.
         """
@@ -660,7 +694,7 @@ def cross_fit(
     bounds: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
 ) -> CrossFit:
-    """Calibrate one score, or combine several, on labelled units by folds.
+    """Cross-fit a calibration of one score, or a combination of several scores, on labelled units.
 
     Parameters
     ----------
@@ -669,20 +703,20 @@ def cross_fit(
     outcomes : array-like (n,)
         Their outcomes.
     method : str or scikit-learn estimator, optional
-        Of one score as in `calibrate`, `logistic` if left out; or a learner as in `learn`, of one or several.
+        A method of `calibrate` for one score (default `logistic`), or a learner of `learn` for any number.
     n_folds : int
-        K; at most n.
+        K, at most n.
     weights : array-like (n,), optional
         Design weights.
     bounds : (float, float)
         Bounds of the outcome.
     seed : int
-        Of the folds.
+        Seed of the random folds.
 
     Raises
     ------
     InputError
-        If a fold would leave fewer than two labels to fit on.
+        If fewer than two labels remain for a fit.
 
     Examples
     --------
@@ -690,34 +724,39 @@ def cross_fit(
     (4,)
     """
     y = np.asarray(outcomes, np.float64)
-    x = _as_fitted(scores, is_learner(method))
+    x = _fit_scores(scores, is_learner(method))
     if weights is None:
         w = np.ones(len(y))
     else:
         w = np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
-        given = f"{n_folds} for {len(y)}"
-        allowed = f"2 to {len(y)}"
-        raise InputError("n_folds does not suit the labels", given=given, allowed=allowed)
+        raise InputError(
+            "n_folds does not match the number of labels, scores and weights",
+            given=f"{n_folds} for {len(y)}",
+            allowed=f"2 to {len(y)}",
+        )
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
-    fit: Any = partial(calibrate, method=method or "logistic")
-    if x.ndim == 2:
-        if method is None:
-            fit = combine
-        else:
-            fit = partial(learn, learner=method)
-    parts = (folds != k for k in range(n_folds))
-    fits = tuple(fit(x[kept], y[kept], weights=w[kept], bounds=bounds) for kept in parts)
+    fit: Callable[..., Calibration | FittedLearner]
+    if x.ndim != 2:
+        fit = partial(calibrate, method=method or "logistic")
+    elif method is None:
+        fit = combine
+    else:
+        fit = partial(learn, learner=method)
+    fits = []
     labelled = np.empty(len(y))
-    for k, fitted in enumerate(fits):
-        labelled[folds == k] = fitted.apply(x[folds == k])
-    return CrossFit(fits=fits, folds=folds, labelled=labelled)
+    for fold in range(n_folds):
+        in_fold = folds == fold
+        fold_fit = fit(x[~in_fold], y[~in_fold], weights=w[~in_fold], bounds=bounds)
+        labelled[in_fold] = fold_fit.apply(x[in_fold])
+        fits.append(fold_fit)
+    return CrossFit(fits=tuple(fits), folds=folds, labelled=labelled)
 
 
-def _as_fitted(scores: Any, learned: bool) -> FloatArray:
-    """Return scores as a matrix (n, k) where they are several or for a learner, else as a vector (n,)."""
+def _fit_scores(scores: Any, for_learner: bool) -> FloatArray:
+    """Return a matrix (n, k) for several scores or a learner, otherwise a vector (n,)."""
     if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
         return score_matrix(scores)
     values = np.asarray(getattr(scores, "values", scores), np.float64)
-    return values[:, None] if learned else values
+    return values[:, None] if for_learner else values

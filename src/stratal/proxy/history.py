@@ -1,7 +1,8 @@
-"""Earlier models' results, item by item: a low-rank logistic factor model, and what it predicts of a new one.
+"""Factor model of earlier models' results by item, and its predictions for a new model.
 
-Model i is right on item j with log-odds b_j + a_i + u_i·v_j. Items' difficulties b_j and factors v_j are
-fitted once; a new model's ability and factors are learned from its labels, with the earlier models' as prior.
+Model i is correct on item j with log-odds b_j + a_i + u_i·v_j. The difficulties b_j and factors v_j of the
+items are fitted once. The ability a and factors u of a new model are estimated from its labels; their prior
+is the distribution of the earlier models.
 """
 
 from __future__ import annotations
@@ -18,82 +19,103 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, sam
 from stratal.errors import InputError
 from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
-# The proxy, the learner, and what the columns of factors begin with.
+# Name of the proxy and of the learner, and prefix of the columns of factors.
 HISTORY = "history"
 
 
 def history_columns(features: Sequence[str]) -> tuple[str, ...]:
-    """Return those of a population's features that hold a history, log-odds first.
-
-    Examples
-    --------
-    >>> history_columns(["length", "history_0", "history_1"])
-    ('history_0', 'history_1')
-    """
+    """Return the features of a population that are columns of a history; log-odds are first."""
     return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
 
 
-# Items from which models' weights and a history's factors are estimated: a rate of agreement is then known to
-# .008 or better.
-MOST_ITEMS = 4_096
+# Number of items from which the weights of models and the factors of a history are estimated. The standard
+# error of a rate of agreement is then at most .008.
+MAX_ITEMS = 4_096
 
-# Makes the random numbers that choose these items independent of every draw's.
-PURPOSE = "answers:"
+# Separates the random numbers that select these items from those of draws.
+KEY_PURPOSE = "answers:"
 
-# Numbers of factors that are compared; with 0 items differ in difficulty alone.
+# Numbers of factors that are compared. With 0 factors, items differ only in difficulty.
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
 
-# Of fewer nothing can be left out to choose a rank by.
-FEWEST_MODELS = 4
-FEWEST_ITEMS = 20
+# Smaller tables leave too few results for the choice of the rank by left-out models.
+MIN_MODELS = 4
+MIN_ITEMS = 20
 
-# Items by which the rank is chosen, in half a minute at most for hundreds of models.
-CHOOSING = 2_048
+# Number of items for the choice of the rank, which then takes at most half a minute for hundreds of models.
+RANK_CHOICE_ITEMS = 2_048
 
-# Ranks in a row that lose more than the best so far end the choice: more factors then fit noise.
-WORSE = 3
+# The choice stops after this number of consecutive ranks with a larger loss: more factors fit only noise.
+MAX_WORSE_RANKS = 3
 
-# Labels of a left-out model from which its other results are predicted, half of the items at most.
-LABELS = 100
+# Number of labels of a left-out model from which its other results are predicted, at most half of the items.
+LEFT_OUT_LABELS = 100
 
-# The prior's variance over that of the earlier models: a new one may be better than all of them.
-WIDER = 1.5
+# With fewer models than this, each model is left out once, in five parts; otherwise a tenth of the models is
+# left out once.
+FEW_MODELS = 60
+N_PARTS = 5
+LEFT_OUT_STRIDE = 10
 
-# Of the fit, each of which goes up by a bound on the curvature (Böhning & Lindsay 1988).
-_STEPS = 60
+# Factors per model of the fit: at most one third, so that the factors are determined.
+MODELS_PER_FACTOR = 3
 
-# Steps for one item's factors, or one model's, from where all are alike: a logistic regression.
-_NEWTON = 8
+# Variance of the prior relative to that of the earlier models, since a new model may be better than all of
+# them.
+PRIOR_VARIANCE_RATIO = 1.5
 
-# Of a factor: machines that add up in another order find the same numbers.
+# Predicted probabilities of results are limited, so that one wrong certain prediction does not decide a rank.
+MIN_PROBABILITY = 1e-4
+
+# Steps of the fit. Each step increases the likelihood by a bound of the curvature (Böhning & Lindsay 1988).
+_FIT_STEPS = 60
+
+# Newton steps for the factors of one item, a logistic regression that starts at the prior mean.
+_NEWTON_STEPS = 8
+
+# Newton steps for the ability and factors of a new model.
+_POSTERIOR_STEPS = 32
+
+# Largest change in one Newton step, which prevents divergence.
+_MAX_STEP = 2.0
+
+# Decimal digits of factors; equal on machines that add numbers in a different order.
 _DIGITS = 4
 
-# Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8).
+# Precision of the prior of the factors of items, which sets their scale, and of difficulties (standard
+# deviation 1.8).
 _ITEM_PRECISION = 1.0
-_CENTRE_PRECISION = 0.3
+_DIFFICULTY_PRECISION = 0.3
 
-# Results (items × models) that are computed with at once: a core's cache holds them.
-_AT_ONCE = 2**17
+# Number of results (items × models) per batch, which fits in the cache of a processor core.
+_BATCH_RESULTS = 2**17
 
-# Steps shorter than this leave an error far below a digit.
-_SHORT = 1e-7
+# Newton's method stops at smaller steps, which change no digit that is stored.
+_MIN_ITEM_STEP = 1e-7
+_MIN_POSTERIOR_STEP = 1e-8
+
+# Added to the variance of each factor, since earlier models may have equal factors.
+_VARIANCE_FLOOR = 1e-3
+
+# Code of an entry that is neither a result nor missing.
+_INVALID = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History(Record):
-    """What earlier models' results say of each item, ready for a new model.
+    """Predictions and factors of items from earlier models' results.
 
     Parameters
     ----------
     ids : (K,)
-        Ids of the items, as text.
+        Ids of the items as text.
     values : float (K, 2 + r)
-        The predicted accuracy of a new model before any label; its log-odds at the earlier models' mean; and
-        factors, of which a new model's weights are standard normal beforehand.
+        Columns: predicted accuracy of a new model without labels; log-odds at the mean of the earlier models;
+        factors, for which the prior weights of a new model are standard normal.
     models : tuple of str (M,)
         Names of the earlier models.
     losses : mapping of int to float
-        Log loss of left-out models' results by the number of factors; the rank has the smallest.
+        Log loss of the results of left-out models by number of factors. The rank has the smallest loss.
 
     Examples
     --------
@@ -112,100 +134,94 @@ class History(Record):
 
     @property
     def rank(self) -> int:
-        """Number of factors besides difficulty and ability."""
+        """Number of factors in addition to difficulty and ability."""
         return int(self.values.shape[1]) - 3
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns of `values`: the proxy and the features."""
-        return (HISTORY, *(f"{HISTORY}_{at}" for at in range(self.values.shape[1] - 1)))
+        return (HISTORY, *(f"{HISTORY}_{index}" for index in range(self.values.shape[1] - 1)))
 
     @property
     def unknown(self) -> FloatArray:
-        """What is known (2 + r,) of an item without past results: the mean, and the ability alone."""
+        """Values (2 + r,) of an item without past results: the mean of the items, without factors."""
         centre = np.append(self.values[:, :3].mean(axis=0), np.zeros(self.rank))
         return np.asarray(centre.round(_DIGITS))
 
     def of(self, ids: Any) -> FloatArray:
         """Return the values (N, 2 + r) of items by their ids (N,)."""
-        place = {text: row for row, text in enumerate(self.ids.tolist())}
-        rows = np.array([place.get(text, -1) for text in id_texts(id_array(ids))], np.int64)
+        row_by_id = {text: row for row, text in enumerate(self.ids.tolist())}
+        rows = np.array([row_by_id.get(text, -1) for text in id_texts(id_array(ids))], np.int64)
         return np.where(rows[:, None] < 0, self.unknown, self.values[rows])
 
-    def known(self, ids: Any) -> int:
-        """Return how many of some ids (N,) are those of items with past results."""
+    def count_items(self, ids: Any) -> int:
+        """Return the number of ids (N,) that have past results."""
         return len(set(self.ids.tolist()) & set(id_texts(id_array(ids))))
 
-    def note(self, known: int, size: int) -> str:
-        """Return what it is, and how many of the population's items it knows; refuse one of other items."""
-        if not known:
+    def note(self, n_items: int, size: int) -> str:
+        """Return the note on a population of `size` items, of which `n_items` (not 0) have past results."""
+        if not n_items:
             raise InputError(
                 "none of these items has past results",
                 given=f"results of '{self.ids[0]}', …",
                 allowed="results of the same items, joined by id",
-                action="Write ids alike in both files; another column of ids: id= (--id).",
+                action="Write ids in the same way in both files, or name another column of ids: id= (--id).",
             )
-        if known < size:
-            lacking = f"; {size - known:,} of {size:,} items have none"
-        else:
-            lacking = ""
+        missing = ""
+        if n_items < size:
+            missing = f"; {size - n_items:,} of {size:,} items have none"
         return (
             f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
-            f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){lacking}"
+            f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){missing}"
         )
 
     def write(self, path: str | Path) -> Path:
-        """Write to a Parquet file, which `history=` and `--history` take instead of the results."""
+        """Write a Parquet file, which `history=` and `--history` accept instead of the results."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = {"id": pa.array(self.ids.tolist(), pa.string())}
         columns |= dict(zip(self.names, self.values.T, strict=True))
         losses = {str(rank): loss for rank, loss in self.losses.items()}
-        about = {"models": list(self.models), "losses": losses}
-        table = pa.table(columns).replace_schema_metadata({"stratal-history": json.dumps(about)})
+        metadata = {"models": list(self.models), "losses": losses}
+        table = pa.table(columns).replace_schema_metadata({"stratal-history": json.dumps(metadata)})
         pq.write_table(table, str(path))
         return Path(path)
 
     @classmethod
     def read(cls, path: str | Path) -> History | None:
-        """Return what `write` wrote; None for any other file."""
+        """Read a file that `write` wrote; return None for any other file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if not Path(path).is_file() or Path(path).suffix.lower() != ".parquet":
             return None
         try:
-            about = (pq.read_schema(str(path)).metadata or {}).get(b"stratal-history")
-        except (OSError, pa.ArrowException):  # the reader of past results says what is wrong
+            metadata_text = (pq.read_schema(str(path)).metadata or {}).get(b"stratal-history")
+        except (OSError, pa.ArrowException):
+            # The reader of past results, which is tried next, raises the error.
             return None
-        if about is None:
+        if metadata_text is None:
             return None
         table = pq.read_table(str(path))
-        known = json.loads(about)
+        metadata = json.loads(metadata_text)
         return cls(
             ids=np.array(table["id"].to_pylist(), dtype=np.str_),
             values=np.column_stack([column.to_numpy() for column in table.columns[1:]]),
-            models=tuple(known["models"]),
-            losses={int(rank): float(loss) for rank, loss in known["losses"].items()},
+            models=tuple(metadata["models"]),
+            losses={int(rank): float(loss) for rank, loss in metadata["losses"].items()},
         )
 
 
 def chosen_items(size: int, ids: Any = None) -> IntArray:
-    """Return the rows (n,) that weights come from: those with the smallest permanent random numbers.
-
-    Examples
-    --------
-    >>> chosen_items(2, ["a", "b"]).tolist() in ([0, 1], [1, 0])
-    True
-    """
+    """Return the rows (n,) with the smallest permanent random numbers, for the estimation of weights."""
     keys: KeyArray
     if ids is None:
         keys = keys_of_rows(slice(0, size), 0)
     else:
-        keys = keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
+        keys = keys_of_ids(id_texts(id_array(ids)), 0, KEY_PURPOSE)
     same_length(answers=np.empty(size), ids=keys)
-    return np.argsort(keys, kind="stable")[:MOST_ITEMS]
+    return np.argsort(keys, kind="stable")[:MAX_ITEMS]
 
 
 def fit_history(
@@ -216,24 +232,24 @@ def fit_history(
     Parameters
     ----------
     past : mapping of model to array-like (N,), or array (N, M)
-        1 or true where a model was right on an item, 0 or false where it was wrong, NaN, None or −1 where
-        there is no result.
+        1 or true for correct, 0 or false for wrong, NaN, None or −1 for no result.
     ids : array-like (N,), optional
-        Of the items; row numbers if left out.
+        Ids of the items. Default: row numbers.
     rank : int, optional
-        Number of factors; chosen by leaving models out unless given.
+        Number of factors. Default: the number with the smallest loss for left-out models.
     names : sequence of str (M,), optional
-        Of the models, where `past` is an array; numbers if left out.
+        Names of the models if `past` is an array. Default: numbers.
 
     Raises
     ------
     InputError
-        For results that are neither right nor wrong, and fewer than four models or twenty items.
+        If results are neither correct nor wrong, and for fewer than four models or twenty items.
 
     Notes
     -----
-    A logistic factor model as in item response theory (Reckase 2009), fitted by penalised likelihood on the
-    4,096 items with the smallest random numbers, every item's factors then from its own results.
+    A logistic factor model as in item response theory (Reckase 2009). It is fitted by penalised likelihood on
+    the 4,096 items with the smallest random numbers. The factors of every item are then fitted to its
+    results.
 
     Examples
     --------
@@ -248,204 +264,213 @@ def fit_history(
         names = list(columns)
     right = _results(past)
     size, models = right.shape
-    if models < FEWEST_MODELS or size < FEWEST_ITEMS:
-        given = f"{models} models on {size} items"
-        allowed = f"{FEWEST_MODELS} models, {FEWEST_ITEMS} items"
-        raise InputError("there are too few past results", given=given, allowed=f"at least {allowed}")
+    if models < MIN_MODELS or size < MIN_ITEMS:
+        raise InputError(
+            "there are too few past results",
+            given=f"{models} models on {size} items",
+            allowed=f"at least {MIN_MODELS} models, {MIN_ITEMS} items",
+        )
     texts = np.array(id_texts(np.arange(size) if ids is None else id_array(ids)), dtype=np.str_)
     same_length(past=right[:, 0], ids=texts)
     chosen = right[chosen_items(size, None if ids is None else texts)]
     if names is None:
-        names = [str(at) for at in range(models)]
+        names = [str(model) for model in range(models)]
     losses: dict[int, float] = {}
     if rank is None:
-        losses = left_out_losses(chosen[:CHOOSING], RANKS)
-        rank = min(losses, key=lambda one: losses[one])
-    values = _values_of(right, *_fitted(chosen, rank))
+        losses = left_out_losses(chosen[:RANK_CHOICE_ITEMS], RANKS)
+        rank = min(losses, key=lambda candidate: losses[candidate])
+    values = _item_values(right, *_fit_models(chosen, rank))
     return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
 
 
 def _results(past: Any) -> IntArray:
-    """Return results (N, M): 1 right, 0 wrong, −1 where there is none."""
-    given = np.asarray(past)
-    if given.ndim != 2:
-        raise InputError("past results must be a table", given=f"shape {given.shape}", allowed="(N, M)")
-    if given.dtype == np.bool_:
-        return np.asarray(given.astype(np.int8))
-    if given.dtype == np.int8:  # which is what a file was read to
-        found = given
+    """Return results (N, M): 1 correct, 0 wrong, −1 missing."""
+    table = np.asarray(past)
+    if table.ndim != 2:
+        raise InputError("past results must be a table", given=f"shape {table.shape}", allowed="(N, M)")
+    if table.dtype == np.bool_:
+        return np.asarray(table.astype(np.int8))
+    if table.dtype == np.int8:
+        # Results that were read from a file have this type.
+        results = table
     else:
-        found = np.empty(given.shape, np.int8)
-        for rows in _batches(given):
-            found[rows] = _whole(given[rows])
-    if found.size and (found.min() < -1 or found.max() > 1):
-        allowed = "1 or 0, true or false; nothing where it is unknown"
-        raise InputError("a past result is neither right nor wrong", allowed=allowed)
-    return found
+        results = np.empty(table.shape, np.int8)
+        for rows in _batches(table):
+            results[rows] = _integer_results(table[rows])
+    if results.size and (results.min() < -1 or results.max() > 1):
+        raise InputError(
+            "a past result is neither correct nor wrong",
+            allowed="1 or 0, true or false; empty if unknown",
+        )
+    return results
 
 
-def _whole(given: AnyArray) -> IntArray:
-    """Return results as integers, −1 where there is none, 2 for what is neither right nor wrong."""
+def _integer_results(table: AnyArray) -> IntArray:
+    """Return results as integers: −1 if missing, `_INVALID` for other values."""
     try:
-        numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711
+        numbers = np.where(table == None, np.nan, table).astype(np.float64)  # noqa: E711
     except (TypeError, ValueError):
-        return np.full(given.shape, 2, np.int8)
+        return np.full(table.shape, _INVALID, np.int8)
     numbers = np.where(np.isnan(numbers), -1.0, numbers)
-    return np.where(np.isin(numbers, (-1.0, 0.0, 1.0)), numbers, 2.0).astype(np.int8)
+    is_valid = np.isin(numbers, (-1.0, 0.0, 1.0))
+    return np.where(is_valid, numbers, float(_INVALID)).astype(np.int8)
 
 
 def _batches(right: AnyArray) -> Iterator[slice]:
-    """Yield the rows of results (n, M) that are computed with at once."""
-    rows = max(1, _AT_ONCE // max(right.shape[1], 1))
+    """Yield the rows of the batches of results (n, M)."""
+    rows = max(1, _BATCH_RESULTS // max(right.shape[1], 1))
     return (slice(start, start + rows) for start in range(0, len(right), rows))
 
 
-def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray:
-    """Return the values (n, 2 + r) of items from their results (n, M)."""
-    k = models.shape[1]
-    matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
-    precision = np.append(_CENTRE_PRECISION, np.full(k - 1, _ITEM_PRECISION))
-    prior = np.append(centre, np.zeros(k - 1))
-    upper, lower = np.triu_indices(k)
-    # Single precision suffices for a step's length; where steps end depends on the slope alone.
-    products = (matrix[:, upper] * matrix[:, lower]).astype(np.float32)
-    # In units in which a new model's ability and factors are standard normal.
+def _item_values(right: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
+    """Return the values (n, 2 + r) of items from their results (n, M) and the fit of `_fit_models`."""
+    n_parameters = models.shape[1]
+    # The ability and factors of a new model are mean + root @ x, where x is standard normal.
     mean = models.mean(axis=0)
-    root = np.linalg.cholesky(np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k))
-    values = np.empty((len(right), 2 + k))
+    covariance = np.cov(models.T).reshape(n_parameters, n_parameters) * PRIOR_VARIANCE_RATIO
+    root = np.linalg.cholesky(covariance + _VARIANCE_FLOOR * np.eye(n_parameters))
+    values = np.empty((len(right), 2 + n_parameters))
     for rows in _batches(right):
-        results = right[rows].astype(np.float64)
-        known = (right[rows] >= 0).astype(np.float64)
-        found = np.tile(prior, (len(results), 1))
-        curvature = np.empty((len(results), k, k))
-        for _ in range(_NEWTON):
-            likely = sigmoid(found @ matrix.T + models[:, 0])
-            slope = ((results - likely) * known) @ matrix - (found - prior) * precision
-            likely *= (1.0 - likely) * known
-            curvature[:, upper, lower] = curvature[:, lower, upper] = likely.astype(np.float32) @ products
-            step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
-            found += np.clip(step, -2.0, 2.0)
-            if np.abs(step).max() < _SHORT:
-                break
-        loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
-        offset = found[:, 0] + loadings @ mean
+        items = _fit_items(right[rows], models, difficulty)
+        loadings = np.column_stack([np.ones(len(items)), items[:, 1:]])
+        offset = items[:, 0] + loadings @ mean
         factors = loadings @ root
-        first = attenuated(offset, np.sum(factors**2, axis=1))
-        values[rows] = np.column_stack([first, offset, factors])
+        accuracy = attenuated(offset, np.sum(factors**2, axis=1))
+        values[rows] = np.column_stack([accuracy, offset, factors])
     return values
 
 
-def _fitted(right: IntArray, rank: int) -> tuple[FloatArray, float]:
-    """Return models' abilities and factors (M, 1 + r) and the mean difficulty, from results (n, M)."""
-    known = (right >= 0).astype(np.float64)
-    results = right * known
-    share = (results.sum(axis=1) + 1.0) / (known.sum(axis=1) + 2.0)
+def _fit_items(right: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
+    """Return the difficulty and factors (n, 1 + r) of items by Newton's method, given those of the models."""
+    n_parameters = models.shape[1]
+    matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
+    precision = np.append(_DIFFICULTY_PRECISION, np.full(n_parameters - 1, _ITEM_PRECISION))
+    prior = np.append(difficulty, np.zeros(n_parameters - 1))
+    upper, lower = np.triu_indices(n_parameters)
+    # Single precision is sufficient for the curvature: it determines the length of a step, and the slope
+    # determines where the steps end.
+    products = (matrix[:, upper] * matrix[:, lower]).astype(np.float32)
+    results = right.astype(np.float64)
+    has_result = (right >= 0).astype(np.float64)
+    items = np.tile(prior, (len(results), 1))
+    curvature = np.empty((len(results), n_parameters, n_parameters))
+    for _ in range(_NEWTON_STEPS):
+        probabilities = sigmoid(items @ matrix.T + models[:, 0])
+        slope = ((results - probabilities) * has_result) @ matrix - (items - prior) * precision
+        variances = probabilities * (1.0 - probabilities) * has_result
+        half = variances.astype(np.float32) @ products
+        curvature[:, upper, lower] = half
+        curvature[:, lower, upper] = half
+        step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
+        items += np.clip(step, -_MAX_STEP, _MAX_STEP)
+        if np.abs(step).max() < _MIN_ITEM_STEP:
+            break
+    return items
+
+
+def _fit_models(right: IntArray, rank: int) -> tuple[FloatArray, float]:
+    """Return the ability and factors of models (M, 1 + r) and the mean difficulty, from results (n, M)."""
+    has_result = (right >= 0).astype(np.float64)
+    results = right * has_result
+    # One correct and one wrong result are added, so that the log-odds are finite.
+    share = (results.sum(axis=1) + 1.0) / (has_result.sum(axis=1) + 2.0)
     items = np.zeros((len(right), 1 + rank))
     items[:, 0] = np.log(share / (1.0 - share))
-    residuals = (results - share[:, None]) * known
-    leading = np.linalg.eigh(residuals.T @ residuals)[1][:, ::-1][:, :rank]
-    leading = leading * np.where(np.sum(leading**3, axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
-    models = np.column_stack([np.zeros(right.shape[1]), leading * np.sqrt(right.shape[1])])
+    centred_results = (results - share[:, None]) * has_result
+    eigenvectors = np.linalg.eigh(centred_results.T @ centred_results)[1][:, ::-1][:, :rank]
+    # The sign of an eigenvector is arbitrary; this one is the same on all machines.
+    eigenvectors = eigenvectors * np.where(np.sum(eigenvectors**3, axis=0) < 0, -1.0, 1.0)
+    models = np.column_stack([np.zeros(right.shape[1]), eigenvectors * np.sqrt(right.shape[1])])
+    precision = np.append(_DIFFICULTY_PRECISION, np.full(rank, _ITEM_PRECISION))
 
-    def left(rows: slice) -> FloatArray:
+    def residuals(rows: slice) -> FloatArray:
         log_odds = items[rows, :1] + models[:, 0] + items[rows, 1:] @ models[:, 1:].T
-        return np.asarray((results[rows] - sigmoid(log_odds)) * known[rows])
+        return np.asarray((results[rows] - sigmoid(log_odds)) * has_result[rows])
 
-    for _ in range(_STEPS):
+    # Each step replaces the curvature of the likelihood by its upper bound, a quarter of that of least
+    # squares.
+    for _ in range(_FIT_STEPS):
         matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
-        centre = np.append(items[:, 0].mean(), np.zeros(rank))
-        precision = np.append(_CENTRE_PRECISION, np.full(rank, _ITEM_PRECISION))
-        slope = np.vstack([left(rows) @ matrix for rows in _batches(right)]) - (items - centre) * precision
+        prior = np.append(items[:, 0].mean(), np.zeros(rank))
+        slope = np.vstack([residuals(rows) @ matrix for rows in _batches(right)])
+        slope = slope - (items - prior) * precision
         items = items + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
         matrix = np.column_stack([np.ones(len(items)), items[:, 1:]])
-        slope = sum(left(rows).T @ matrix[rows] for rows in _batches(right)) - models
+        slope = sum(residuals(rows).T @ matrix[rows] for rows in _batches(right)) - models
         models = models + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
     return models, float(items[:, 0].mean())
 
 
 def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
-    """Return the mean log loss of models that were left out, by the number of factors.
+    """Return the mean log loss of left-out models by number of factors.
 
-    Parameters
-    ----------
-    right : int (n, M)
-        Items in random order: those first are a left-out model's labels, the others are predicted.
-    ranks : sequence of int
-
-    Examples
-    --------
-    >>> right = (np.random.default_rng(0).random((80, 10)) < 0.7).astype(np.int8)
-    >>> list(left_out_losses(right, (0, 1)))
-    [0, 1]
+    The results (n, M) are in random order: the first items are the labels of a left-out model, and its
+    results on the other items are predicted.
     """
     models = right.shape[1]
-    labels = min(LABELS, len(right) // 2)
-    order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
-    # Few models are left out in five parts, of many a tenth once: models of every accuracy are in each.
-    if models < 60:
-        parts = [order[at::5] for at in range(5)]
+    accuracy_order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
+    # Every part contains models of all accuracies.
+    if models < FEW_MODELS:
+        parts = [accuracy_order[start::N_PARTS] for start in range(N_PARTS)]
     else:
-        parts = [order[::10]]
+        parts = [accuracy_order[::LEFT_OUT_STRIDE]]
+    max_rank = (models - max(map(len, parts))) // MODELS_PER_FACTOR
     losses: dict[int, float] = {}
     for rank in ranks:
-        if losses:
-            behind = len(losses) - 1 - list(losses.values()).index(min(losses.values()))
-        else:
-            behind = 0
-        if behind >= WORSE or rank > (models - max(map(len, parts))) // 3:
+        if rank > max_rank or _ranks_since_best(losses) >= MAX_WORSE_RANKS:
             break
-        found = []
-        for part in parts:
-            kept = np.delete(right, part, axis=1)
-            values = _values_of(kept, *_fitted(kept, rank))
-            for z in right[:, part].T:
-                seen = z[:labels] >= 0
-                rest = np.flatnonzero(z[labels:] >= 0) + labels
-                own = FactorPosterior.of(values[:labels, 1:][seen], z[:labels][seen].astype(np.float64))
-                likely = np.clip(own.predict(values[rest, 1:]), 1e-4, 1.0 - 1e-4)
-                found.append(-np.log(np.where(z[rest] == 1, likely, 1.0 - likely)))
-        losses[rank] = float(np.mean(np.concatenate(found)))
+        part_losses = [_prediction_losses(right, part, rank) for part in parts]
+        losses[rank] = float(np.mean(np.concatenate(part_losses)))
     return losses
 
 
-def sigmoid(log_odds: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(−x)).
+def _ranks_since_best(losses: Mapping[int, float]) -> int:
+    """Return the number of ranks after the one with the smallest loss."""
+    if not losses:
+        return 0
+    values = list(losses.values())
+    return len(values) - 1 - values.index(min(values))
 
-    Examples
-    --------
-    >>> sigmoid(np.array([0.0, -800.0]))
-    array([0.5, 0. ])
-    """
+
+def _prediction_losses(right: IntArray, part: IntArray, rank: int) -> FloatArray:
+    """Return the log losses of the results of the models in `part`, predicted from the fit to the others."""
+    others = np.delete(right, part, axis=1)
+    values = _item_values(others, *_fit_models(others, rank))
+    n_labels = min(LEFT_OUT_LABELS, len(right) // 2)
+    losses = []
+    for results in right[:, part].T:
+        has_label = results[:n_labels] >= 0
+        predicted_items = np.flatnonzero(results[n_labels:] >= 0) + n_labels
+        posterior = FactorPosterior.of(
+            values[:n_labels, 1:][has_label], results[:n_labels][has_label].astype(np.float64)
+        )
+        probabilities = posterior.predict(values[predicted_items, 1:])
+        probabilities = np.clip(probabilities, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
+        is_correct = results[predicted_items] == 1
+        losses.append(-np.log(np.where(is_correct, probabilities, 1.0 - probabilities)))
+    return np.concatenate(losses)
+
+
+def sigmoid(log_odds: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(−x))."""
     with np.errstate(over="ignore"):
         return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
 
 def attenuated(log_odds: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the mean of 1 / (1 + exp(−x)) for normal x of this mean and variance (MacKay 1992).
-
-    Examples
-    --------
-    >>> attenuated(np.array([2.0, 2.0]), np.array([0.0, 9.0])).round(3)
-    array([0.881, 0.719])
-    """
+    """Return the mean of 1 / (1 + exp(−x)) for normal x of this mean and variance (MacKay 1992)."""
     return sigmoid(log_odds / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FactorPosterior(Record):
-    """A new model's ability and factors after some labels.
+    """Posterior distribution of the ability and factors of a new model.
 
     Parameters
     ----------
     mean : float (1 + r,)
     covariance : float (1 + r, 1 + r)
-        Laplace's approximation.
-
-    Examples
-    --------
-    >>> x = np.column_stack([np.zeros(40), np.ones(40)])
-    >>> FactorPosterior.of(x, np.ones(40)).predict(x[:1]) > 0.9
-    array([ True])
+        Laplace approximation.
     """
 
     mean: FloatArray
@@ -453,25 +478,26 @@ class FactorPosterior(Record):
 
     @classmethod
     def of(cls, values: FloatArray, outcomes: FloatArray) -> FactorPosterior:
-        """Return it from columns (n, 2 + r), log-odds first, and outcomes (n,) between 0 and 1."""
+        """Return the posterior from columns (n, 2 + r), log-odds first, and outcomes (n,) between 0 and 1."""
         offset = values[:, 0]
         matrix = values[:, 1:]
         mean = np.zeros(matrix.shape[1])
         curvature = np.eye(len(mean))
-        for _ in range(4 * _NEWTON):
-            likely = sigmoid(offset + matrix @ mean)
-            curvature = (matrix * (likely * (1.0 - likely))[:, None]).T @ matrix + np.eye(len(mean))
-            step = np.linalg.solve(curvature, matrix.T @ (outcomes - likely) - mean)
+        for _ in range(_POSTERIOR_STEPS):
+            probabilities = sigmoid(offset + matrix @ mean)
+            variances = probabilities * (1.0 - probabilities)
+            curvature = (matrix * variances[:, None]).T @ matrix + np.eye(len(mean))
+            step = np.linalg.solve(curvature, matrix.T @ (outcomes - probabilities) - mean)
             largest = float(np.abs(step).max(initial=0.0))
-            mean = mean + step * min(1.0, 2.0 / max(largest, 1e-300))
-            if largest < 1e-8:
+            mean = mean + step * min(1.0, _MAX_STEP / max(largest, 1e-300))
+            if largest < _MIN_POSTERIOR_STEP:
                 break
         return cls(mean=mean, covariance=np.asarray(np.linalg.inv(curvature)))
 
     def variances(self, values: FloatArray) -> FloatArray:
-        """Return how uncertain the log-odds (n,) of items still are."""
+        """Return the posterior variances of the log-odds (n,) of items."""
         return np.asarray(np.einsum("ij,jk,ik->i", values[:, 1:], self.covariance, values[:, 1:]))
 
     def predict(self, values: FloatArray) -> FloatArray:
-        """Return the probability (n,) of being right, the uncertainty of the factors included."""
+        """Return the probabilities (n,) of correct results, averaged over the posterior of the factors."""
         return attenuated(values[:, 0] + values[:, 1:] @ self.mean, self.variances(values))

@@ -1,4 +1,4 @@
-"""`Proxy`: a prediction of the outcome for every unit, with the outcome's spread around it where known."""
+"""`Proxy`: a prediction of the outcome for every unit, optionally with the conditional variance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from stratal.arrays import (
 )
 from stratal.errors import InputError
 
-_SLACK = 1e-6
+# Relative and absolute tolerance of second moments below the squared mean (rounding in the caller's data).
+_RELATIVE_TOLERANCE = 1e-6
+_ABSOLUTE_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,22 +34,22 @@ class Proxy(Record):
     Parameters
     ----------
     values : float (N,)
-        E[z | x], in the outcome's units, or a score that only orders.
+        E[z | x] in the units of the outcome, or a score that only ranks units.
     second_moments : float (N,), optional
-        E[z² | x]. Without it the outcome is taken to be as spread as its bounds allow; for an outcome that
-        is 0 or 1 that is exact, as z² = z.
+        E[z² | x]. Default: the variance is the largest that the bounds allow. This is exact for an outcome
+        that is 0 or 1, since z² = z.
     scaled : bool
-        Whether the values are on the outcome's scale. If not, the proxy may stratify, and may enter an
-        estimator only through a fitted λ.
+        Whether the values are on the scale of the outcome. Otherwise the proxy can define strata, and it
+        enters estimators only with a fitted λ.
     bounds : (float, float), optional
-        Bounds of the outcome; `None` where it has none.
+        Bounds of the outcome; `None` for an outcome without bounds.
     name : str
-        What the proxy is called as a column.
+        Column name of the proxy.
 
     Raises
     ------
     InputError
-        For values that are not finite or leave the bounds, and for second moments below the squared mean.
+        If values are not finite or outside the bounds, and if second moments are below the squared mean.
 
     Examples
     --------
@@ -64,34 +66,49 @@ class Proxy(Record):
     def __post_init__(self) -> None:
         self._set(values=finite_vector(self.name, self.values))
         if self.second_moments is not None:
-            moments = finite_vector("second_moments", self.second_moments)
-            self._set(second_moments=moments)
-            same_length(second_moments=moments, **{self.name: self.values})
-            if not self.scaled:
-                raise InputError("a proxy that only orders has no second moments", action="Leave them out.")
-            short = moments < self.values**2 * (1.0 - _SLACK) - 1e-12
-            if np.any(short):
-                first = int(np.argmax(short))
-                what = f"{short.sum()} second_moments are below the squared mean (first at position {first})"
-                allowed = f"at least {self.values[first] ** 2:g}"
-                raise InputError(what, given=f"{moments[first]:g}", allowed=allowed)
+            self._check_second_moments(self.second_moments)
         if self.bounds is not None and self.scaled:
-            low, high = self.bounds
-            outside = (self.values < low) | (self.values > high)
-            if np.any(outside):
-                first = int(np.argmax(outside))
-                what = f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})"
-                given = f"{self.values[first]:g}"
-                allowed = f"{low:g} to {high:g}"
-                action = "Give bounds=, or scaled=False for a score that only orders."
-                raise InputError(what, given=given, allowed=allowed, action=action)
+            self._check_bounds(*self.bounds)
+
+    def _check_second_moments(self, second_moments: FloatArray) -> None:
+        """Set the second moments (N,), or raise `InputError` if they do not match the values."""
+        moments = finite_vector("second_moments", second_moments)
+        self._set(second_moments=moments)
+        same_length(second_moments=moments, **{self.name: self.values})
+        if not self.scaled:
+            raise InputError(
+                "second_moments= needs a proxy on the scale of the outcome",
+                given="scaled=False",
+                action="Remove second_moments=, or use scaled=True.",
+            )
+        is_too_small = moments < self.values**2 * (1.0 - _RELATIVE_TOLERANCE) - _ABSOLUTE_TOLERANCE
+        if np.any(is_too_small):
+            first = int(np.argmax(is_too_small))
+            raise InputError(
+                f"{is_too_small.sum()} second_moments are below the squared mean (first at position {first})",
+                given=f"{moments[first]:g}",
+                allowed=f"at least {self.values[first] ** 2:g}",
+            )
+
+    def _check_bounds(self, low: float, high: float) -> None:
+        """Raise `InputError` if a value is outside the bounds."""
+        is_outside = (self.values < low) | (self.values > high)
+        if np.any(is_outside):
+            first = int(np.argmax(is_outside))
+            raise InputError(
+                f"{is_outside.sum()} values of '{self.name}' are outside the bounds "
+                f"(first at position {first})",
+                given=f"{self.values[first]:g}",
+                allowed=f"{low:g} to {high:g}",
+                action="Give bounds=, or scaled=False for a score that only ranks units.",
+            )
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def conditional_variances(self) -> FloatArray:
-        """Var(z | x) of each unit (N,): known, or the largest that the bounds allow; zero without either."""
+        """Var(z | x) (N,): from second moments, else the largest within the bounds, else zero."""
         if self.second_moments is not None:
             return np.asarray(np.maximum(self.second_moments - self.values**2, 0.0))
         if not self.scaled or self.bounds is None:
@@ -100,12 +117,19 @@ class Proxy(Record):
         return np.asarray((self.values - low) * (high - self.values))
 
 
-# Rows of probabilities may miss a sum of one by this much.
+# Largest difference of the sum of a row of probabilities from one; rounded probabilities are common.
 SUM_TOLERANCE = 1e-3
 
+# Negative probabilities up to this size are rounding errors.
+_NEGATIVE_TOLERANCE = 1e-6
 
-# Probabilities are raised to at least this before their logarithm is taken.
+
+# Lower limit of probabilities before the logarithm, which would be infinite for 0.
 FLOOR = 1e-7
+
+
+# exp(−40²/2) is 0 in double precision; larger arguments would overflow the square.
+_MAX_STANDARDISED_BIAS = 40.0
 
 
 _SHAPES = "(N,) or (N, K) with K ≥ 2"
@@ -119,19 +143,19 @@ def accuracy(
     Parameters
     ----------
     probabilities : array-like (N, K) or (N,), optional
-        The model's own; (N,) are probabilities of class 1 of two. May be left out if `predicted` and
-        `surrogate` are given.
+        Probabilities of the evaluated model; (N,) are probabilities of class 1 of two. Optional if
+        `predicted` and `surrogate` are given.
     predicted : array-like of int (N,), optional
-        Predicted classes 0 … K − 1; the most probable ones if left out.
+        Predicted classes 0 … K − 1. Default: the most probable classes.
     surrogate : array-like (N, K) or (N,), optional
-        Probabilities of another model, by which the outcome is then predicted.
+        Probabilities of another model, which then predict the outcome.
     name : str
         Name of the proxy.
 
     Raises
     ------
     InputError
-        For rows that are not probabilities, arrays that do not fit, or nothing to predict from.
+        If rows are not probabilities, if shapes do not match, and if probabilities are missing.
 
     Examples
     --------
@@ -140,34 +164,48 @@ def accuracy(
     >>> accuracy(predicted=[0, 0], surrogate=[[0.8, 0.2], [0.3, 0.7]]).values
     array([0.8, 0.3])
     """
-    if probabilities is None:
-        own = None
+    model_probabilities = None
+    if probabilities is not None:
+        model_probabilities = checked_probabilities("probabilities", probabilities)
+    surrogate_probabilities = None
+    if surrogate is not None:
+        surrogate_probabilities = checked_probabilities("surrogate", surrogate)
+    if surrogate_probabilities is None:
+        outcome_probabilities = model_probabilities
     else:
-        own = checked_probabilities("probabilities", probabilities)
-    if surrogate is None:
-        other = None
+        outcome_probabilities = surrogate_probabilities
+    if outcome_probabilities is None or (model_probabilities is None and predicted is None):
+        raise InputError(
+            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities",
+            action="Give probabilities=, or predicted= and surrogate=.",
+        )
+    if model_probabilities is not None and surrogate_probabilities is not None:
+        _check_same_shape(model_probabilities, surrogate_probabilities)
+    if predicted is not None:
+        classes = _checked_classes(predicted, *outcome_probabilities.shape)
+    elif model_probabilities is not None:
+        classes = np.argmax(model_probabilities, axis=1)
     else:
-        other = checked_probabilities("surrogate", surrogate)
-    judge = own if other is None else other
-    if judge is None or (own is None and predicted is None):
-        what = "accuracy needs probabilities, or predicted classes with a surrogate's probabilities"
-        raise InputError(what, action="Give probabilities=, or predicted= and surrogate=.")
-    if own is not None and other is not None:
-        _same_shape(own, other)
-    if predicted is None:
-        classes: IntArray = np.argmax(judge if own is None else own, axis=1)
-    else:
-        classes, (n, k) = np.asarray(predicted), judge.shape
-        if classes.shape != (n,):
-            given = f"shape {classes.shape}"
-            raise InputError("predicted must have one class per unit", given=given, allowed=f"({n},)")
-        if classes.dtype.kind not in "biu" or (n and (classes.min() < 0 or classes.max() >= k)):
-            action = "Number the classes in the order of the columns."
-            what = "predicted holds something else than class numbers"
-            allowed = f"whole numbers 0 to {k - 1}"
-            raise InputError(what, allowed=allowed, action=action)
-        classes = classes.astype(np.int64)
-    return Proxy(values=np.clip(judge[np.arange(len(judge)), classes], 0.0, 1.0), name=name)
+        classes = np.argmax(outcome_probabilities, axis=1)
+    values = outcome_probabilities[np.arange(len(outcome_probabilities)), classes]
+    return Proxy(values=np.clip(values, 0.0, 1.0), name=name)
+
+
+def _checked_classes(predicted: Any, n_units: int, n_classes: int) -> IntArray:
+    """Return class numbers (N,), or raise `InputError` if they are not 0 … K − 1."""
+    classes = np.asarray(predicted)
+    if classes.shape != (n_units,):
+        raise InputError(
+            "predicted must have one class per unit", given=f"shape {classes.shape}", allowed=f"({n_units},)"
+        )
+    is_integer = classes.dtype.kind in "biu"
+    if not is_integer or (n_units and (classes.min() < 0 or classes.max() >= n_classes)):
+        raise InputError(
+            "predicted contains values that are not class numbers",
+            allowed=f"integers 0 to {n_classes - 1}",
+            action="Number the classes in the order of the columns.",
+        )
+    return np.asarray(classes.astype(np.int64))
 
 
 def squared_error(probabilities: Any, *, surrogate: Any = None, name: str = "squared_error") -> Proxy:
@@ -180,7 +218,7 @@ def squared_error(probabilities: Any, *, surrogate: Any = None, name: str = "squ
     probabilities : array-like (N, K) or (N,)
         f.
     surrogate : array-like (N, K) or (N,), optional
-        p; f itself if left out.
+        p. Default: f.
     name : str
         Name of the proxy.
 
@@ -199,15 +237,15 @@ def cross_entropy(
 ) -> Proxy:
     """Return the proxy of the cross-entropy z = −log f_Y: −Σ_k p_k log f_k, second moment Σ_k p_k (log f_k)².
 
-    Probabilities f below `floor` are raised to it, since one zero would make the mean infinite; score the
-    labels in the same way, z = −log max(f_Y, floor). The outcome then lies in [0, −log floor].
+    Probabilities f below `floor` are replaced by it, since a single zero would make the mean infinite.
+    Compute the labels in the same way, z = −log max(f_Y, floor). The outcome is then in [0, −log floor].
 
     Parameters
     ----------
     probabilities : array-like (N, K) or (N,)
         f.
     surrogate : array-like (N, K) or (N,), optional
-        p; f itself if left out.
+        p. Default: f.
     floor : float
         Between 0 and 1.
     name : str
@@ -226,14 +264,14 @@ def cross_entropy(
 
 
 def margin(scores: Any, *, name: str = "margin") -> Proxy:
-    """Return how far a classifier without probabilities is from changing its mind (Kumar & Raj 2016).
+    """Return the margin of a classifier without probabilities (Kumar & Raj 2016).
 
-    Such a proxy only orders units.
+    Such a proxy only ranks units.
 
     Parameters
     ----------
     scores : array-like (N,) or (N, K)
-        Signed scores of two classes: |C(x)|. One score per class: the highest less the next.
+        Signed scores (N,) of two classes: |C(x)|. One score per class: the highest score minus the second.
     name : str
         Name of the proxy.
 
@@ -248,25 +286,17 @@ def margin(scores: Any, *, name: str = "margin") -> Proxy:
         return Proxy(values=np.abs(array), scaled=False, bounds=None, name=name)
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError("scores do not match the units", given=f"shape {array.shape}", allowed=_SHAPES)
-    top = np.partition(array, -2, axis=1)[:, -2:]
-    return Proxy(values=top[:, 1] - top[:, 0], scaled=False, bounds=None, name=name)
+    highest_two = np.partition(array, -2, axis=1)[:, -2:]
+    return Proxy(values=highest_two[:, 1] - highest_two[:, 0], scaled=False, bounds=None, name=name)
 
 
 def checked_probabilities(name: str, values: Any) -> AnyArray:
-    """Return probabilities as (N, K), two columns for a vector, refusing rows that are none by position.
+    """Return probabilities as (N, K), with two columns for a vector.
 
     Raises
     ------
     InputError
         For a wrong shape, NaN, a negative entry, or a row that does not sum to one within `SUM_TOLERANCE`.
-
-    Examples
-    --------
-    >>> checked_probabilities("probabilities", [0.25])
-    array([[0.75, 0.25]])
-    >>> checked_probabilities("probabilities", [[0.9, 0.2]])
-    Traceback (most recent call last):
-    stratal.errors.InputError: probabilities: row 0 does not sum to one (given: 1.1, least 0.2; allowed: ...
     """
     array = np.asarray(values)
     if array.dtype not in (np.float32, np.float64):
@@ -274,10 +304,13 @@ def checked_probabilities(name: str, values: Any) -> AnyArray:
     if array.ndim == 1:
         array = np.stack([1.0 - array, array], axis=1)
     if array.ndim != 2 or array.shape[1] < 2:
-        raise InputError(f"{name} do not fit", given=f"shape {array.shape}", allowed=_SHAPES)
-    good = (array.min(axis=1) >= -1e-6) & (np.abs(array.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE)
-    if not good.all():  # NaN compares false
-        row = int(np.argmin(good))
+        raise InputError(f"{name} have an unsupported shape", given=f"shape {array.shape}", allowed=_SHAPES)
+    is_valid = (array.min(axis=1) >= -_NEGATIVE_TOLERANCE) & (
+        np.abs(array.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE
+    )
+    # NaN is invalid too, since comparisons with it are false.
+    if not is_valid.all():
+        row = int(np.argmin(is_valid))
         raise InputError(
             f"{name}: row {row} does not sum to one",
             given=f"{array[row].sum():g}, least {array[row].min():g}",
@@ -296,18 +329,21 @@ def _expected_loss(
         p = f
     else:
         p = checked_probabilities("surrogate", surrogate)
-    _same_shape(f, p)
-    weight = np.clip(p.astype(np.float64, copy=False), 0.0, 1.0)
-    weight /= weight.sum(axis=1, keepdims=True)
+    _check_same_shape(f, p)
+    weights = np.clip(p.astype(np.float64, copy=False), 0.0, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
     losses = loss(np.clip(f, 0.0, 1.0))
-    return np.einsum("nk,nk->n", weight, losses), np.einsum("nk,nk->n", weight, losses**2)
+    return np.einsum("nk,nk->n", weights, losses), np.einsum("nk,nk->n", weights, losses**2)
 
 
-def _same_shape(f: AnyArray, p: AnyArray) -> None:
+def _check_same_shape(f: AnyArray, p: AnyArray) -> None:
+    """Raise `InputError` if the probabilities of model and surrogate have different shapes."""
     if f.shape != p.shape:
-        what = "probabilities and the surrogate's must have one row per unit and one column per class"
-        allowed = "two arrays (N, K), or (N,) for two classes"
-        raise InputError(what, given=f"{f.shape} and {p.shape}", allowed=allowed)
+        raise InputError(
+            "probabilities and surrogate must have the same shape",
+            given=f"{f.shape} and {p.shape}",
+            allowed="two arrays (N, K), or (N,) for two classes",
+        )
 
 
 def absolute_regression_error(
@@ -320,14 +356,14 @@ def absolute_regression_error(
     variance : array-like (N,)
         σ², not negative.
     mean, prediction : array-like (N,), optional
-        μ and f, both or neither; equal if left out.
+        μ and f, both or neither. Default: μ = f.
     name : str
         Name of the proxy.
 
     Raises
     ------
     InputError
-        For a negative variance, or one of `mean` and `prediction` without the other.
+        If a variance is negative, and if only one of `mean` and `prediction` is given.
 
     Examples
     --------
@@ -336,8 +372,9 @@ def absolute_regression_error(
     """
     sigma2, bias = _error_moments(variance, mean, prediction)
     sigma = np.sqrt(sigma2)
+    # Without variance the error is certain: |Y − f| = |μ − f|.
     standardised = np.divide(bias, sigma, out=np.full(len(bias), np.inf), where=sigma > 0)
-    folded = np.exp(-0.5 * np.minimum(standardised, 40.0) ** 2)
+    folded = np.exp(-0.5 * np.minimum(standardised, _MAX_STANDARDISED_BIAS) ** 2)
     values = sigma * np.sqrt(2.0 / np.pi) * folded + bias * scipy.special.erf(standardised / np.sqrt(2.0))
     return Proxy(values=values, second_moments=sigma2 + bias**2, bounds=None, name=name)
 
@@ -352,7 +389,7 @@ def squared_regression_error(
     variance : array-like (N,)
         σ², not negative.
     mean, prediction : array-like (N,), optional
-        μ and f, both or neither; equal if left out.
+        μ and f, both or neither. Default: μ = f.
     name : str
         Name of the proxy.
 
@@ -372,12 +409,13 @@ def _error_moments(variance: Any, mean: Any, prediction: Any) -> tuple[FloatArra
     sigma2 = finite_vector("variance", variance)
     if np.any(sigma2 < 0):
         first = int(np.argmax(sigma2 < 0))
-        what = f"variance is negative at position {first}"
-        given = f"{sigma2[first]:g}"
-        raise InputError(what, given=given, allowed="0 or more")
+        raise InputError(
+            f"variance is negative at position {first}", given=f"{sigma2[first]:g}", allowed="0 or more"
+        )
     if (mean is None) != (prediction is None):
-        what = "mean and prediction must be given together"
-        raise InputError(what, action="Leave both out if they are equal.")
+        raise InputError(
+            "mean and prediction must be given together", action="Remove both if they are equal."
+        )
     if mean is None:
         return sigma2, np.zeros(len(sigma2))
     mu = finite_vector("mean", mean)

@@ -7,8 +7,8 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.proxy import peer_agreement
-from stratal.proxy.agreement import FEW_MODELS, SCALE, answer_codes, peer_weights
-from stratal.proxy.history import MOST_ITEMS, chosen_items
+from stratal.proxy.agreement import PRIOR_STRENGTH, SCALE, answer_codes, peer_weights
+from stratal.proxy.history import MAX_ITEMS, chosen_items
 
 SIZE, CLASSES = 2000, 4
 ACCURACIES = np.array([0.75, 0.9, 0.8, 0.7, 0.6])
@@ -49,7 +49,7 @@ def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean(
 
     weights = result.weights
     agreed = (codes[:, 1:] == codes[:, :1]) @ weights
-    few = FEW_MODELS / CLASSES * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
+    few = PRIOR_STRENGTH / CLASSES * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
     mean = agreed.mean() / weights.sum()
 
     expected = (agreed + few * mean) / (weights.sum() + few)
@@ -106,7 +106,7 @@ def test_among_guessing_models_alone_none_counts(seed):
     _, codes = answers([0.9] + 20 * [1 / CLASSES], seed=seed)
 
     assert not peer_weights(codes).weights.any()
-    with pytest.raises(InputError, match="no other model agrees with the rest more than chance"):
+    with pytest.raises(InputError, match="no other model agrees with the rest more than by chance"):
         peer_agreement(codes[:, 0], codes[:, 1:])
 
 
@@ -177,10 +177,10 @@ def test_free_texts_need_no_classes():
 
 
 def test_the_items_that_weights_come_from_are_chosen_by_id():
-    ids = [f"u{row}" for row in range(2 * MOST_ITEMS)]
+    ids = [f"u{row}" for row in range(2 * MAX_ITEMS)]
     backwards = chosen_items(len(ids), ids[::-1])
 
-    assert len(backwards) == MOST_ITEMS
+    assert len(backwards) == MAX_ITEMS
     assert {ids[::-1][row] for row in backwards} == {ids[row] for row in chosen_items(len(ids), ids)}
 
 
@@ -207,5 +207,5 @@ def test_free_texts_of_arrays_are_compared_once_they_are_written_alike(kind, one
     plain = np.where(truth == right, "a", "b")
     alike = peer_agreement(answers[:, 0], answers[:, 1:], alike=kind)
     np.testing.assert_array_equal(alike.values, peer_agreement(plain[:, 0], plain[:, 1:]).values)
-    with pytest.raises(InputError, match="way to write answers alike"):
+    with pytest.raises(InputError, match="alike= value"):
         peer_agreement(answers[:, 0], answers[:, 1:], alike="words")

@@ -77,11 +77,11 @@ def test_an_unknown_item_is_taken_to_be_like_the_others(rng):
 @pytest.mark.parametrize(
     ("past", "words"),
     [
-        (np.full((30, 5), 2), "neither right nor wrong"),
-        (np.full((30, 5), 0.5), "neither right nor wrong"),
+        (np.full((30, 5), 2), "neither correct nor wrong"),
+        (np.full((30, 5), 0.5), "neither correct nor wrong"),
         (np.ones((30, 3), bool), "too few past results"),
         (np.ones((5, 10), bool), "too few past results"),
-        (np.full((30, 5), "x", dtype=object), "neither right nor wrong"),
+        (np.full((30, 5), "x", dtype=object), "neither correct nor wrong"),
         (np.ones(30), r"\(N, M\)"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, MissingExtraError
 from stratal.proxy import cross_fit, learn
-from stratal.proxy.calibration import NAMES, described, fresh, is_learner
+from stratal.proxy.calibration import LEARNER_NAMES, is_learner, learner_name, new_learner
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 RNG = np.random.default_rng(0)
@@ -13,7 +13,7 @@ CHANCE = 1 / (1 + np.exp(-6 * (X[:, 0] * X[:, 1] - 0.25)))
 Z = (RNG.random(300) < CHANCE).astype(float)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"history"}))  # whose features are factors
+@pytest.mark.parametrize("name", sorted({*LEARNER_NAMES} - {"history"}))  # whose features are factors
 def test_named_learners_beat_the_mean_and_stay_within_the_bounds(name):
     learned = learn(X[:200], Z[:200], learner=name)
 
@@ -23,7 +23,7 @@ def test_named_learners_beat_the_mean_and_stay_within_the_bounds(name):
     assert predicted.max() <= 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LEARNER_NAMES)
 def test_the_same_labels_give_the_same_prediction(name):
     first, second = (learn(X, Z, learner=name).apply(X) for _ in range(2))
 
@@ -38,7 +38,7 @@ def test_a_learner_without_a_seed_gets_one_also_in_a_pipeline():
     forest = make_pipeline(StandardScaler(), RandomForestRegressor(20))
 
     assert np.array_equal(learn(X, Z, learner=forest).apply(X), learn(X, Z, learner=forest).apply(X))
-    assert fresh(forest, binary=True).get_params()["randomforestregressor__random_state"] == 0
+    assert new_learner(forest, binary=True).get_params()["randomforestregressor__random_state"] == 0
     assert forest.get_params()["randomforestregressor__random_state"] is None
     assert not hasattr(forest.steps[-1][1], "estimators_")
 
@@ -84,7 +84,7 @@ def test_what_is_no_learner_is_refused():
         learn(X, Z, learner=linear_model.RidgeClassifier())
     from sklearn.neighbors import KNeighborsClassifier
 
-    with pytest.raises(InputError, match="takes no weights"):
+    with pytest.raises(InputError, match="has no weights"):
         learn(X, CHANCE, learner=KNeighborsClassifier())
 
 
@@ -103,10 +103,10 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
 
 
 def test_names_and_estimators_are_learners_and_calibrations_are_not():
-    assert all(is_learner(each) for each in (*NAMES, linear_model.Ridge()))
+    assert all(is_learner(each) for each in (*LEARNER_NAMES, linear_model.Ridge()))
     assert not any(is_learner(each) for each in ("isotonic", "logistic", None))
-    assert described(linear_model.Ridge()) == "Ridge"
-    assert described(fresh("ridge", binary=False)) == "RidgeCV"
+    assert learner_name(linear_model.Ridge()) == "Ridge"
+    assert learner_name(new_learner("ridge", binary=False)) == "RidgeCV"
 
 
 @pytest.mark.parametrize(

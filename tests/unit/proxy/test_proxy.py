@@ -66,7 +66,7 @@ class TestProxy:
             ({"values": [0.5, 1.5]}, "position 1"),
             ({"values": [0.5], "second_moments": [0.1]}, "squared mean"),
             ({"values": [0.5], "second_moments": [0.3, 0.3]}, "one entry per unit"),
-            ({"values": [5.0], "second_moments": [30.0], "scaled": False}, "only orders"),
+            ({"values": [5.0], "second_moments": [30.0], "scaled": False}, "scaled=False"),
         ],
     )
     def test_says_what_is_wrong(self, fields, message):
@@ -264,7 +264,7 @@ class TestCalibration:
         ("arguments", "message"),
         [
             (([0.5], [1]), "too few"),
-            (([0.5, 0.6], [1, 2]), "leave their bounds"),
+            (([0.5, 0.6], [1, 2]), "outside their bounds"),
             (([0.5, 0.6], [1]), "one entry per unit"),
             (([0.5, np.inf], [1, 0]), "infinite"),
         ],

@@ -31,7 +31,7 @@ from stratal.proxy.agreement import (
     answer_codes,
     peer_weights,
 )
-from stratal.proxy.history import MOST_ITEMS, PURPOSE
+from stratal.proxy.history import KEY_PURPOSE, MAX_ITEMS
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
@@ -482,11 +482,11 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     }
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
-        key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
+        key=digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
     )
     # The limit first, of keys alone: engines that sort rows of a thousand answers hold them all.
-    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MOST_ITEMS)
+    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])

@@ -304,7 +304,7 @@ def test_answers_are_the_same_proxy_by_every_way(pool, tmp_path):
     assert {population.proxy_names for population in populations} == {("peer_agreement",)}
     assert len({str(population.digest(3)) for population in populations}) == 1
     assert len({tuple(values(population, "peer_agreement")[0]) for population in populations}) == 1
-    assert "4 of 4 count (2 nearly copies)" in populations[1].notes[0]
+    assert "4 of 4 have a positive weight (2 near copies)" in populations[1].notes[0]
 
 
 def test_a_population_on_a_connection_has_the_digest_of_its_answers(pool):
