@@ -312,7 +312,7 @@ class OrderedUnits:
     ) -> None:
         self._tables: list[list[FloatArray]] = []
         has_proxy = bool(truth.proxies)
-        self._names = _SECOND_POWERS if has_proxy else _SECOND_POWERS[:2]
+        self._names: tuple[str, ...] = _SECOND_POWERS if has_proxy else _SECOND_POWERS[:2]
         if thirds:
             self._names += _THIRD_POWERS if has_proxy else _THIRD_POWERS[:1]
         if fourths:

@@ -98,7 +98,7 @@ def test_results_are_computed_with_in_batches_of_any_size(rng, monkeypatch):
     past = np.where(rng.random((400, 12)) < 0.2, np.nan, results(rng, 400, 12, 2)[0])
     found = []
     for cells in (12 * 7, 12 * 64, 12 * 400):
-        monkeypatch.setattr(history, "_AT_ONCE", cells)
+        monkeypatch.setattr(history, "_BATCH_RESULTS", cells)
         found.append(fit_history(past))
     for other in found[:2]:
         np.testing.assert_array_equal(other.values, found[2].values)

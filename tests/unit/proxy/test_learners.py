@@ -76,7 +76,7 @@ def test_labels_that_agree_teach_nothing():
 def test_what_is_no_learner_is_refused():
     with pytest.raises(InputError, match=r"Give an instance, as in Ridge\(\)"):
         learn(X, Z, learner=linear_model.Ridge)
-    with pytest.raises(InputError, match="no such learner"):
+    with pytest.raises(InputError, match="unknown learner"):
         learn(X, Z, learner="forest")
     with pytest.raises(InputError, match="scikit-learn estimator"):
         learn(X, Z, learner=object())

@@ -144,7 +144,7 @@ class TestClassification:
             (lambda: proxies.accuracy(rows(), predicted=np.full(50, 4)), "0 to 3"),
             (lambda: proxies.accuracy(rows(), predicted=np.full(50, 0.5)), "class numbers"),
             (lambda: proxies.accuracy(rows(), predicted=[0]), "one class per unit"),
-            (lambda: proxies.squared_error(rows(), surrogate=rows(k=3)), "one column per class"),
+            (lambda: proxies.squared_error(rows(), surrogate=rows(k=3)), "two arrays"),
             (lambda: proxies.cross_entropy(rows(), floor=0.0), "floor"),
             (lambda: proxies.margin([[1.0]]), "shape"),
             (lambda: proxies.margin([np.inf]), "infinite"),
@@ -324,9 +324,9 @@ class TestCombination:
     def test_says_what_is_wrong(self):
         scores, z, _ = self.judges(50)
 
-        with pytest.raises(InputError, match="as many scores"):
+        with pytest.raises(InputError, match="number of scores"):
             combine(scores, z).apply(scores[:, :1])
-        with pytest.raises(InputError, match="no such learner"):
+        with pytest.raises(InputError, match="unknown learner"):
             cross_fit(scores, z, method="isotonic")
         with pytest.raises(InputError, match="shape"):
             combine(scores[:, 0], z)
