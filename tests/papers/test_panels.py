@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from papers.panels import Line, Panel, draw_lines, logarithmic_scale
 
-from stratal.report.figures import LEAST_PIXELS
+from stratal.report.figures import MIN_PIXELS
 
 
 @pytest.mark.parametrize(("panels", "columns"), [(1, 1), (1, 2), (2, 2), (6, 3)])
@@ -13,7 +13,7 @@ def test_figures_are_wide_enough_to_print(tmp_path, panels, columns):
 
     path = draw_lines([panel] * panels, tmp_path / "figure.png", columns=columns)
 
-    assert image.imread(path).shape[1] >= LEAST_PIXELS - 1
+    assert image.imread(path).shape[1] >= MIN_PIXELS - 1
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def draw(requested: DrawOptions) -> Result:
     needed, and none, nothing being written, once the interval is that narrow.
     """
     from stratal.designs.labelling_files import empty_folder, write_labelling_folder
-    from stratal.report.pages import handover_page
+    from stratal.report.pages import draw_page
 
     empty_folder(requested.output)
     needed = why = None
@@ -352,7 +352,7 @@ def draw(requested: DrawOptions) -> Result:
     names, sizes = sample.design.stratum_names, sample.summary.sizes.tolist()
     rows = zip(names, sizes, sample.n_h.tolist(), strict=True) if len(names) == len(sizes) else ()
     shown = requested.extend is not None or len(sample.shown) > 0
-    page = handover_page(found, [list(row) for row in rows], shown=shown)
+    page = draw_page(found, [list(row) for row in rows], has_columns=shown)
     labels = [*(requested.labels or []), written.to_label]
     if width is None:
         look = () if sample.looks is None or requested.extend is not None else ("--look", 1)

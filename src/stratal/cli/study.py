@@ -197,7 +197,7 @@ def new(requested: NewOptions) -> Result:
             "shown": list(sample.shown),
             "pictures": pictures(sample.shown, made.media),
         }
-    page = study_page(found, compared=sample.question.answer is not None)
+    page = study_page(found, has_predictions=sample.question.answer is not None)
     return Result(found, page, ("study", "label", requested.output))
 
 

@@ -32,7 +32,7 @@ from stratal.question import Outcome, Question
 from stratal.question.scores import Predictions, declared_scores
 from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, vocabulary
 from stratal.randomness import check_seed, id_texts
-from stratal.report.text import Tabular
+from stratal.report.text import TableDisplay
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
 
@@ -147,7 +147,7 @@ class Design(Described, ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample(Record, Tabular):
+class Sample(Record, TableDisplay):
     """Units that were drawn, with their design: an estimate is a function of (sample, labels) alone.
 
     Parameters

@@ -33,9 +33,9 @@ from stratal.intervals.methods import interval_of, p_value_of
 from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
 from stratal.report.estimates import estimate_page, estimates_table
-from stratal.report.figures import Intervals, Plotted
+from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
-from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
+from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, json_value, noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Nonresponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate(Record, Printed, Plotted):
+class Estimate(Record, PageDisplay, PlotDisplay):
     """An estimate with all that is needed to judge it. Level and kind of interval are chosen afterwards.
 
     Parameters
@@ -282,7 +282,7 @@ class Estimate(Record, Printed, Plotted):
             "lam",
             "design_effect",
         )
-        return plain_dict(
+        return json_dict(
             {
                 **self.label,
                 "estimate": self.value,
@@ -309,7 +309,7 @@ class Estimate(Record, Printed, Plotted):
     def limits(self, confidence_level: float = 0.95, method: str = "auto") -> list[float | None] | None:
         """Return the interval's two ends, None for one that is infinite; None where there is no interval."""
         try:
-            ends: list[float | None] = plain([*self.confidence_interval(confidence_level, method)])
+            ends: list[float | None] = json_value([*self.confidence_interval(confidence_level, method)])
         except InputError:  # labels of an outcome without bounds that all agree
             return None
         return None if ends == [None, None] else ends
@@ -350,14 +350,14 @@ class Estimate(Record, Printed, Plotted):
         ends = self.limits(confidence_level)
         found = {
             **self.label,
-            "estimate": plain(self.value),
-            "standard_error": plain(self.standard_error),
+            "estimate": json_value(self.value),
+            "standard_error": json_value(self.standard_error),
             "confidence_interval": ends,
         }
         if self.null is not None:
             low, high = ends or (None, None)
             open_ = low is not None and high is not None and low <= self.null <= high
-            found["p_value"] = None if ends is None else plain(self.p_value(self.null))
+            found["p_value"] = None if ends is None else json_value(self.p_value(self.null))
             found["more_labels"] = self.labels_to_exclude(self.null, ends) if open_ else None
         return found | {"n": self.n}
 
@@ -383,7 +383,7 @@ class Estimate(Record, Printed, Plotted):
                 *((row["name"], row["mean"], None) for row in strata),
             ],
             confidence_level=found["confidence_level"],
-            bare="mean label of a stratum",
+            no_interval_label="mean label of a stratum",
         )
 
 
@@ -501,7 +501,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimates(Sequence[Estimate], Printed, Plotted):
+class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
 
     Parameters

@@ -14,7 +14,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.shares import domain_mean
-from stratal.report.text import plain_dict
+from stratal.report.text import json_dict
 
 BINS = 10
 # Labels of a bin, so that its mean says something.
@@ -76,7 +76,7 @@ def proxy_check(
             }
         )
     columns = zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
-    return plain_dict(
+    return json_dict(
         {
             "proxy": sample.proxy_info[0].name,
             "bias": bias,
@@ -153,6 +153,6 @@ def side_by_side(
 
 
 def _row(name: str, value: float, ends: Any, description: str) -> dict[str, Any]:
-    return plain_dict(
+    return json_dict(
         {"name": name, "estimate": value, "confidence_interval": ends, "what": description, "reported": False}
     )

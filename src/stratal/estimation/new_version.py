@@ -25,7 +25,7 @@ from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
 from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
-from stratal.report.text import Page, Printed, plain_dict
+from stratal.report.text import Page, PageDisplay, json_dict
 
 # The column of the new answers, in a sample that holds them in addition to the old ones.
 NEW_ANSWER = "answer of the new version"
@@ -34,7 +34,7 @@ _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewVersion(Printed):
+class NewVersion(PageDisplay):
     """What a labelled sample says of a new version of the model.
 
     Parameters
@@ -147,7 +147,7 @@ def new_version(
     unknown = labelled & np.isnan(new)
     ids = np.array(id_texts(sample.ids))
     return NewVersion(
-        found=plain_dict(
+        found=json_dict(
             {
                 "units": int(answered.sum()),
                 "labelled": int(labelled.sum()),

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from stratal.errors import InputError, RequirementError, installed, kind_of, names_mistyped, near_names
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.report.estimates import requirement_text, value_with_interval
-from stratal.report.text import plain
+from stratal.report.text import json_value
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 
@@ -124,7 +124,7 @@ class Requirement:
         verdict = self.verdict(ends)
         return {
             "required": str(self),
-            "estimate": plain(found.value),
+            "estimate": json_value(found.value),
             "confidence_interval": ends,
             "verdict": verdict,
             "more_labels": found.labels_to_exclude(self.limit, ends) if verdict == UNDECIDED else None,

@@ -29,9 +29,9 @@ from stratal.labels.annotators import AnnotatorAgreement, agreement_of
 from stratal.labels.labels import Labels, join, with_ids_of
 from stratal.labels.meanings import class_text
 from stratal.planning.rounds import more_labels
-from stratal.report.document import WRITERS, described_method, report_html
+from stratal.report.document import WRITERS, describe_method, report_html
 from stratal.report.estimates import answer_sentence
-from stratal.report.text import plain_dict
+from stratal.report.text import json_dict
 
 if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion
@@ -90,7 +90,7 @@ class Findings:
         return answer_sentence(self.found)
 
     def _repr_html_(self) -> str:
-        return report_html(self.found, whole=False)
+        return report_html(self.found, standalone=False)
 
 
 def _json_text(found: Mapping[str, Any]) -> str:
@@ -206,7 +206,7 @@ def findings(
     design = sample.design
     rule = None if design.allocation is None else design.allocation.method
     return Findings(
-        found=plain_dict(
+        found=json_dict(
             {
                 "kind": KIND,
                 "title": title,
@@ -222,7 +222,7 @@ def findings(
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "second_look": _second_look(one),
                 "new_version": None if new is None else new.to_dict(),
-                "method": described_method(described, design.words, design.assumption, rule),
+                "method": describe_method(described, design.words, design.assumption, rule),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),
             }

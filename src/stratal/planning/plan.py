@@ -36,9 +36,9 @@ from stratal.population.expressions import Number
 from stratal.population.population import Population
 from stratal.population.rules import cells_of
 from stratal.proxy.history import HISTORY
-from stratal.report.figures import Bars, Plotted
+from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.pages import plan_page
-from stratal.report.text import Page, Printed, Tabular, plain_dict
+from stratal.report.text import Page, PageDisplay, TableDisplay, json_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.strata import Scenario, expected_variance
 
@@ -128,7 +128,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Printed, Tabular, Plotted):
+class Plan(PageDisplay, TableDisplay, PlotDisplay):
     """A budget shared among strata, and what it is expected to buy.
 
     Parameters
@@ -377,7 +377,7 @@ class Plan(Printed, Tabular, Plotted):
             "notes": self.notes,
         }
         optional = ("estimand", "labels", "looks", "estimands", "proxies")
-        return plain_dict({k: v for k, v in described.items() if v is not None or k not in optional})
+        return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
     def _columns(self) -> dict[str, Any]:
         return {**self.strata._columns(), "to_label": self.allocation.n_h}

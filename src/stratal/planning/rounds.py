@@ -30,7 +30,7 @@ from stratal.planning.interim_analysis import InterimAnalysis, design_with_count
 from stratal.planning.plan import checked_half_widths, smallest_budget
 from stratal.population.population import Population, require_population
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
-from stratal.report.text import plain_dict
+from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.allocation import whole_number
 
@@ -87,7 +87,7 @@ class RequiredSampleSize:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; a half-width that there is not yet is None."""
         first = {"wanted": self.wanted, "half_width": self.half_width, "reached": self.reached}
-        fields = plain_dict(first | asdict(self))
+        fields = json_dict(first | asdict(self))
         return {name: value for name, value in fields.items() if name != "estimand" or value is not None}
 
 

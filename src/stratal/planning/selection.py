@@ -30,7 +30,7 @@ from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
-from stratal.report.text import Page, Printed, ReportTable, noted, plain_dict
+from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, noted
 from stratal.strata.allocation import check_budget, whole_number
 
 # Pairs and their bounds grow with the square; beyond this nothing was measured.
@@ -208,7 +208,7 @@ def labels_to_decide(
     return float(np.max(labels_needed[counts.any(axis=0)], initial=0.0))
 
 
-class Selection(Printed):
+class Selection(PageDisplay):
     """Models of which the best is sought, and the units to label for it.
 
     Made by `stratal.select`, or from a sample that it drew by `resume`; `update` returns the next one.
@@ -624,7 +624,7 @@ class Selection(Printed):
         state = {True: "survives", False: "out"}
         ends = [rows[name][1] or [None] for name in rows if name not in self.survivors]
         crossing = any(end[-1] is not None and end[-1] >= 0 for end in ends)
-        return plain_dict(
+        return json_dict(
             {
                 "statement": self.statement,
                 "winner": self.winner,

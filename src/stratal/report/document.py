@@ -1,4 +1,4 @@
-"""A report as one file, HTML or Markdown, its tables for LaTeX too, and the method in words to be cited."""
+"""Reports as HTML or Markdown, tables as Markdown or LaTeX, and the description of the method."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from stratal.report.sections import report_sections
 from stratal.report.text import ReportTable, table_html
 
 _TEMPLATES = Path(__file__).parent / "templates"
+# Characters that LaTeX interprets, or that its default encoding lacks.
 _LATEX = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -22,13 +23,14 @@ _LATEX = {
     "α": r"$\alpha$", "κ": r"$\kappa$", "π": r"$\pi$", "≤": r"$\le$", "≥": r"$\ge$", "½": r"$\frac12$",
     "…": r"\dots{}", "·": r"$\cdot$", "²": r"$^2$", "×": r"$\times$",
 }  # fmt: skip
+# Characters that Markdown interprets.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
 
-def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
-    """Return a report as one page that needs nothing else: no script, no request, no font.
+def report_html(findings: Mapping[str, Any], *, standalone: bool = True) -> str:
+    """Return a report as one HTML page without scripts, requests or fonts.
 
-    `whole=False` gives what a notebook shows: the same in a frame of its own.
+    `standalone=False` returns the page in a frame for a notebook.
     """
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
@@ -39,112 +41,85 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
     environment.filters["table"] = lambda table: Markup(table_html(table))
     environment.filters["svg"] = lambda drawing: Markup(drawing.svg())
     page = environment.get_template("report.html.jinja").render(
-        title=title_of(findings),
-        about=about(findings),
+        title=report_title(findings),
+        subtitle=report_subtitle(findings),
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
         answer=answer_sentence(findings),
         sections=report_sections(findings),
         kind=findings["kind"],
-        made=findings["provenance"],
+        provenance=findings["provenance"],
     )
-    if whole:
+    if standalone:
         return page
-    frame = "width:100%;height:40rem;border:0"
-    return f'<iframe title="Report" sandbox="" style="{frame}" srcdoc="{escape(page)}"></iframe>'
+    style = "width:100%;height:40rem;border:0"
+    # The sandbox forbids scripts, so that text in the data cannot run.
+    return f'<iframe title="Report" sandbox="" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
 
 def report_markdown(findings: Mapping[str, Any]) -> str:
-    """Return a report as Markdown; whatever stands in the data stays text."""
-    parts = [f"<!-- {findings['kind']} -->", f"# {_markdown(title_of(findings))}", about(findings)]
+    """Return a report as Markdown; text from the data is escaped."""
+    parts = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
+    parts.append(report_subtitle(findings))
     for section in report_sections(findings):
-        parts.append(f"## {_markdown(section.title)}")
-        parts += [_markdown(line) for line in section.lines]
+        parts.append(f"## {_escape_markdown(section.title)}")
+        parts += [_escape_markdown(line) for line in section.lines]
         parts += [table_markdown(table.first()) for table in section.tables]
-        parts += ["\n".join(f"- {_markdown(point)}" for point in section.notes)] if section.notes else []
-        parts += ["```sh\n" + "\n".join(section.commands) + "\n```"] if section.commands else []
+        if section.notes:
+            parts.append("\n".join(f"- {_escape_markdown(note)}" for note in section.notes))
+        if section.commands:
+            parts.append("```sh\n" + "\n".join(section.commands) + "\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def title_of(findings: Mapping[str, Any]) -> str:
-    """Return the heading of a report.
-
-    Examples
-    --------
-    >>> title_of({"title": "Audit", "question": "Right?"})
-    'Audit'
-    """
+def report_title(findings: Mapping[str, Any]) -> str:
+    """Return the heading of a report."""
     return str(findings.get("title") or findings.get("question") or "How good is the model?")
 
 
-def about(findings: Mapping[str, Any]) -> str:
-    """Return the line below the heading: labels, units, design and date.
-
-    Examples
-    --------
-    >>> estimate = {"n": 300, "population_size": 9000, "design": "stratified"}
-    >>> about({"estimate": estimate, "provenance": {"written": "2026-05-01"}})
-    '300 labels of 9,000 units · stratified sample · 2026-05-01'
-    """
-    labels, units, design = (findings["estimate"].get(name) for name in ("n", "population_size", "design"))
-    of = f" of {units:,} units" if units else ""
-    drawn = f"{design} sample · " if design else ""
-    return f"{labels:,} labels{of} · {drawn}{findings['provenance']['written']}"
+def report_subtitle(findings: Mapping[str, Any]) -> str:
+    """Return the line below the title: labels, units, design and date."""
+    estimate = findings["estimate"]
+    size = estimate.get("population_size")
+    design = estimate.get("design")
+    units = f" of {size:,} units" if size else ""
+    parts = [f"{estimate['n']:,} labels{units}"]
+    if design:
+        parts.append(f"{design} sample")
+    parts.append(str(findings["provenance"]["written"]))
+    return " · ".join(parts)
 
 
 def table_markdown(table: ReportTable) -> str:
-    """Return a table as Markdown.
-
-    Examples
-    --------
-    >>> print(table_markdown(ReportTable(header=["stratum", "units"], rows=[["a|b", 1200]])))
-    | stratum | units |
-    |---|---:|
-    | a\\|b | 1,200 |
-    """
-    ends = ["---:" if numeric else "---" for numeric in table.numeric()]
+    """Return a table as Markdown."""
+    alignments = ["---:" if is_numeric else "---" for is_numeric in table.numeric()]
     rows = [table.header, *table.cells()]
-    lines = ["| " + " | ".join(_markdown(entry) for entry in row) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "|".join(ends) + "|", *lines[1:]])
+    lines = ["| " + " | ".join(_escape_markdown(entry) for entry in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join(alignments) + "|", *lines[1:]])
 
 
 def table_latex(table: ReportTable) -> str:
-    r"""Return a table for LaTeX.
-
-    Examples
-    --------
-    >>> print(table_latex(ReportTable(header=["stratum", "units"], rows=[["a & b", 1200]], title="Strata")))
-    \begin{table}
-    \centering
-    \caption{Strata}
-    \begin{tabular}{lr}
-    \toprule
-    stratum & units \\
-    \midrule
-    a \& b & 1,200 \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    """
-    columns = "".join("r" if numeric else "l" for numeric in table.numeric())
-    head, *rows = (" & ".join(map(_latex, row)) + r" \\" for row in (table.header, *table.cells()))
+    r"""Return a table as LaTeX."""
+    alignments = "".join("r" if is_numeric else "l" for is_numeric in table.numeric())
+    header, *rows = (" & ".join(map(_escape_latex, row)) + r" \\" for row in (table.header, *table.cells()))
+    lines = [r"\begin{table}", r"\centering"]
     if table.title:
-        caption = [f"\\caption{{{_latex(table.title)}}}"]
-    else:
-        caption = []
-    above = [r"\begin{table}", r"\centering", *caption, f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    below = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
-    return "\n".join([*above, head, r"\midrule", *rows, *below])
+        lines.append(f"\\caption{{{_escape_latex(table.title)}}}")
+    lines += [f"\\begin{{tabular}}{{{alignments}}}", r"\toprule", header, r"\midrule", *rows]
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(lines)
 
 
-def _markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
+    """Return a text as one line in which Markdown interprets no character."""
     return _MARKDOWN.sub(r"\\\1", " ".join(str(text).split()))
 
 
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in " ".join(str(text).split()))
+def _escape_latex(text: str) -> str:
+    """Return a text as one line in which LaTeX interprets no character."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(str(text).split()))
 
 
-# Endings of a report's file and what writes it; JSON is the dict itself.
+# Functions that write a report, by file extension. JSON is written from the dict.
 WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ".html": report_html,
     ".htm": report_html,
@@ -154,95 +129,92 @@ WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 @cache
 def methods() -> dict[str, Any]:
-    """Return what `methods.toml` says: `sources`, and name → words and sources of other kinds."""
+    """Return the content of `methods.toml`: texts and sources by name, and `sources` with the references."""
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
-def described_method(
+def describe_method(
     estimate: Mapping[str, Any],
-    drawn: Sequence[str] = (),
+    design: Sequence[str] = (),
     assumption: str = "",
     allocation: str | None = None,
 ) -> dict[str, Any]:
-    """Return sentences, assumptions and references of an estimate (`Estimate.to_dict`).
+    """Return sentences, assumptions and references of the method of an estimate.
 
     Parameters
     ----------
     estimate : dict
-    drawn : sequence of str
-        What was drawn, and its sources: names in `methods.toml`, or as they are cited.
+        `Estimate.to_dict`.
+    design : sequence of str
+        Description of the design and its sources: names in `methods.toml`, or references.
     assumption : str
-        What else could fail under this design.
+        Additional assumption of this design.
     allocation : str, optional
-        How the labels were shared among the strata.
-
-    Examples
-    --------
-    >>> found = described_method({"design": "simple-random", "estimator": "horvitz-thompson",
-    ...     "outcome": "binary", "interval_method": "clopper-pearson", "confidence_level": 0.95, "n": 20,
-    ...     "population_size": 100, "target": "population",
-    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}},
-    ...     ("a simple random sample without replacement", "cochran"))
-    >>> found["sentences"][0]
-    '20 of 100 units were labelled, drawn as a simple random sample without replacement.'
+        Rule of the allocation of labels to strata.
     """
-    design, *sources = drawn or (f"a {estimate['design']} sample",)
-    unknown = {"words": estimate["estimator"], "sources": []}
-    mean = methods()["estimators"].get(estimate["estimator"], unknown)
-    interval = methods()["intervals"].get(estimate["interval_method"], unknown | {"words": ""})
-    if allocation is None:
-        shared = ""
-    else:
-        shared = f", its labels shared among the strata by the rule {allocation!r}"
-    labelled = (estimate["nonresponse"] or {"labelled": estimate["n"]})["labelled"]
-    if estimate["n"] == labelled:
-        entered = ""
-    else:
-        entered = f" The estimate rests on {estimate['n']:,} of them."
+    description, *design_sources = design or (f"a {estimate['design']} sample",)
+    # Methods without an entry are described by their names.
+    default = {"words": estimate["estimator"], "sources": []}
+    estimator = methods()["estimators"].get(estimate["estimator"], default)
+    interval = methods()["intervals"].get(estimate["interval_method"], {"words": "", "sources": []})
     sentences = [
-        f"{labelled:,} of {estimate['population_size']:,} units were labelled, drawn as "
-        f"{design}{shared}.{entered}",
-        f"The estimate is {mean['words']}.",
+        _sample_sentence(estimate, description, allocation),
+        f"The estimate is {estimator['words']}.",
     ]
     if interval["words"]:
         level = f"{100 * estimate['confidence_level']:g}%"
         sentences.append(f"Its {level} confidence interval is {interval['words']}.")
-    if allocation in ("neyman", "robust"):
-        neyman = ["neyman"]
-    else:
-        neyman = []
-    cited = [*sources, *neyman, *mean["sources"], *interval["sources"]]
+    allocation_sources = ["neyman"] if allocation in ("neyman", "robust") else []
+    sources = [*design_sources, *allocation_sources, *estimator["sources"], *interval["sources"]]
     return {
         "sentences": sentences,
         "assumptions": _assumptions(estimate, assumption),
-        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(cited)],
+        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
     }
 
 
+def _sample_sentence(estimate: Mapping[str, Any], description: str, allocation: str | None) -> str:
+    """Return the sentences on the labelled units and the design."""
+    n_labelled = estimate["n"]
+    if estimate["nonresponse"]:
+        n_labelled = estimate["nonresponse"]["labelled"]
+    sentence = (
+        f"{n_labelled:,} of {estimate['population_size']:,} units were labelled, drawn as {description}"
+    )
+    if allocation is not None:
+        sentence += f", its labels shared among the strata by the rule {allocation!r}"
+    sentence += "."
+    if estimate["n"] != n_labelled:
+        sentence += f" The estimate rests on {estimate['n']:,} of them."
+    return sentence
+
+
 def _assumptions(estimate: Mapping[str, Any], assumption: str) -> list[str]:
-    """Return what could fail."""
-    found = [
+    """Return the assumptions of an estimate."""
+    assumptions = [
         "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
         "The units were drawn at random as described, and none was replaced by hand.",
     ]
-    counts = estimate["nonresponse"]
-    if counts is not None and counts["labelled"] < counts["drawn"]:
-        found.append("Units without a label are like the labelled ones of their stratum.")
+    nonresponse = estimate["nonresponse"]
+    if nonresponse is not None and nonresponse["labelled"] < nonresponse["drawn"]:
+        assumptions.append("Units without a label are like the labelled ones of their stratum.")
     if estimate["target"] == "population":
-        found.append(
+        assumptions.append(
             f"The answer is about these {estimate['population_size']:,} units; nothing is claimed about "
             "units of another kind or time."
         )
     else:
-        found.append("The units themselves are a random draw from the distribution that is asked about.")
+        assumptions.append(
+            "The units themselves are a random draw from the distribution that is asked about."
+        )
     if estimate["outcome"] == "unbounded":
-        found.append(
+        assumptions.append(
             "The mean of the labels is nearly normal: no outcome is so rare and large that none was seen."
         )
     if assumption:
-        found.append(assumption)
+        assumptions.append(assumption)
     if estimate["estimator"] in ("ppi++", "stratppi"):
-        found.append(
+        assumptions.append(
             "λ was fitted on the same labels; the loss of precision is counted, the small bias is not."
         )
-    return found
+    return assumptions

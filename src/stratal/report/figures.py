@@ -1,4 +1,4 @@
-"""Figures, drawn by Matplotlib from plain numbers: of results that draw themselves, and of simulations."""
+"""Matplotlib figures of results and of simulations."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from typing import Any
 from stratal.errors import installed
 from stratal.report.text import level_text
 
-# What others are compared with.
+# Colour of reference values.
 GREY = "#999999"
 
-# Rows that a plot shows; more would not be read.
-MOST_ROWS = 60
+# Largest number of rows of a plot; more rows are not legible.
+MAX_ROWS = 60
+
+# Height of a group of bars, as a share of the distance between groups.
+_GROUP_HEIGHT = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """Values with their intervals, one below the other.
+    """Plot of values with intervals, one row per value.
 
     Parameters
     ----------
     title, x_label : str
     rows : sequence of (name, value or None, interval or None)
     confidence_level : float, optional
-        Named in the legend.
+        For the legend.
     level : float, optional
-        A vertical line to compare with, such as 0 for differences.
-    bare : str
-        What a value without an interval is, for the legend.
-
-    Examples
-    --------
-    >>> Intervals(title="Models", x_label="accuracy", rows=[("new", 0.8, [0.7, 0.9])]).level is None
-    True
+        Position of a vertical reference line, such as 0 for differences.
+    no_interval_label : str
+        Text of the legend for values without an interval.
     """
 
     title: str
@@ -44,24 +42,32 @@ class Intervals:
     rows: Sequence[tuple[str, float | None, Sequence[float | None] | None]]
     confidence_level: float | None = None
     level: float | None = None
-    bare: str = "no interval"
+    no_interval_label: str = "no interval"
 
     def draw(self, ax: Any) -> None:
-        """Draw on axes."""
-        rows = [row for row in self.rows if row[1] is not None][:MOST_ROWS]
-        for with_interval in (True, False):
-            kept = [(place, row) for place, row in enumerate(rows) if (row[2] is not None) == with_interval]
-            values = [row[1] for _, row in kept]
-            places = [place for place, _ in kept]
-            if kept and with_interval:
-                if self.confidence_level is None:
-                    level = "interval"
-                else:
-                    level = level_text(self.confidence_level)
-                style = {"fmt": "o", "color": COLOURS[0], "capsize": 3, "label": f"estimate with its {level}"}
-                ax.errorbar(values, places, xerr=_reaches([row for _, row in kept]), **style)
-            elif kept:
-                ax.scatter(values, places, label=self.bare, facecolors="none", edgecolors="#444444")
+        """Draw on Matplotlib axes."""
+        rows = [row for row in self.rows if row[1] is not None][:MAX_ROWS]
+        with_interval = [(position, row) for position, row in enumerate(rows) if row[2] is not None]
+        if with_interval:
+            level = "interval" if self.confidence_level is None else level_text(self.confidence_level)
+            ax.errorbar(
+                [row[1] for _, row in with_interval],
+                [position for position, _ in with_interval],
+                xerr=_error_bars([row for _, row in with_interval]),
+                fmt="o",
+                color=COLOURS[0],
+                capsize=3,
+                label=f"estimate with its {level}",
+            )
+        without_interval = [(position, row) for position, row in enumerate(rows) if row[2] is None]
+        if without_interval:
+            ax.scatter(
+                [row[1] for _, row in without_interval],
+                [position for position, _ in without_interval],
+                label=self.no_interval_label,
+                facecolors="none",
+                edgecolors="#444444",
+            )
         if self.level is not None:
             ax.axvline(self.level, color="black", linewidth=0.8, linestyle=":", label=f"{self.level:g}")
         _name_rows(ax, [row[0] for row in rows], self.title, self.x_label)
@@ -69,19 +75,14 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Groups of horizontal bars, one group for each name.
+    """Plot of groups of horizontal bars, one group per row.
 
     Parameters
     ----------
     title, x_label : str
     rows : sequence of (name, value, ...)
     series : sequence of str
-        What the values are.
-
-    Examples
-    --------
-    >>> Bars(title="Strata", x_label="share", rows=[("low", 1.0)], series=["units"]).rows[0]
-    ('low', 1.0)
+        Names of the values.
     """
 
     title: str
@@ -90,33 +91,31 @@ class Bars:
     series: Sequence[str]
 
     def draw(self, ax: Any) -> None:
-        """Draw on axes."""
-        names, *columns = zip(*self.rows[:MOST_ROWS], strict=True)
-        width = 0.8 / len(columns)
-        for number, (label, values) in enumerate(zip(self.series, columns, strict=True)):
-            places = [place + (number - (len(columns) - 1) / 2) * width for place in range(len(names))]
-            hatch = ("", "///", "...")[number % 3]
-            style = {"color": (GREY, *COLOURS)[number % 3], "hatch": hatch, "edgecolor": "white"}
-            ax.barh(places, values, height=width, label=label, **style)
+        """Draw on Matplotlib axes."""
+        names, *columns = zip(*self.rows[:MAX_ROWS], strict=True)
+        height = _GROUP_HEIGHT / len(columns)
+        for index, (label, values) in enumerate(zip(self.series, columns, strict=True)):
+            offset = (index - (len(columns) - 1) / 2) * height
+            ax.barh(
+                [position + offset for position in range(len(names))],
+                values,
+                height=height,
+                label=label,
+                color=(GREY, *COLOURS)[index % 3],
+                # Patterns distinguish the series without colour.
+                hatch=("", "///", "...")[index % 3],
+                edgecolor="white",
+            )
         _name_rows(ax, names, self.title, self.x_label)
 
 
-class Plotted:
-    """Base of results that draw themselves.
-
-    Examples
-    --------
-    >>> class Answer(Plotted):
-    ...     def _plot(self):
-    ...         return Intervals(title="Answer", x_label="value", rows=[("new", 42.0, None)])
-    >>> Answer().plot().get_title()
-    'Answer'
-    """
+class PlotDisplay:
+    """Base of results with a plot."""
 
     __slots__ = ()
 
     def _plot(self) -> Intervals | Bars:
-        """Return what is to be drawn."""
+        """Return the plot of the result."""
         raise NotImplementedError
 
     def plot(self, ax: Any = None) -> Any:
@@ -125,30 +124,34 @@ class Plotted:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new ones, wide enough to print, unless given. `ax.figure.savefig(path)` keeps them.
+            Default: new axes of a printable width. `ax.figure.savefig(path)` saves the figure.
 
         Raises
         ------
         MissingExtraError
             If Matplotlib is not installed.
         """
-        made = self._plot()
+        plot = self._plot()
         if ax is None:
-            height = 1.2 + 0.3 * min(len(made.rows), MOST_ROWS)
+            # Inches: title, axis and legend, and the rows.
+            height = 1.2 + 0.3 * min(len(plot.rows), MAX_ROWS)
             ax = grid_of_axes(1, 1, width=7.0, height=height)[1][0]
-        made.draw(ax)
+        plot.draw(ax)
         return ax
 
 
-def _reaches(rows: Sequence[Any]) -> list[list[float]]:
-    """Return how far intervals reach below and above their values; an open end not at all."""
-    return [
-        [max(value - (value if low is None else low), 0.0) for _, value, (low, _) in rows],
-        [max((value if high is None else high) - value, 0.0) for _, value, (_, high) in rows],
-    ]
+def _error_bars(rows: Sequence[Any]) -> list[list[float]]:
+    """Return the lengths of the intervals below and above their values, 0 for an infinite limit."""
+    below = []
+    above = []
+    for _, value, (low, high) in rows:
+        below.append(0.0 if low is None else max(value - low, 0.0))
+        above.append(0.0 if high is None else max(high - value, 0.0))
+    return [below, above]
 
 
 def _name_rows(ax: Any, names: Sequence[str], title: str, x_label: str) -> None:
+    """Write the names of the rows, from top to bottom, the title and the legend."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     name_axes(ax, title, x_label, size=9, grid="x")
@@ -156,19 +159,22 @@ def _name_rows(ax: Any, names: Sequence[str], title: str, x_label: str) -> None:
         ax.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
 
 
-# Okabe and Ito's palette, distinguished by most colour-blind readers.
+# Okabe and Ito's palette, which most colour-blind readers can distinguish.
 COLOURS = tuple(
     "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #444444 #999933 #8c4f2b #7f7fff".split()  # noqa: SIM905
 )
 
-# Width of a figure, so that it can be printed.
-LEAST_PIXELS = 1200
+# Smallest width of a figure that can be printed, in pixels.
+MIN_PIXELS = 1200
+
+# Smallest resolution of a figure, in pixels per inch.
+_MIN_RESOLUTION = 130
 
 
 def grid_of_axes(
     panels: int, columns: int, *, width: float = 3.6, height: float = 3.0
 ) -> tuple[Any, list[Any]]:
-    """Return a new figure and its axes, each so many inches wide and high, wide enough together to print.
+    """Return a new figure of a printable width and its axes; `width` and `height` of each are in inches.
 
     Raises
     ------
@@ -179,8 +185,9 @@ def grid_of_axes(
         from matplotlib.figure import Figure
     columns = min(columns, max(panels, 1))
     rows = max(math.ceil(panels / columns), 1)
-    dots = max(130, math.ceil(LEAST_PIXELS / (width * columns)))
-    figure = Figure(figsize=(width * columns, height * rows + 0.4), dpi=dots, layout="constrained")
+    resolution = max(_MIN_RESOLUTION, math.ceil(MIN_PIXELS / (width * columns)))
+    size = (width * columns, height * rows + 0.4)
+    figure = Figure(figsize=size, dpi=resolution, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in axes[panels:]:
         ax.set_axis_off()
@@ -190,7 +197,7 @@ def grid_of_axes(
 def name_axes(
     ax: Any, title: str, x_label: str, y_label: str = "", *, size: int = 8, grid: str = "both"
 ) -> None:
-    """Write what axes show, in letters of a size, with a light grid."""
+    """Write the title and the labels of axes in a font size, and draw a light grid."""
     ax.set_title(title, fontsize=size + 1)
     ax.set_xlabel(x_label, fontsize=size)
     ax.set_ylabel(y_label, fontsize=size)
@@ -199,7 +206,7 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-# Column of a simulation → its name, what it is compared with; the others' scale is logarithmic.
+# Name and reference value of the columns of a simulation; without a reference value the scale is logarithmic.
 _MERITS: dict[str, tuple[str, float | None]] = {
     "mse": ("mean squared error", None),
     "mae": ("mean absolute error", None),
@@ -217,90 +224,121 @@ def write_figures(
     confidence_level: float = 0.95,
     data: str = "",
 ) -> list[Path]:
-    """Write one PNG per figure of merit, a panel per estimator (and interval), a line per design.
+    """Write one PNG file per figure of merit, with panels by estimator and interval and lines by design.
 
     Parameters
     ----------
     rows : sequence of dict
-        Of `SimulationTable.to_dict`.
+        Rows of `SimulationTable.to_dict`.
     directory : path
-        Made if it does not exist.
+        It is created if it does not exist.
     confidence_level : float
-        Drawn in the panel of coverage.
+        Reference value of the coverage.
     data : str
-        Name of the data, written above the panels.
-
-    Returns
-    -------
-    list of Path
+        Name of the data, for the title.
 
     Raises
     ------
     MissingExtraError
         If Matplotlib is not installed.
     """
-    written = []
+    paths = []
+    title = ""
     if rows:
-        bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors"
-    else:
-        bands = ""
+        title = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors"
+    if data:
+        title = f"{data}: {title}"
     Path(directory).mkdir(parents=True, exist_ok=True)
-    for merit, (label, level) in _MERITS.items():
-        level = confidence_level if merit == "coverage" else level
-        kinds: dict[str, list[Mapping[str, Any]]] = {}
-        for row in rows:
-            names = [row["estimator"], row["interval"] if merit in ("coverage", "width") else None]
-            if row[merit] is not None:
-                kinds.setdefault(", ".join(filter(None, names)), []).append(row)
-        if not kinds:
-            continue
-        figure, axes = grid_of_axes(len(kinds), 2)
-        figure.suptitle(f"{data}: {bands}" if data else bands, fontsize=8)
-        seen: dict[str, Any] = {}
-        for (title, kept), ax in zip(kinds.items(), axes, strict=False):
-            _draw_designs(ax, merit, kept)
-            if level is None:
-                logarithmic_scale(ax)
-            else:
-                style = {"color": "black", "linewidth": 0.8, "linestyle": ":"}
-                ax.axhline(level, label=f"{label}: {level:g}", **style)
-            name_axes(ax, title, "labels", label)
-            seen |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        place = {"loc": "outside lower center", "ncols": 2, "fontsize": 7, "frameon": False}
-        figure.legend(list(seen.values()), list(seen), **place)
-        written.append(Path(directory) / f"{merit}.png")
-        figure.savefig(written[-1])
-    return written
+    for merit, (label, reference) in _MERITS.items():
+        if merit == "coverage":
+            reference = confidence_level
+        panels = _rows_by_panel(rows, merit)
+        if panels:
+            figure = _merit_figure(panels, merit, label, reference)
+            figure.suptitle(title, fontsize=8)
+            paths.append(Path(directory) / f"{merit}.png")
+            figure.savefig(paths[-1])
+    return paths
+
+
+def _rows_by_panel(rows: Sequence[Mapping[str, Any]], merit: str) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows that have a value by the title of their panel."""
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        title = row["estimator"]
+        if merit in ("coverage", "width") and row["interval"]:
+            title = f"{title}, {row['interval']}"
+        if row[merit] is not None:
+            panels.setdefault(title, []).append(row)
+    return panels
+
+
+def _merit_figure(
+    panels: Mapping[str, Sequence[Mapping[str, Any]]], merit: str, label: str, reference: float | None
+) -> Any:
+    """Return the figure of one figure of merit, with a common legend."""
+    figure, axes = grid_of_axes(len(panels), 2)
+    handles: dict[str, Any] = {}
+    for (title, rows), ax in zip(panels.items(), axes, strict=False):
+        _draw_designs(ax, merit, rows)
+        if reference is None:
+            logarithmic_scale(ax)
+        else:
+            ax.axhline(
+                reference, label=f"{label}: {reference:g}", color="black", linewidth=0.8, linestyle=":"
+            )
+        name_axes(ax, title, "labels", label)
+        ax_handles, ax_labels = ax.get_legend_handles_labels()
+        handles |= dict(zip(ax_labels, ax_handles, strict=True))
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=2,
+        fontsize=7,
+        frameon=False,
+    )
+    return figure
 
 
 def logarithmic_scale(ax: Any, which: str = "y") -> None:
-    """Make an axis logarithmic, with plain numbers: at 1, 2 and 5, within one decade at each digit.
+    """Make an axis logarithmic with decimal numbers at its ticks.
 
-    Over more than four decades there is room for powers of ten alone.
+    Within one decade every digit has a tick, up to four decades 1, 2 and 5, beyond only the powers of ten.
     """
     from matplotlib.ticker import LogLocator
 
     ax.set(**{f"{which}scale": "log"})
-    low, high = getattr(ax, f"get_{which}lim")()
-    axis = getattr(ax, f"{which}axis")
-    decades = high / low
-    digits = (1,) if decades > 1e4 else (1, 2, 5) if decades > 10 else tuple(range(1, 10))
+    low, high = ax.get_ylim() if which == "y" else ax.get_xlim()
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    ratio = high / low
+    digits: tuple[int, ...]
+    if ratio > 1e4:
+        digits = (1,)
+    elif ratio > 10:
+        digits = (1, 2, 5)
+    else:
+        digits = tuple(range(1, 10))
     axis.set_major_locator(LogLocator(subs=digits))
-    axis.set_major_formatter("{x:.0e}" if decades > 1e4 and high > 1e6 else "{x:.10g}")
+    # Long decimal numbers would overlap.
+    axis.set_major_formatter("{x:.0e}" if ratio > 1e4 and high > 1e6 else "{x:.10g}")
     axis.set_minor_formatter("")
 
 
 def _draw_designs(ax: Any, merit: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Draw each design's line, each budget once, with a band of two Monte Carlo standard errors."""
-    for number, design in enumerate(dict.fromkeys(row["design"] for row in rows)):
-        kept = {row["budget"]: row for row in reversed(rows) if row["design"] == design}
-        budgets = sorted(kept)
-        values = [kept[budget][merit] for budget in budgets]
-        reach = [2 * (kept[budget][f"{merit}_se"] or 0.0) for budget in budgets]
-        colour = COLOURS[number % len(COLOURS)]
-        dashes = "-" if number < len(COLOURS) else "--"
-        ax.plot(budgets, values, label=design, color=colour, linestyle=dashes, marker="o", markersize=3.5)
-        low, high = ([value + side * r for value, r in zip(values, reach, strict=True)] for side in (-1, 1))
+    """Draw one line per design over the budgets, with a band of two Monte Carlo standard errors."""
+    for index, design in enumerate(dict.fromkeys(row["design"] for row in rows)):
+        # Rows of different intervals have the same value: the first row of a budget is drawn.
+        row_by_budget = {row["budget"]: row for row in reversed(rows) if row["design"] == design}
+        budgets = sorted(row_by_budget)
+        values = [row_by_budget[budget][merit] for budget in budgets]
+        errors = [2 * (row_by_budget[budget][f"{merit}_se"] or 0.0) for budget in budgets]
+        colour = COLOURS[index % len(COLOURS)]
+        # Dashes distinguish designs that share a colour.
+        line_style = "-" if index < len(COLOURS) else "--"
+        ax.plot(budgets, values, label=design, color=colour, linestyle=line_style, marker="o", markersize=3.5)
+        low = [value - error for value, error in zip(values, errors, strict=True)]
+        high = [value + error for value, error in zip(values, errors, strict=True)]
         ax.fill_between(budgets, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.set_xscale("log")
         ax.set_xticks(budgets, budgets, minor=False)

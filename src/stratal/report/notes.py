@@ -1,13 +1,13 @@
-"""`Note`: what a reader should know of a result, with a code by which programs recognise it."""
+"""`Note`: a remark on a result, with a code by which programs recognise it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Of notes that no program needs to recognise.
+# Code of notes that no program needs to recognise.
 REMARK = "remark"
 
-# Of notes that a reader must not miss; they are printed among the first lines.
+# Codes of warnings, which are printed among the first lines.
 NO_MATCH = "answers-match-no-label"
 UNREPRESENTATIVE = "labels-by-proxy"
 WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
@@ -22,21 +22,15 @@ class Note(str):
     Parameters
     ----------
     code : str
-        What kind of note it is, such as `plan-refuted` or `missing-by-proxy`.
+        Kind of note, such as `plan-refuted` or `missing-by-proxy`.
     text : str
-
-    Examples
-    --------
-    >>> note = Note("heavy-tails", "one error holds half of the sum")
-    >>> note.code, str(note)
-    ('heavy-tails', 'one error holds half of the sum')
     """
 
     __slots__ = ("code",)
     code: str
 
     def __new__(cls, code: str, text: str) -> Note:
-        """Return a text with its code."""
+        """Create a note from its code and text."""
         note = super().__new__(cls, text)
         note.code = code
         return note
@@ -46,13 +40,7 @@ class Note(str):
 
 
 def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
-    """Return texts as notes, each once; those without a code are remarks.
-
-    Examples
-    --------
-    >>> [note.code for note in as_notes(["few labels", Note("census", "all units are labelled")])]
-    ['remark', 'census']
-    """
+    """Return texts as different notes; texts without a code are remarks."""
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
     return tuple(dict.fromkeys(notes))
 
@@ -69,11 +57,5 @@ def without_code(notes: Iterable[str], code: str) -> list[str]:
 
 
 def warnings_among(notes: Iterable[str]) -> list[str]:
-    """Return the notes that a reader must not miss.
-
-    Examples
-    --------
-    >>> warnings_among(["few labels", Note(NO_MATCH, "no answer is a label")])
-    ['no answer is a label']
-    """
+    """Return the notes that are warnings."""
     return [note for note in notes if isinstance(note, Note) and note.code in WARNINGS]

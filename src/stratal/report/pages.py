@@ -1,4 +1,4 @@
-"""What commands print of a result, in words and tables: plain dict → `Page`."""
+"""Pages that commands print, made from the JSON dicts of results."""
 
 from __future__ import annotations
 
@@ -10,40 +10,42 @@ from stratal.report.estimates import unscored_lines, value_with_interval, verdic
 from stratal.report.text import Page, ReportTable, brief, interval_text, level_text, noted, number, table_of
 
 
-def inspection_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of a file: `describe_columns`, with `describe_proxies` where it was checked.
-
-    Examples
-    --------
-    >>> inspection_page({"file": "p.csv", "rows": 1200, "columns": []}).lines
-    ['p.csv: 1,200 rows']
-    """
+def inspection_page(inspection: Mapping[str, Any]) -> Page:
+    """Return the page of a file: its columns, and its proxies if it was checked with them."""
     columns: dict[str, Any] = {
         "column": lambda row: row["name"] or "(no name)",
-        **{name: name for name in ("kind", "missing", "distinct")},
+        "kind": "kind",
+        "missing": "missing",
+        "distinct": "distinct",
         "least": lambda row: number(row["minimum"]),
         "mean": lambda row: number(row["mean"]),
         "most": lambda row: number(row["maximum"]),
     }
-    proxies: dict[str, Any] = {
+    proxy_columns: dict[str, Any] = {
         "proxy": "name",
         "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
         "mean": lambda row: number(row["mean"]),
-        **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
+        "10 %": lambda row: number(row["quantiles"][1]),
+        "50 %": lambda row: number(row["quantiles"][5]),
+        "90 %": lambda row: number(row["quantiles"][9]),
     }
-    tables = [table_of("Columns", found["columns"], columns)]
-    if "proxies" in found:
-        tables.append(table_of("Proxies", found["proxies"], proxies))
-    lines = [f"{found['file']}: {found['rows']:,} rows"]
-    log = found.get("log")
-    lines += unscored_lines(log["failed"], log["missing"]) if log else []
-    suggested = found.get("suggested_proxy")
-    lines += _meaning_lines(found.get("proxies") or (None if suggested is None else [suggested]))
-    return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
+    tables = [table_of("Columns", inspection["columns"], columns)]
+    if "proxies" in inspection:
+        tables.append(table_of("Proxies", inspection["proxies"], proxy_columns))
+    lines = [f"{inspection['file']}: {inspection['rows']:,} rows"]
+    log = inspection.get("log")
+    if log:
+        lines += unscored_lines(log["failed"], log["missing"])
+    proxies = inspection.get("proxies")
+    suggested = inspection.get("suggested_proxy")
+    if not proxies and suggested is not None:
+        proxies = [suggested]
+    lines += _meaning_lines(proxies)
+    return Page(lines=lines, tables=tables, notes=noted(inspection.get("notes", ())))
 
 
 def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Return one line on what the proxies predict, none without proxies."""
+    """Return one line that states what the proxies predict; no line without proxies."""
     if not proxies:
         return []
     meanings = [
@@ -54,94 +56,79 @@ def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
     return [f"{', '.join(meanings)}{change}."]
 
 
-_IDS_ALONE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
+_ONLY_IDS_NOTE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
 
 
-def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, shown: bool = True) -> Page:
-    """Return the page of a draw, and where its files are.
+def draw_page(draw: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, has_columns: bool = True) -> Page:
+    """Return the page of a draw with the paths of its files.
 
     Parameters
     ----------
-    found : dict
-        `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`; of a
-        pilot also `pilot`, why it is as large; `label_format`, if labels are sets of tags.
+    draw : dict
+        `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`.
+        Optional: `pilot`, the reason for the size of a pilot, and `label_format` for labels that are sets.
     strata : sequence of (name, units, drawn units)
-    shown : bool
-        Whether the table for the annotators has more than ids.
-
-    Examples
-    --------
-    >>> found = {"n": 3, "population_size": 9, "design": "poisson", "seed": 7, "round": 1, "new": 3,
-    ...          "sample": "a/sample.parquet", "to_label": "a/to_label.csv"}
-    >>> handover_page(found, []).lines
-    ['Drew 3 of 9 units (poisson, seed 7).']
+    has_columns : bool
+        Whether the labelling table has columns in addition to ids.
     """
-    if found["round"] > 1:
-        added = f", {found['new']:,} of them new in round {found['round']}"
-    else:
-        added = ""
-    table = ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata)
-    if "label_format" in found:
-        how = f" with {found['label_format']}"
-    else:
-        how = ""
-    return Page(
-        lines=[f"{_drew(found)}{added}."],
-        tables=[table] if strata else [],
-        notes=[
-            f"To label: {found['to_label']}  (fill in the column `label`{how})",
-            f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
-            *([] if shown else [_IDS_ALONE]),
-            *([found["pilot"]] if "pilot" in found else []),
-        ],
-    )
+    new_units = ""
+    if draw["round"] > 1:
+        new_units = f", {draw['new']:,} of them new in round {draw['round']}"
+    label_format = ""
+    if "label_format" in draw:
+        label_format = f" with {draw['label_format']}"
+    tables = []
+    if strata:
+        tables.append(ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata))
+    notes = [
+        f"To label: {draw['to_label']}  (fill in the column `label`{label_format})",
+        f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",
+    ]
+    if not has_columns:
+        notes.append(_ONLY_IDS_NOTE)
+    if "pilot" in draw:
+        notes.append(draw["pilot"])
+    return Page(lines=[f"{_draw_text(draw)}{new_units}."], tables=tables, notes=notes)
 
 
-def _drew(found: Mapping[str, Any]) -> str:
-    drawn = f"Drew {found['n']:,} of {found['population_size']:,} units"
-    return f"{drawn} ({found['design']}, seed {found['seed']})"
+def _draw_text(draw: Mapping[str, Any]) -> str:
+    """Return the sentence on a draw without its final full stop."""
+    units = f"Drew {draw['n']:,} of {draw['population_size']:,} units"
+    return f"{units} ({draw['design']}, seed {draw['seed']})"
 
 
-def _or_worst(row: Mapping[str, Any]) -> Any:
-    """Return the expected standard error, or what it is at most."""
-    expected = row["expected_standard_error"]
+def _expected_or_worst_error(row: Mapping[str, Any]) -> float | str | None:
+    """Return the expected standard error, or its upper limit if it is unknown."""
+    expected: float | None = row["expected_standard_error"]
     worst = row.get("worst_standard_error")
     if expected is None and worst is not None:
         return f"at most {worst:.4f}"
     return expected
 
 
-# Columns of designs and of allocations.
-_WAYS = {
+# Columns of the tables of designs and of allocations.
+_DESIGN_COLUMNS = {
     "design": "design",
     "estimator": "estimator",
     "allocation": "allocation",
     "optimistic SE": "optimistic_standard_error",
-    "expected SE": _or_worst,
+    "expected SE": _expected_or_worst_error,
     "conservative SE": "conservative_standard_error",
     "relative efficiency": "relative_efficiency",
 }
 
-_STRATA = {
+_STRATUM_COLUMNS = {
     "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
     "expected sd": "expected_standard_deviation",
 }  # fmt: skip
 
 
 def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
-    """Return the page of a plan (`Plan.to_dict`): what is recommended and what it is expected to give.
+    """Return the page of a plan (`Plan.to_dict`): the recommended design and its expected precision.
 
-    Without details it is the answer alone, in few lines; with them also the designs, the strata, and which
-    difference of two models would show.
-
-    Examples
-    --------
-    >>> plan_page({"budget": 20, "population_size": 100, "recommended": {"design": "simple-random",
-    ...     "estimator": "horvitz-thompson", "expected_standard_error": None, "relative_efficiency": None},
-    ...     "designs": [], "strata": [], "assumptions": [], "notes": [], "confidence_level": 0.95}).lines[0]
-    'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
+    With details, it also contains the designs, the strata and the detectable difference of two models.
     """
-    columns = {
+    estimand_columns = {
         "estimand": "estimand",
         "labels": "labels",
         "expected SE": "expected_standard_error",
@@ -149,13 +136,11 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
         "wanted ±": "wanted_half_width",
         "relative efficiency": "relative_efficiency",
     }
-    lines = _sentences(plan)
+    lines = _plan_lines(plan)
     notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
-    several = plan.get("estimands")
-    if several:
-        tables = [table_of("Estimands", several, columns)]
-    else:
-        tables = []
+    tables = []
+    if plan.get("estimands"):
+        tables.append(table_of("Estimands", plan["estimands"], estimand_columns))
     if not details:
         return brief(Page(lines=lines, tables=tables, notes=notes))
     if plan.get("detectable_difference"):
@@ -163,76 +148,74 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
             "be detected with 80 % power (a smaller one will if they err on the same units)."
         )
-    tables = tables or [table_of("Designs", plan["designs"], _WAYS)]
+    if not tables:
+        tables.append(table_of("Designs", plan["designs"], _DESIGN_COLUMNS))
     if plan.get("allocations"):
-        tables.append(table_of("Allocations", plan["allocations"], _WAYS))
-    return Page(lines=lines, tables=[*tables, table_of("Strata", plan["strata"], _STRATA)], notes=notes)
+        tables.append(table_of("Allocations", plan["allocations"], _DESIGN_COLUMNS))
+    tables.append(table_of("Strata", plan["strata"], _STRATUM_COLUMNS))
+    return Page(lines=lines, tables=tables, notes=notes)
 
 
-def _sentences(plan: Mapping[str, Any]) -> list[str]:
-    chosen = plan["recommended"]
+def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    """Return the sentences on the design, the labels it is based on, and the expected precision."""
+    design = plan["recommended"]
     budget = plan["budget"]
-    labels = plan.get("labels")
-    error = chosen["expected_standard_error"]
-    gain = chosen["relative_efficiency"]
+    efficiency = design["relative_efficiency"]
+    kind = "Pilot" if plan.get("pilot") else "Plan"
     lines = [
-        f"{'Pilot' if plan.get('pilot') else 'Plan'}: label {budget:,} of {plan['population_size']:,} units "
-        f"by a {chosen['design']} sample, estimate by {chosen['estimator']}"
+        f"{kind}: label {budget:,} of {plan['population_size']:,} units "
+        f"by a {design['design']} sample, estimate by {design['estimator']}"
     ]
     lines += _meaning_lines(plan.get("proxies"))
-    if labels:  # which labels the promise follows from, and what they showed of the proxy
-        mean = labels["proxy_mean"]
-        if mean is None:
-            proxy = ""
-        else:
-            proxy = f", where the proxy says {mean:.3g}"
+    labels = plan.get("labels")
+    if labels:
+        proxy = ""
+        if labels["proxy_mean"] is not None:
+            proxy = f", where the proxy says {labels['proxy_mean']:.3g}"
         lines.append(
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
         )
-    # Where nothing is left open the notes say that the value will be exact.
-    if error is not None and plan["half_width_range"][1] > 0:
-        optimistic, conservative = plan["half_width_range"]
-        lines.append(
-            f"Expected standard error {error:.4f}; {level_text(plan['confidence_level'])} about "
-            f"± {plan['expected_half_width']:.4f} "
-            f"(optimistic {optimistic:.4f}, conservative {conservative:.4f})"
-        )
-    elif plan.get("worst_half_width"):
-        low, high = plan["worst_bounds"]
-        if (low, high) == (0, 1):
-            between = "of 0 or 1"
-        else:
-            between = f"of {low:g} to {high:g}"
-        lines.append(
-            f"With labels {between}: standard error at most {chosen['worst_standard_error']:.4f}; "
-            f"{level_text(plan['confidence_level'])} at worst about ± {plan['worst_half_width']:.4f}"
-        )
+    lines += _precision_lines(plan)
     if plan.get("looks"):
-        boundary, number = plan["looks"].split(":")
+        boundary, n_looks = plan["looks"].split(":")
         lines.append(
-            f"That is the interval at the last of {number} looks ({boundary}); all of them hold together."
+            f"That is the interval at the last of {n_looks} looks ({boundary}); all of them hold together."
         )
-    if gain is not None and gain > 1 and not plan.get("estimands"):
-        lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
+    if efficiency is not None and efficiency > 1 and not plan.get("estimands"):
+        lines.append(f"About as precise as {efficiency * budget:,.0f} labels of a simple random sample.")
     return lines
 
 
-def detection_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of labels by which a difference shows (`plan_to_detect`).
+def _precision_lines(plan: Mapping[str, Any]) -> list[str]:
+    """Return the sentence on the expected or largest standard error and half-width."""
+    design = plan["recommended"]
+    level = level_text(plan["confidence_level"])
+    error = design["expected_standard_error"]
+    # If the half-width is 0, the notes state that the value will be exact.
+    if error is not None and plan["half_width_range"][1] > 0:
+        optimistic, conservative = plan["half_width_range"]
+        return [
+            f"Expected standard error {error:.4f}; {level} about ± {plan['expected_half_width']:.4f} "
+            f"(optimistic {optimistic:.4f}, conservative {conservative:.4f})"
+        ]
+    if not plan.get("worst_half_width"):
+        return []
+    low, high = plan["worst_bounds"]
+    bounds = "of 0 or 1" if (low, high) == (0, 1) else f"of {low:g} to {high:g}"
+    return [
+        f"With labels {bounds}: standard error at most {design['worst_standard_error']:.4f}; "
+        f"{level} at worst about ± {plan['worst_half_width']:.4f}"
+    ]
 
-    Examples
-    --------
-    >>> found = {"detect": 0.02, "power": 0.8, "confidence_level": 0.95,
-    ...          "detections": [{"comparison": "both models", "labels": 1960}]}
-    >>> detection_page(found).lines
-    ['Labels to detect a difference of 0.02 with 80 % power (95% interval):']
-    """
-    level = level_text(found["confidence_level"])
-    power = f"{100 * found['power']:g} % power"
+
+def detection_page(detection: Mapping[str, Any]) -> Page:
+    """Return the page of the number of labels that detect a difference (`plan_to_detect`)."""
+    level = level_text(detection["confidence_level"])
+    power = f"{100 * detection['power']:g} % power"
     return Page(
-        lines=[f"Labels to detect a difference of {found['detect']:g} with {power} ({level}):"],
-        tables=[table_of("", found["detections"], ("comparison", "labels"))],
+        lines=[f"Labels to detect a difference of {detection['detect']:g} with {power} ({level}):"],
+        tables=[table_of("", detection["detections"], ("comparison", "labels"))],
         notes=[
             "A label is of one item, for the answers of both. With a file of answers the plan knows where "
             "they differ: stratal plan FILE --estimand difference:A,B --detect D."
@@ -240,84 +223,75 @@ def detection_page(found: Mapping[str, Any]) -> Page:
     )
 
 
-def simulation_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of a simulation (`SimulationTable.to_dict`).
-
-    Parameters
-    ----------
-    found : dict
-        `rows`; and `written`, the files that were, where there are any.
-
-    Examples
-    --------
-    >>> simulation_page({"rows": [], "written": ["table.parquet"]}).notes
-    ['Wrote table.parquet']
-    """
-    gain = "relative_efficiency"
+def simulation_page(simulation: Mapping[str, Any]) -> Page:
+    """Return the page of a simulation (`SimulationTable.to_dict`), with the files in `written`."""
+    efficiency = "relative_efficiency"
     columns = {
-        **{name: name for name in ("design", "estimator", "interval")},
+        "design": "design",
+        "estimator": "estimator",
+        "interval": "interval",
         "n": "budget",
         "bias": lambda row: f"{row['bias']:+.4f}",
         "RMSE": lambda row: math.sqrt(row["mse"]),
-        "efficiency": lambda row: f"{_fixed(row[gain], 2)} ± {_fixed(row[f'{gain}_se'], 2)}",
+        "efficiency": lambda row: f"{_fixed(row[efficiency], 2)} ± {_fixed(row[f'{efficiency}_se'], 2)}",
         "coverage": lambda row: _fixed(row["coverage"], 3),
         "width": "width",
     }
-    notes = [f"Wrote {path}" for path in found.get("written", ())]
-    return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
+    notes = [f"Wrote {path}" for path in simulation.get("written", ())]
+    return Page(tables=[table_of("", simulation["rows"], columns)], notes=notes)
 
 
 def _fixed(value: float | None, digits: int) -> str:
+    """Return a number with a fixed number of decimal digits."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
-    """Return the page of a study that was made; `compared`: with the model's answers, by `--predicted`.
-
-    Examples
-    --------
-    >>> found = {"n": 3, "population_size": 9, "design": "poisson", "seed": 7, "study": "audit",
-    ...          "annotators": ["ann"], "answers": 3, "shown": []}
-    >>> found["question"] = {"text": "Right?", "choices": []}
-    >>> study_page(found | {"questions": [found["question"]]}).lines[0]
-    'Drew 3 of 9 units (poisson, seed 7) into audit.'
-    """
-    question = found["question"]
-    choices = found["question"]["choices"]
+def study_page(study: Mapping[str, Any], *, has_predictions: bool = False) -> Page:
+    """Return the page of a new study; `has_predictions` if the model's answers are known (`--predicted`)."""
+    lines = [
+        f"{_draw_text(study)} into {study['study']}.",
+        f"{study['answers']:,} answers wanted from {', '.join(study['annotators'])}.",
+    ]
     columns = {
         "choice": "name",
         "counts as": lambda choice: "no answer" if choice.get("none") else choice["value"],
         "key": lambda choice: choice["key"] or None,
     }
-    if found["shown"]:
-        notes = []
-    else:
-        notes = ["annotators see nothing but the ids: no column is shown (--show)"]
-    classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
-    if classes and not compared:
+    tables = []
+    for question in study["questions"]:
+        name = question.get("name")
+        prefix = f"{name}: " if name else ""
+        lines.append(f"Question: {prefix}{question['text']}")
+        if question["choices"]:
+            title = f"Choices: {name}" if name else "Choices"
+            tables.append(table_of(title, question["choices"], columns))
+    return Page(lines=lines, tables=tables, notes=noted(_study_notes(study, has_predictions)))
+
+
+def _study_notes(study: Mapping[str, Any], has_predictions: bool) -> list[str]:
+    """Return the notes on hidden columns, on choices without values, and on pictures and sounds."""
+    notes = []
+    if not study["shown"]:
+        notes.append("annotators see nothing but the ids: no column is shown (--show)")
+    question = study["question"]
+    choices = question["choices"]
+    are_classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
+    if are_classes and not has_predictions:
         values = range(len(choices) - 1, -1, -1)
-        numbered = ",".join(f"{choice['name']}={k}" for choice, k in zip(choices, values, strict=True))
+        example = ",".join(f"{choice['name']}={value}" for choice, value in zip(choices, values, strict=True))
         notes.append(
             "these choices count as classes: they can be compared with the model's answers (--predicted) but "
-            f"not averaged. To average them say what each counts as, such as --choices {numbered}"
+            f"not averaged. To average them say what each counts as, such as --choices {example}"
         )
     notes += [
-        f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
+        f"column {name!r} names pictures or sounds: {action}"
+        for name, action in study.get("pictures", {}).items()
     ]
-    lines = [
-        f"{_drew(found)} into {found['study']}.",
-        f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
-    ]
-    tables = []
-    for entry in found["questions"]:
-        name = entry.get("name")
-        lines.append(f"Question: {f'{name}: ' if name else ''}{entry['text']}")
-        if entry["choices"]:
-            tables.append(table_of(f"Choices: {name}" if name else "Choices", entry["choices"], columns))
-    return Page(lines=lines, tables=tables, notes=noted(notes))
+    return notes
 
 
-_IMPORTED = {
+# Counts of an import and their meanings.
+_IMPORT_COUNTS = {
     "new": "items without an answer of this annotator",
     "changed": "the annotator had given another answer",
     "skipped": "skips among these",
@@ -327,66 +301,50 @@ _IMPORTED = {
 }
 
 
-def import_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of answers that were imported, or would be (`ImportResult`).
-
-    Examples
-    --------
-    >>> found = {"file": "export.json", "tool": "label-studio", "new": 2, "changed": 0, "skipped": 1,
-    ...          "same": 0, "repeated": 0, "unmatched": 1, "strangers": ["x"], "annotators": {"ann": 2},
-    ...          "applied": False, "notes": []}
-    >>> import_page(found).lines
-    ['export.json (label-studio): would save 2 answers of ann; nothing was saved yet.']
-    """
-    count = found["new"] + found["changed"]
-    saved = f"{count:,} answer{'' if count == 1 else 's'} of {', '.join(found['annotators']) or 'nobody'}"
-    if found["applied"]:
-        done = f"saved {saved}."
+def import_page(result: Mapping[str, Any]) -> Page:
+    """Return the page of answers that were imported, or would be (`ImportResult`)."""
+    count = result["new"] + result["changed"]
+    plural = "" if count == 1 else "s"
+    answers = f"{count:,} answer{plural} of {', '.join(result['annotators']) or 'nobody'}"
+    if result["applied"]:
+        outcome = f"saved {answers}."
     else:
-        done = f"would save {saved}; nothing was saved yet."
-    rows = [[name, found[name], meaning] for name, meaning in _IMPORTED.items()]
-    strangers = ", ".join(map(repr, found["strangers"]))
+        outcome = f"would save {answers}; nothing was saved yet."
+    notes = change_lines(result)
+    if result["strangers"]:
+        notes.append(f"not in this study: {', '.join(map(repr, result['strangers']))}")
+    rows = [[name, result[name], meaning] for name, meaning in _IMPORT_COUNTS.items()]
     return Page(
-        lines=[f"{found['file']} ({found['tool']}): {done}"],
+        lines=[f"{result['file']} ({result['tool']}): {outcome}"],
         tables=[ReportTable(title="Answers", header=("", "answers", "meaning"), rows=rows)],
-        notes=noted(
-            [
-                *change_lines(found),
-                *([f"not in this study: {strangers}"] if strangers else []),
-                *found["notes"],
-            ]
-        ),
+        notes=noted([*notes, *result["notes"]]),
     )
 
 
-_CHANGES = {
+# Changes of an import by annotator.
+_CHANGE_TITLES = {
     "new_answers": "new answers",
     "changed_answers": "answers that replace earlier ones",
     "withdrawn_answers": "answers taken back",
 }
 
 
-def change_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return whose answers an import adds, changes and takes back, a line for each kind that occurs.
-
-    Examples
-    --------
-    >>> change_lines({"new_answers": {"ann": 2}, "changed_answers": {"bob": 11}, "withdrawn_answers": {}})
-    ['new answers: ann 2', 'answers that replace earlier ones: bob 11']
-    """
+def change_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return one line per kind of change of an import, with the number of answers of each annotator."""
     lines = []
-    for name, words in _CHANGES.items():
-        counts = found.get(name) or {}
+    for name, title in _CHANGE_TITLES.items():
+        counts = result.get(name) or {}
         if counts:
-            lines.append(f"{words}: " + ", ".join(f"{who} {count:,}" for who, count in counts.items()))
+            by_annotator = ", ".join(f"{annotator} {count:,}" for annotator, count in counts.items())
+            lines.append(f"{title}: {by_annotator}")
     return lines
 
 
-# So many tables of pairs, of so many classes, are shown; `--json` has all.
-_PAIRS = 3
-_CLASSES = 8
+# Largest numbers of confusion tables and of their classes on the page; the JSON output contains all.
+_MAX_PAIRS = 3
+_MAX_CLASSES = 8
 
-_PEOPLE = {
+_ANNOTATOR_COLUMNS = {
     "annotator": lambda row: row["annotator"] + (" (set aside)" if row["set_aside"] else ""),
     "submitted": "submitted",
     "skipped": "skipped",
@@ -395,113 +353,133 @@ _PEOPLE = {
 }
 
 
-def status_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of a study's status (`study_status`)."""
-    agreement = found["agreement"]
-    rounds = found["rounds"]
-    times = found["time"]
-    given, wanted = (sum(row[name] for row in rounds) for name in ("answers", "wanted"))
-    each = times["seconds_per_item"]
-    left = times["seconds_left"]
-    pace = "" if each is None else f"; {duration(each)} per item"
-    pace += f", about {duration(left)} left" if left else ""
-    lines = [f"{found['folder']}: {found['question']}", f"{given:,} of {wanted:,} answers{pace}"]
-    if found["estimate"] is not None:
-        made = found["estimate"]
-        anytime = found["anytime_interval"]
-        look = found.get("planned_look")
-        lines.append(f"Estimate so far {value_with_interval(made)} if labelling stops now")
-        if anytime is not None:
-            level = level_text(made["confidence_level"])
-            lines.append(f"{level} that holds at every moment: {interval_text(anytime)}")
+def status_page(status: Mapping[str, Any]) -> Page:
+    """Return the page of the status of a study (`study_status`)."""
+    lines = [
+        f"{status['folder']}: {status['question']}",
+        _progress_line(status),
+        *_current_estimate_lines(status),
+        *verdict_lines(status),
+    ]
+    tables = [
+        table_of("Annotators", status["annotators"], _ANNOTATOR_COLUMNS),
+        table_of("Rounds", status["rounds"], ("round", "items", "labelled", "answers", "wanted")),
+        *_agreement_tables(status),
+    ]
+    if status["nonresponse"]["skipped"]:
+        names = ("stratum", "items", "labelled", "skipped", "open")
+        tables.append(table_of("Items that were only skipped", status["nonresponse"]["strata"], names))
+    if status["flags"]:
+        columns = {"item": "item", "by": "annotator", "note": "note"}
+        tables.append(table_of("Flagged", status["flags"], columns))
+    notes = list(status["notes"])
+    agreement = status["agreement"] or {}
+    if agreement.get("note"):
+        notes.append(f"how far the annotators agree: {agreement['note']}")
+    return Page(lines=lines, tables=tables, notes=noted(notes))
+
+
+def _progress_line(status: Mapping[str, Any]) -> str:
+    """Return the line on the number of answers, the time per item and the remaining time."""
+    n_answers = sum(row["answers"] for row in status["rounds"])
+    n_required = sum(row["wanted"] for row in status["rounds"])
+    line = f"{n_answers:,} of {n_required:,} answers"
+    seconds_per_item = status["time"]["seconds_per_item"]
+    seconds_left = status["time"]["seconds_left"]
+    if seconds_per_item is not None:
+        line += f"; {duration(seconds_per_item)} per item"
+    if seconds_left:
+        line += f", about {duration(seconds_left)} left"
+    return line
+
+
+def _current_estimate_lines(status: Mapping[str, Any]) -> list[str]:
+    """Return the lines on the current estimates of a study."""
+    lines = []
+    estimate = status["estimate"]
+    if estimate is not None:
+        lines.append(f"Estimate so far {value_with_interval(estimate)} if labelling stops now")
+        if status["anytime_interval"] is not None:
+            level = level_text(estimate["confidence_level"])
+            interval = interval_text(status["anytime_interval"])
+            lines.append(f"{level} that holds at every moment: {interval}")
+        look = status.get("planned_look")
         if look is not None:
             lines.append(
                 f"Look {look['look']} of {look['of']}, at {look['estimate']['n']:,} labels: "
                 f"{value_with_interval(look['estimate'])}; it holds at all looks together"
             )
-    others = [other for other in found["questions"][1:] if other["estimate"] is not None]
-    lines += [f"{other['outcome']}: {value_with_interval(other['estimate'])}" for other in others]
-    lines += verdict_lines(found)
-    tables = [
-        table_of("Annotators", found["annotators"], _PEOPLE),
-        table_of("Rounds", rounds, ("round", "items", "labelled", "answers", "wanted")),
+    other_questions = [row for row in status["questions"][1:] if row["estimate"] is not None]
+    lines += [f"{row['outcome']}: {value_with_interval(row['estimate'])}" for row in other_questions]
+    return lines
+
+
+def _agreement_tables(status: Mapping[str, Any]) -> list[ReportTable]:
+    """Return the table of pairs of annotators, and the confusion tables of the first pairs."""
+    agreement = status["agreement"]
+    if agreement is None:
+        return []
+    disagreements = status["disagreements"]
+    share = ""
+    if disagreements["share"] is not None:
+        share = f", {disagreements['share']:.0%} of {disagreements['shared']:,} shared items"
+    title = (
+        f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
+        f"{disagreements['open']:,} disagreements open, {disagreements['decided']:,} decided{share}"
+    )
+    pairs = agreement["pairs"]
+    return [
+        table_of(title, pairs, PAIR_COLUMNS | {"Cohen's kappa": "kappa"}),
+        *map(_confusion_table, pairs[:_MAX_PAIRS]),
     ]
-    if agreement is not None:
-        open_ = found["disagreements"]
-        pairs = agreement["pairs"]
-        if open_["share"] is None:
-            share = ""
-        else:
-            share = f", {open_['share']:.0%} of {open_['shared']:,} shared items"
-        title = (
-            f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
-            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided{share}"
-        )
-        tables += [
-            table_of(title, pairs, PAIR | {"Cohen's kappa": "kappa"}),
-            *map(_confusion, pairs[:_PAIRS]),
-        ]
-    if found["nonresponse"]["skipped"]:
-        names = ("stratum", "items", "labelled", "skipped", "open")
-        tables.append(table_of("Items that were only skipped", found["nonresponse"]["strata"], names))
-    if found["flags"]:
-        flagged = {"item": "item", "by": "annotator", "note": "note"}
-        tables.append(table_of("Flagged", found["flags"], flagged))
-    missing = (agreement or {}).get("note")
-    if missing:
-        unknown = [f"how far the annotators agree: {missing}"]
-    else:
-        unknown = []
-    return Page(lines=lines, tables=tables, notes=noted([*found["notes"], *unknown]))
 
 
 # Columns of a table of pairs of annotators.
-PAIR = {"pair": lambda row: f"{row['first']}, {row['second']}", "shared": "shared", "agreeing": "agreeing"}
+PAIR_COLUMNS = {
+    "pair": lambda row: f"{row['first']}, {row['second']}",
+    "shared": "shared",
+    "agreeing": "agreeing",
+}
 
 
-def _confusion(pair: Mapping[str, Any]) -> ReportTable:
-    """Return the answers of one by those of the other, the rest of many classes left out."""
-    classes = pair["classes"][:_CLASSES]
+def _confusion_table(pair: Mapping[str, Any]) -> ReportTable:
+    """Return the answers of one annotator by those of the other, for the first classes."""
+    classes = pair["classes"][:_MAX_CLASSES]
     return ReportTable(
         title="Confusion",
         header=(f"{pair['first']} \\ {pair['second']}", *classes),
-        rows=[[name, *row[:_CLASSES]] for name, row in zip(classes, pair["confusion"], strict=False)],
+        rows=[[name, *row[:_MAX_CLASSES]] for name, row in zip(classes, pair["confusion"], strict=False)],
     )
 
 
-def check_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of a check.
-
-    Examples
-    --------
-    >>> check_page({"study": "audit", "sound": True, "problems": [], "notes": [], "items": 3, "lines": 2,
-    ...             "head": "ab"}).lines[0]
-    'audit: sound (3 items, 2 lines of journal).'
-    """
-    size = f"{found['items']:,} items, {found['lines']:,} lines of journal"
-    wrong = len(found["problems"])
-    if found["sound"]:
+def check_page(check: Mapping[str, Any]) -> Page:
+    """Return the page of a check of a study."""
+    size = f"{check['items']:,} items, {check['lines']:,} lines of journal"
+    n_problems = len(check["problems"])
+    if check["sound"]:
         verdict = "sound"
     else:
-        verdict = f"{wrong} problem{'s' * (wrong > 1)}"
+        verdict = f"{n_problems} problem{'s' * (n_problems > 1)}"
     return Page(
-        lines=[f"{found['study']}: {verdict} ({size}).", f"Last hash: {found['head']}"],
-        notes=[*noted(found["problems"], "Problem"), *noted(found["notes"])],
+        lines=[f"{check['study']}: {verdict} ({size}).", f"Last hash: {check['head']}"],
+        notes=[*noted(check["problems"], "Problem"), *noted(check["notes"])],
     )
+
+
+# Shorter times are unknown: imported answers have no time.
+_MIN_SECONDS = 0.05
+
+# Times are printed in seconds up to one and a half minutes, and in minutes up to one and a half hours.
+_MAX_SECONDS = 90
+_MAX_SECONDS_IN_MINUTES = 5400
 
 
 def duration(seconds: float | None) -> str:
-    """Return a length of time in a few characters.
-
-    Examples
-    --------
-    >>> duration(8.5), duration(600), duration(10_000), duration(None), duration(0.0)
-    ('8.5 s', '10 min', '2.8 h', '–', '–')
-    """
-    if seconds is None or seconds < 0.05:  # of answers that were imported no time is known
+    """Return a time in seconds, minutes or hours as text."""
+    if seconds is None or seconds < _MIN_SECONDS:
         return "–"
-    if seconds < 90:
+    if seconds < _MAX_SECONDS:
         return f"{seconds:.1f} s"
-    if seconds < 5400:
+    if seconds < _MAX_SECONDS_IN_MINUTES:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

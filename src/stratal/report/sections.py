@@ -1,4 +1,4 @@
-"""A report as a sequence of sections: the one content that its HTML and its Markdown are made from."""
+"""Sections of a report, from which its HTML and its Markdown are written."""
 
 from __future__ import annotations
 
@@ -10,134 +10,150 @@ from html import escape
 from typing import Any
 
 from stratal.report import estimates
-from stratal.report.pages import PAIR
+from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import Page, interval_text, level_text, number, table_of, value_text
 
 Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
 
-MOST_IDS = 20
+# Largest number of ids that a page lists.
+MAX_IDS = 20
 
-# Rows that are shares where the estimate is; the others may each be something else.
-PERCENT = ("comparisons", "domains")
+# Tables whose estimates are shares if the estimate is one. The rows of other tables may be other quantities.
+SHARE_TABLES = ("comparisons", "domains")
 
 
 def report_sections(findings: Findings) -> list[Page]:
-    """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
-    found = [replace(_answer(findings), title="Answer", name="answer")]
+    """Return the sections of a report (`Findings.to_dict`); sections without content are omitted."""
+    sections = [replace(_answer_section(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
         if findings["estimate"].get(kind):
-            make = {"comparisons": _models, "judge": _judge}.get(kind, partial(_table, kind=kind))
-            section = make(findings)
-            found.append(replace(section, title=section.title or title, name=section.name or kind))
-    parts = {
+            make_section = {"comparisons": _models_section, "judge": _judge_section}.get(
+                kind, partial(_table_section, kind=kind)
+            )
+            section = make_section(findings)
+            sections.append(replace(section, title=section.title or title, name=section.name or kind))
+    contents = {
         **findings,
         "nonresponse": findings["estimate"]["nonresponse"],
         "strata": findings["strata"] if len(findings["strata"]) > 1 else None,
         "sources": findings["method"]["references"],
     }
-    for name, (title, describe) in _SECTIONS.items():
-        if parts.get(name):
-            section = describe(findings, parts[name])
-            about = name in _OF_ONE and _compared(findings)
-            if about:
-                lines = [f"Of one model alone: {findings['quantity']}."]
-            else:
-                lines = []
-            name = name.replace("_", "-")
-            found.append(replace(section, title=title, name=name, lines=[*lines, *section.lines]))
-    return found
+    for name, (title, make_content_section) in _SECTIONS.items():
+        if contents.get(name):
+            section = make_content_section(findings, contents[name])
+            lines = list(section.lines)
+            if name in _SINGLE_MODEL_SECTIONS and _compares_models(findings):
+                lines = [f"Of one model alone: {findings['quantity']}.", *lines]
+            sections.append(replace(section, title=title, name=name.replace("_", "-"), lines=lines))
+    return sections
 
 
-def _compared(found: Findings) -> bool:
-    """Return whether several models were compared, so that the estimate is of one of them."""
-    return bool(found["estimate"].get("leaderboard"))
+def _compares_models(findings: Findings) -> bool:
+    """Return whether several models were compared, so that the estimate is that of one of them."""
+    return bool(findings["estimate"].get("leaderboard"))
 
 
-def _answer(found: Findings) -> Page:
-    estimate = found["estimate"]
-    if found.get("title") and found.get("question"):
-        lines = [f"Question: {found['question']}"]
-    else:
-        lines = []
-    lines.append(estimates.answer_sentence(found))
+def _answer_section(findings: Findings) -> Page:
+    """Return the section with the answer, the warnings and the notes."""
+    estimate = findings["estimate"]
+    warnings = estimate.get("warnings", ())
+    lines = []
+    if findings.get("title") and findings.get("question"):
+        lines.append(f"Question: {findings['question']}")
+    lines.append(estimates.answer_sentence(findings))
     drawings = []
-    if not _compared(found):  # with what the answer and other sections do not say
-        elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width", "judge")
-        lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
+    if not _compares_models(findings):
+        # Other sections and the answer contain these.
+        in_other_sections = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width", "judge")
+        lines += estimates.sentences({**estimate, **dict.fromkeys(in_other_sections)})[1:]
         if estimate["confidence_interval"] is not None:
-            row = {**estimate, "name": found["quantity"], "reported": True}
-            drawings = [forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
-    warned = estimate.get("warnings", ())
-    lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
-    others = (note for note in estimate["notes"] if note not in warned)
-    notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in others]
+            row = {**estimate, "name": findings["quantity"], "reported": True}
+            drawings.append(forest_drawing("estimate", row["name"], [row], findings["share"], margin=0.5))
+    # Warnings follow the first line.
+    lines[1:1] = [f"{_capitalise(note)}." for note in warnings]
+    notes = [f"{_capitalise(note).removesuffix('.')}." for note in estimate["notes"] if note not in warnings]
     return Page(lines=lines, drawings=drawings, notes=notes)
 
 
-def _table(found: Findings, kind: str) -> Page:
-    """Return the section of a table that the estimate's dict carries."""
-    rows = found["estimate"][kind]
+def _capitalise(text: str) -> str:
+    """Return a text whose first character is a capital letter; the others do not change."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _table_section(findings: Findings, kind: str) -> Page:
+    """Return the section of a table of the estimate."""
+    rows = findings["estimate"][kind]
     title = estimates.TABLES[kind]
-    named = []
-    for row in rows:  # by what its label says, which stands before its estimate
-        label = [str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry]]
-        named.append({**row, "name": " · ".join(label)})
-    drawing = forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
-    table = estimates.estimates_table(title, rows, found["confidence_level"])
+    named_rows = []
+    for row in rows:
+        # The entries before the estimate identify the row.
+        columns = list(row)
+        label = [str(row[name]) for name in columns[: columns.index("estimate")] if row[name]]
+        named_rows.append({**row, "name": " · ".join(label)})
+    drawing = forest_drawing(kind, title, named_rows, findings["share"] and kind in SHARE_TABLES)
+    table = estimates.estimates_table(title, rows, findings["confidence_level"])
     return Page(drawings=[drawing], tables=[table])
 
 
-# Judges that a report draws; its tables have all.
-_MOST_JUDGES = 6
+# Largest number of judges with drawings; the tables contain all judges.
+_MAX_JUDGES = 6
 
-# Shares of a judge that a report draws, and what it calls them.
-_DRAWN = {
+# Shares of a judge in the drawings and their labels.
+_JUDGE_SHARES = {
     "agreement": "{judge} agrees with people",
     "recall": "finds {class!r}",
     "false_discovery_rate": "wrong to say {class!r}",
 }
 
+# Metrics of agreement beyond chance.
+_CHANCE_CORRECTED_METRICS = ("kappa", "pearson", "spearman", "icc")
 
-def _judge(found: Findings) -> Page:
-    """Return the section of judges: what each gets right."""
-    rows = found["estimate"]["judge"]
+
+def _judge_section(findings: Findings) -> Page:
+    """Return the section on the accuracy of judges."""
+    rows = findings["estimate"]["judge"]
     drawings = []
-    for k, judge in enumerate([*estimates.by_judge(rows)][:_MOST_JUDGES]):
+    for index, judge in enumerate([*estimates.by_judge(rows)][:_MAX_JUDGES]):
         shares = [
-            {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
+            {
+                **row,
+                "name": _JUDGE_SHARES[row["metric"]].format(**row),
+                "reported": row["metric"] == "agreement",
+            }
             for row in rows
-            if row["judge"] == judge and row["metric"] in _DRAWN
+            if row["judge"] == judge and row["metric"] in _JUDGE_SHARES
         ]
         if shares:
-            drawings.append(forest_drawing(f"judge-{k}", f"{judge}: rates", shares, share=True))
-    signed = [
+            drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", shares, share=True))
+    corrected = [
         {**row, "name": f"{row['judge']}: {row['metric']}"}
         for row in rows
-        if row["metric"] in ("kappa", "pearson", "spearman", "icc")
+        if row["metric"] in _CHANCE_CORRECTED_METRICS
     ]
-    drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
+    drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", corrected, share=False))
     return Page(
         lines=[
-            *estimates.judge_sentences(rows, _MOST_JUDGES),
+            *estimates.judge_sentences(rows, _MAX_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
         ],
         drawings=drawings,
-        tables=estimates.judge_tables(rows, level_text(found["confidence_level"])),
+        tables=estimates.judge_tables(rows, level_text(findings["confidence_level"])),
     )
 
 
-def _models(found: Findings) -> Page:
-    """Return the section of differences, with the models' ranks where there are any."""
-    section = _table(found, "comparisons")
-    board = found["estimate"].get("leaderboard")
-    if not board:
+def _models_section(findings: Findings) -> Page:
+    """Return the section of differences between models, with their ranks if they were ranked."""
+    section = _table_section(findings, "comparisons")
+    leaderboard = findings["estimate"].get("leaderboard")
+    if not leaderboard:
         return section
-    ranked = [
+    ranked_rows = [
         {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
-        for row in board
+        for row in leaderboard
     ]
+    table = estimates.leaderboard_table(leaderboard, findings["confidence_level"], bars=False)
     return Page(
         title="Models",
         name="models",
@@ -145,17 +161,18 @@ def _models(found: Findings) -> Page:
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[forest_drawing("models", "Models from the best", ranked, found["share"])],
-        tables=[estimates.leaderboard_table(board, found["confidence_level"], bars=False), *section.tables],
+        drawings=[forest_drawing("models", "Models from the best", ranked_rows, findings["share"])],
+        tables=[table, *section.tables],
     )
 
 
-def _side_by_side(found: Findings, rows: Rows) -> Page:
+def _side_by_side_section(findings: Findings, rows: Rows) -> Page:
+    """Return the section that compares the reported estimate with other estimates from the same labels."""
     title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
         "estimate": "estimate",
-        level_text(found["confidence_level"]): "confidence_interval",
+        level_text(findings["confidence_level"]): "confidence_interval",
         "what it is": "what",
     }
     return Page(
@@ -163,68 +180,80 @@ def _side_by_side(found: Findings, rows: Rows) -> Page:
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes."
         ],
-        drawings=[forest_drawing("side-by-side", title, rows, found["share"])],
+        drawings=[forest_drawing("side-by-side", title, rows, findings["share"])],
         tables=[table_of(title, rows, columns)],
-        notes=found.get("side_by_side_notes", ()),
+        notes=findings.get("side_by_side_notes", ()),
     )
 
 
-_STRATA = {
+_STRATUM_COLUMNS = {
     "stratum": "name", "units": "size", "drawn": "drawn", "labelled": "n", "mean proxy": "proxy_mean",
     "mean outcome": "mean", "sd": "standard_deviation",
 }  # fmt: skip
 
 
-def _strata(_: Findings, strata: Rows) -> Page:
-    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(strata, 1)]
-    drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
-    shares = (
-        "Some have a larger share of the labels than of the units, by the rule that is named under Method."
-    )
-    if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):  # to a label
-        shares = "Each has its share of the labels."
+def _strata_section(_: Findings, strata: Rows) -> Page:
+    """Return the section on the strata and the allocation of the labels."""
+    rows = [{**row, "name": f"{position}. {row['name']}"} for position, row in enumerate(strata, 1)]
+    n_drawn = sum(row["drawn"] for row in rows)
+    n_units = sum(row["size"] for row in rows)
+    # A proportional allocation differs from the exact shares by the rounding to whole labels.
+    is_proportional = all(abs(row["drawn"] - n_drawn * row["size"] / n_units) <= 1 for row in rows)
+    if is_proportional:
+        allocation = "Each has its share of the labels."
+    else:
+        allocation = (
+            "Some have a larger share of the labels than of the units, by the rule that is named under "
+            "Method."
+        )
     return Page(
         lines=[
-            f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
-            "units, whatever its share of the labels."
+            f"The population was divided into {len(rows):,} strata. {allocation} Each counts by its share of "
+            "the units, whatever its share of the labels."
         ],
-        tables=[table_of("Strata", rows, _STRATA)],
+        tables=[table_of("Strata", rows, _STRATUM_COLUMNS)],
     )
 
 
-def _how_good(check: Mapping[str, Any]) -> list[str]:
-    """Return how each proxy goes with the labels, and what the estimate's leaves open.
+# A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0 %.
+_MAX_UNEXPLAINED = 0.995
 
-    Examples
-    --------
-    >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
-    'In this estimate the proxy leaves 75% of the variance of the labels unexplained.'
-    """
+
+def _proxy_quality_lines(check: Mapping[str, Any]) -> list[str]:
+    """Return the correlation of each proxy with the labels, and the share of variance that remains."""
     lines = [
         f"{row['proxy']!r} has a correlation of {row['correlation']:.2f} with the labels."
         for row in check["correlations"]
         if row["correlation"] is not None
     ]
-    left = check["left_open"]
-    if left is not None and left < 0.995:
+    unexplained = check["left_open"]
+    if unexplained is not None and unexplained < _MAX_UNEXPLAINED:
         lines.append(
-            f"In this estimate the proxy leaves {left:.0%} of the variance of the labels unexplained."
+            f"In this estimate the proxy leaves {unexplained:.0%} of the variance of the labels unexplained."
         )
     return lines
 
 
-def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
-    level = level_text(found["confidence_level"])
+def _bias_lines(check: Mapping[str, Any], level: str) -> list[str]:
+    """Return the sentence on the mean difference of proxy and labels, if it is known."""
     bias = check["bias"]
-    average = []
-    if bias is not None:
-        far, (low, high) = bias["estimate"], bias["confidence_interval"]
-        if low * high <= 0:
-            sure = f"{level} of the difference {low:.2g} to {high:.2g}: it may be none"
-        else:
-            sure = f"{level} {' to '.join(f'{end:.2g}' for end in sorted((abs(low), abs(high))))}"
-        direction = "above" if far > 0 else "below"
-        average = [f"On average the proxy lies {abs(far):.2g} {direction} the labels ({sure})."]
+    if bias is None:
+        return []
+    low, high = bias["confidence_interval"]
+    if low * high <= 0:
+        interval = f"{level} of the difference {low:.2g} to {high:.2g}: it may be none"
+    else:
+        # The direction is stated in words, and the interval is that of the absolute difference.
+        smaller, larger = sorted((abs(low), abs(high)))
+        interval = f"{level} {smaller:.2g} to {larger:.2g}"
+    difference = bias["estimate"]
+    direction = "above" if difference > 0 else "below"
+    return [f"On average the proxy lies {abs(difference):.2g} {direction} the labels ({interval})."]
+
+
+def _calibration_section(findings: Findings, check: Mapping[str, Any]) -> Page:
+    """Return the section that compares the proxy with the labels."""
+    level = level_text(findings["confidence_level"])
     columns = {
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",
@@ -234,8 +263,8 @@ def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
-            *average,
-            *_how_good(check),
+            *_bias_lines(check, level),
+            *_proxy_quality_lines(check),
         ],
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],
@@ -243,26 +272,30 @@ def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
 
 
 def new_version_page(new: Mapping[str, Any]) -> Page:
-    """Return the page of a new version (`NewVersion.to_dict`).
+    """Return the page of a new version (`NewVersion.to_dict`)."""
+    versions = {"old": new["old"], "new": new["new"], "new minus old": new["difference"]}
+    columns = {
+        "": "name", "estimate": "estimate", "at worst": "lowest", "at best": "highest",
+        level_text(new["confidence_level"]): "confidence_interval",
+    }  # fmt: skip
+    rows = [{"name": name, **version} for name, version in versions.items()]
+    notes = [
+        *_needed_lines("labels", new["needs_labels"]),
+        *_needed_lines("new answers", new["needs_answers"]),
+    ]
+    return Page(lines=_new_version_lines(new), tables=[table_of("Old and new", rows, columns)], notes=notes)
 
-    Examples
-    --------
-    >>> span = {"estimate": 0.5, "lowest": 0.5, "highest": 0.5, "confidence_interval": [0.4, 0.6]}
-    >>> new = {"units": 20, "labelled": 20, "missing": 0, "same": 15, "changed": 5, "blank": 0, "known": 20,
-    ...        "complete": True, "confidence_level": 0.95, "old": span, "new": span, "difference": span,
-    ...        "needs_labels": [], "needs_answers": []}
-    >>> new_version_page(new).lines[1]
-    'The labels that you have settle the new version too: nothing has to be labelled.'
-    """
+
+def _new_version_lines(new: Mapping[str, Any]) -> list[str]:
+    """Return the sentences on changed, missing and unknown answers of a new version."""
+    blank = ""
     if new["blank"]:
         blank = f", of these {new['blank']:,} none at all (blank)"
-    else:
-        blank = ""
     lines = [
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
         f"answer and {new['changed']:,} another{blank}."
     ]
-    lines += [f"{note[:1].upper()}{note[1:]}." for note in new.get("warnings", ())]
+    lines += [f"{_capitalise(note)}." for note in new.get("warnings", ())]
     if new["missing"]:
         lines.append(
             f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
@@ -271,182 +304,170 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     if new["complete"]:
         lines.append("The labels that you have settle the new version too: nothing has to be labelled.")
     else:
-        unknown = len(new["needs_labels"]) + len(new["needs_answers"])
+        n_unknown = len(new["needs_labels"]) + len(new["needs_answers"])
         lines.append(
             f"Of the {new['labelled']:,} labelled units, on which old, new and difference all rest, "
-            f"{unknown:,} have no known new outcome. At worst and at best these are all as bad or as good as "
-            "they can be; the interval holds for both, and for everything between."
+            f"{n_unknown:,} have no known new outcome. At worst and at best these are all as bad or as good "
+            "as they can be; the interval holds for both, and for everything between."
         )
-    needs = []
-    for title, wanted in (("labels", new["needs_labels"]), ("new answers", new["needs_answers"])):
-        if len(wanted) > MOST_IDS:
-            more = f" and {len(wanted) - MOST_IDS:,} more"
-        else:
-            more = ""
-        needs += [f"Need {title}: {', '.join(wanted[:MOST_IDS])}{more}."] if wanted else []
-    spans = {"old": new["old"], "new": new["new"], "new minus old": new["difference"]}
-    columns = {
-        "": "name", "estimate": "estimate", "at worst": "lowest", "at best": "highest",
-        level_text(new["confidence_level"]): "confidence_interval",
-    }  # fmt: skip
-    table = table_of("Old and new", [{"name": name, **span} for name, span in spans.items()], columns)
-    return Page(lines=lines, tables=[table], notes=needs)
+    return lines
 
 
-def new_answers_page(described: Mapping[str, Any], title: str) -> Page:
-    """Return the verdicts on new answers of which some outcomes are unknown, and what needs labels.
+def _needed_lines(kind: str, ids: Sequence[str]) -> list[str]:
+    """Return the line that lists the units whose labels or answers are needed, if there are any."""
+    if not ids:
+        return []
+    more = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
+    return [f"Need {kind}: {', '.join(ids[:MAX_IDS])}{more}."]
 
-    Examples
-    --------
-    >>> span = {"estimate": None, "lowest": 0.4, "highest": 0.6, "confidence_interval": [0.3, 0.7]}
-    >>> new = {"units": 20, "labelled": 20, "missing": 0, "same": 15, "changed": 5, "blank": 0, "known": 15,
-    ...        "complete": False, "confidence_level": 0.95, "old": span, "new": span, "difference": span,
-    ...        "needs_labels": ["a"], "needs_answers": []}
-    >>> new_answers_page({"new_version": new}, "new.csv").lines[0]
-    'new.csv: between 0.4 and 0.6, 95% interval 0.3 to 0.7.'
-    """
-    new = described["new_version"]
-    span = new["new"]
-    value = f"between {number(span['lowest'])} and {number(span['highest'])}"
-    if span["estimate"] is not None:
-        value = f"estimate {number(span['estimate'])}"
-    low, high = span["confidence_interval"] or (None, None)
-    level = level_text(new["confidence_level"])
+
+def new_answers_page(evaluation: Mapping[str, Any], title: str) -> Page:
+    """Return the page of new answers with unknown outcomes: estimate, verdicts and required labels."""
+    new = evaluation["new_version"]
+    version = new["new"]
+    if version["estimate"] is not None:
+        value = f"estimate {number(version['estimate'])}"
+    else:
+        value = f"between {number(version['lowest'])} and {number(version['highest'])}"
+    low, high = version["confidence_interval"] or (None, None)
     if low is None:
         interval = "no interval"
     else:
-        interval = f"{level} {number(low)} to {number(high)}"
+        interval = f"{level_text(new['confidence_level'])} {number(low)} to {number(high)}"
     page = new_version_page(new)
-    lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(described), *page.lines]
+    lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(evaluation), *page.lines]
     return replace(page, lines=lines)
 
 
-def _new_version(found: Findings, new: Mapping[str, Any]) -> Page:
-    """Return the section of an old and a new version on the same labels."""
+def _new_version_section(findings: Findings, new: Mapping[str, Any]) -> Page:
+    """Return the section that compares an old and a new version on the same labels."""
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
-    drawing = forest_drawing("versions", "Old and new version", rows, found["share"])
+    drawing = forest_drawing("versions", "Old and new version", rows, findings["share"])
     return replace(new_version_page(new), drawings=[drawing])
 
 
-def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Page:
-    lines = [f"All {counts['drawn']:,} drawn units have a label."]
-    tables = []
-    if estimates.unlabelled(found["estimate"]):
-        hard = "They are not missing at random if they were left out because they are hard."
-        lines = [estimates.missing_text(counts), hard]
-        columns = {
-            "stratum": "name",
-            "drawn": "drawn",
-            "labelled": "n",
-            "share unlabelled": lambda row: (row["drawn"] - row["n"]) / row["drawn"],
-        }
-        rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
-        tables.append(table_of("By stratum", rows, columns))
-    return Page(lines=lines, tables=tables)
-
-
-def _agreement(_: Findings, seen: Mapping[str, Any]) -> Page:
-    if seen["alpha"] is None:
-        alpha = "undefined"
-    else:
-        alpha = f"{seen['alpha']:.3f}"
-    lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
-    if seen.get("units") is not None:
-        lines.append(
-            f"{len(seen['annotators']):,} annotators gave {seen['answers']:,} answers; {seen['shared']:,} of "
-            f"{seen['units']:,} units have several. Of {seen['open']:,} units the answers differ and nobody "
-            f"has decided; {seen['decided']:,} were decided."
-        )
-    pairs = seen.get("pairs", ())
-    if pairs:
-        tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})]
-    else:
-        tables = []
-    return Page(lines=lines, tables=tables)
-
-
-def _second_look(_: Findings, rows: Rows) -> Page:
-    """Return the section of labels that another answer replaced, with their history."""
-    changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
+def _nonresponse_section(findings: Findings, counts: Mapping[str, Any]) -> Page:
+    """Return the section on drawn units without a label."""
+    if not estimates.unlabelled(findings["estimate"]):
+        return Page(lines=[f"All {counts['drawn']:,} drawn units have a label."])
+    columns = {
+        "stratum": "name",
+        "drawn": "drawn",
+        "labelled": "n",
+        "share unlabelled": lambda row: (row["drawn"] - row["n"]) / row["drawn"],
+    }
+    rows = [row for row in findings["strata"] if row["drawn"] and row["n"] < row["drawn"]]
     return Page(
         lines=[
-            f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
-            "wrong. The estimate takes the later ones."
+            estimates.missing_text(counts),
+            "They are not missing at random if they were left out because they are hard.",
+        ],
+        tables=[table_of("By stratum", rows, columns)],
+    )
+
+
+def _agreement_section(_: Findings, agreement: Mapping[str, Any]) -> Page:
+    """Return the section on the agreement of annotators."""
+    alpha = "undefined" if agreement["alpha"] is None else f"{agreement['alpha']:.3f}"
+    lines = [
+        f"Krippendorff's α ({agreement['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."
+    ]
+    if agreement.get("units") is not None:
+        lines.append(
+            f"{len(agreement['annotators']):,} annotators gave {agreement['answers']:,} answers; "
+            f"{agreement['shared']:,} of {agreement['units']:,} units have several. Of "
+            f"{agreement['open']:,} units the answers differ and nobody has decided; "
+            f"{agreement['decided']:,} were decided."
+        )
+    tables = []
+    pairs = agreement.get("pairs", ())
+    if pairs:
+        tables.append(table_of("Pairs", pairs, PAIR_COLUMNS | {"Cohen's κ": "kappa"}))
+    return Page(lines=lines, tables=tables)
+
+
+def _review_section(_: Findings, rows: Rows) -> Page:
+    """Return the section on labels that were replaced after a review."""
+    n_changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
+    return Page(
+        lines=[
+            f"{len(rows):,} items were looked at again: in {n_changed:,} of {len(rows):,} the first label "
+            "was wrong. The estimate takes the later ones."
         ],
         tables=[table_of("Second look", rows, {"item": "id", "first label": "first", "label now": "now"})],
     )
 
 
-def _more_labels(found: Findings, rows: Rows) -> Page:
-    level = level_text(found["confidence_level"])
-    now = rows[0]
+def _more_labels_section(findings: Findings, rows: Rows) -> Page:
+    """Return the section on the expected half-width with more labels."""
+    level = level_text(findings["confidence_level"])
+    current = rows[0]
     last = rows[-1]
-    half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
+    current_half_width = value_text(current["half_width"], findings["share"])
+    last_half_width = value_text(last["half_width"], findings["share"])
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Page(
         lines=[
-            f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
-            f"about ± {half[1]}.",
+            f"With {current['labels']:,} labels the {level} is ± {current_half_width}; with "
+            f"{last['labels']:,} it would be about ± {last_half_width}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 
 
-def _method(_: Findings, method: Mapping[str, Any]) -> Page:
+def _method_section(_: Findings, method: Mapping[str, Any]) -> Page:
+    """Return the section on the method and its assumptions."""
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
     return Page(lines=lines, notes=method["assumptions"])
 
 
-def _provenance(_: Findings, made: Mapping[str, Any]) -> Page:
-    versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
+def _provenance_section(_: Findings, provenance: Mapping[str, Any]) -> Page:
+    """Return the section with versions and commands."""
+    versions = [
+        f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
+    ]
     return Page(
         lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
-        commands=made["commands"],
+        commands=provenance["commands"],
     )
 
 
-def _examples(_: Findings, examples: Rows) -> Page:
+def _examples_section(_: Findings, examples: Rows) -> Page:
+    """Return the section of units for which proxy and label differ most."""
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
     names = list(dict.fromkeys(name for row in examples for name in row))
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
-# Title and content of each section: what a reader asks first, then what a reviewer checks.
+# Title and function of each section. Results come before the information that a reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
-    "new_version": ("The new version on the same labels", _new_version),
-    "more_labels": ("What more labels would buy", _more_labels),
-    "examples": ("Examples", _examples),
-    "side_by_side": ("With and without the design", _side_by_side),
-    "calibration": ("The proxy, and how good it is", _calibration),
-    "strata": ("Strata", _strata),
-    "nonresponse": ("Units without a label", _nonresponse),
-    "agreement": ("Agreement of the annotators", _agreement),
-    "second_look": ("Second look", _second_look),
-    "method": ("Method", _method),
+    "new_version": ("The new version on the same labels", _new_version_section),
+    "more_labels": ("What more labels would buy", _more_labels_section),
+    "examples": ("Examples", _examples_section),
+    "side_by_side": ("With and without the design", _side_by_side_section),
+    "calibration": ("The proxy, and how good it is", _calibration_section),
+    "strata": ("Strata", _strata_section),
+    "nonresponse": ("Units without a label", _nonresponse_section),
+    "agreement": ("Agreement of the annotators", _agreement_section),
+    "second_look": ("Second look", _review_section),
+    "method": ("Method", _method_section),
     "sources": ("Sources", lambda _, references: Page(notes=references)),
-    "provenance": ("To run it again", _provenance),
+    "provenance": ("To run it again", _provenance_section),
 }
 
-# Sections that are of one model, where several were compared.
-_OF_ONE = ("more_labels", "side_by_side", "calibration", "strata")
+# Sections that concern one model even if several models were compared.
+_SINGLE_MODEL_SECTIONS = ("more_labels", "side_by_side", "calibration", "strata")
 
 
-# Drawings are inline SVG: narrow enough for a phone, in colours of the page's style sheet. Colours are names
-# of classes, so that print and dark mode change them; what colour shows, shape or text shows too. Every
-# drawing has a title, a description, and a table with the same content.
+# Drawings are inline SVG, narrow enough for a phone. Colours are CSS classes of the style sheet, so that
+# print and dark mode can change them, and shape or text shows the same as colour. Every drawing has a title,
+# a description, and a table with the same content.
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Places of values between `start` (at `low`) and `end` (at `high`).
-
-    Examples
-    --------
-    >>> scale = Scale(0.0, 2.0, 10.0, 30.0)
-    >>> scale(1.0), scale.ends([None, 1.0])
-    (20.0, [10.0, 20.0])
-    """
+    """Linear scale that maps `low` to the position `start`, and `high` to `end`."""
 
     low: float
     high: float
@@ -455,75 +476,71 @@ class Scale:
 
     @classmethod
     def of(cls, values: Iterable[float | None], start: float, end: float) -> Scale:
-        """Return the scale that holds all values that are there; its width is never zero."""
-        known = [float(value) for value in values if value is not None] or [0.0, 1.0]
-        low = min(known)
-        high = max(known)
+        """Return the scale that contains all values other than None."""
+        numbers = [float(value) for value in values if value is not None] or [0.0, 1.0]
+        low = min(numbers)
+        high = max(numbers)
+        # The width of a scale is positive.
         if not high > low:
             low = low - 0.5
             high = high + 0.5
         return cls(low, high, start, end)
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the position of a value."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ends(self, interval: Sequence[float | None]) -> list[float]:
-        """Return the places of an interval's ends; the scale's own where it is open."""
+        """Return the positions of the limits of an interval; None is the end of the scale."""
         low, high = interval
         return [self.start if low is None else self(low), self.end if high is None else self(high)]
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return up to `most` + 1 round numbers from `low` to `high`.
-
-    Examples
-    --------
-    >>> ticks(0.911, 0.952)
-    [0.92, 0.93, 0.94, 0.95]
-    """
-    raw = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * (1 - 1e-9))
-    first = math.ceil(low / step - 1e-9)
-    count = math.floor(high / step + 1e-9) - first + 1
+    """Return at most `most` + 1 round numbers from `low` to `high`."""
+    min_step = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(min_step))
+    step = next(
+        power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= min_step * (1 - _ROUNDING)
+    )
+    first = math.ceil(low / step - _ROUNDING)
+    count = math.floor(high / step + _ROUNDING) - first + 1
     digits = max(0, 2 - math.floor(math.log10(step)))
-    return [round((first + k) * step, digits) + 0.0 for k in range(count)]
+    # The sum with 0.0 turns −0.0 into 0.0.
+    return [round((first + index) * step, digits) + 0.0 for index in range(count)]
 
 
-# Units of a drawing's width: its text is read on a phone, and is not shouted across a page.
+# Tolerance of quotients that are integers except for rounding errors.
+_ROUNDING = 1e-9
+
+# Width of a drawing in SVG units: the text is legible on a phone and not too large on a wide screen.
 WIDTH = 440
 
 _LEFT = 12.0
 _RIGHT = WIDTH - 12.0
-_ROW = 40
-_MOST_ROWS = 40
-# Characters of a row's name that leave room for its values.
-_NAME = 46
+_ROW_HEIGHT = 40
+_MAX_ROWS = 40
+# Largest number of characters of a row's name, which leaves space for its values.
+_NAME_LENGTH = 46
 
-# `name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer.
+# `name`, `estimate`, `confidence_interval`, and optionally `reported` for the reported estimate.
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawing and its description in words.
+    """An SVG drawing and its description in words.
 
     Parameters
     ----------
     name : str
-        Part of the ids of its title and description.
+        Prefix of the ids of title and description.
     title : str
     description : str
-        What it shows, for those who do not see it.
+        Content of the drawing for screen readers.
     height : float
     marks : sequence of str
-        Elements of SVG.
-
-    Examples
-    --------
-    >>> Drawing("a", "A", "b", 9, ()).svg()[:20]
-    '<svg viewBox="0 0 44'
+        SVG elements.
     """
 
     name: str
@@ -533,131 +550,145 @@ class Drawing:
     marks: Sequence[str]
 
     def svg(self) -> str:
-        """Return the element."""
-        ids = (f"{self.name}-title", f"{self.name}-description")
+        """Return the SVG element."""
+        title_id = f"{self.name}-title"
+        description_id = f"{self.name}-description"
         return (
-            f'<svg viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="{ids[0]} {ids[1]}">'
-            f'<title id="{ids[0]}">{escape(self.title)}</title>'
-            f'<desc id="{ids[1]}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
+            f'<svg viewBox="0 0 {WIDTH} {self.height:g}" role="img" '
+            f'aria-labelledby="{title_id} {description_id}">'
+            f'<title id="{title_id}">{escape(self.title)}</title>'
+            f'<desc id="{description_id}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
         )
 
 
 def forest_drawing(
     name: str, title: str, rows: Sequence[Row], share: bool, *, margin: float = 0.0
 ) -> Drawing:
-    """Return intervals below each other, each with its name and value above it.
+    """Return a drawing of intervals, one per row, with names and values above them.
 
-    `margin` is how far the scale goes on at either side, as a share of what it must hold; a share stays
-    between 0 and 1.
-
-    Examples
-    --------
-    >>> row = {"name": "new", "estimate": 0.8, "confidence_interval": [0.7, 0.9]}
-    >>> forest_drawing("models", "Models", [row], share=True).description
-    'new: 80.0%, 70.0–90.0%'
+    `margin` extends the scale on both sides, as a share of its width. The scale of a share stays within 0 and
+    1.
     """
-    if len(rows) > _MOST_ROWS:
-        title = f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
-    rows = rows[:_MOST_ROWS]
-    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
-    known = [float(value) for value in values if value is not None]
-    more = margin * (max(known) - min(known)) if known else 0.0
-    ends = [min(known) - more, max(known) + more] if known else []
-    if share and known and min(known) >= 0 and max(known) <= 1:
-        ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
-    scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
-    bottom = _ROW * len(rows) + 8
-    words = []
+    if len(rows) > _MAX_ROWS:
+        title = f"{title}: the first {_MAX_ROWS} of {len(rows):,}"
+        rows = rows[:_MAX_ROWS]
+    scale = _forest_scale(rows, share, margin)
+    bottom = _ROW_HEIGHT * len(rows) + 8
     marks = [_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
     for tick in ticks(scale.low, scale.high):
         x = scale(tick)
         text = f"{100 * tick:.6g}%" if share else f"{tick:g}"
         marks += [_line(x, 0, x, bottom, "grid"), _text(x, bottom + 15, text, "tick", "middle")]
-    for place, row in enumerate(rows):
-        value = row["estimate"]
-        interval = row["confidence_interval"]
-        reported = row.get("reported")
-        kind = "reported" if reported else "other"
-        y = _ROW * place + 28
-        called = row["name"]
-        text = _row_text(row, share)
-        if len(called) <= _NAME:
-            short = called
-        else:
-            short = f"{called[: _NAME // 2 - 1]}…{called[-(_NAME // 2) :]}"
-        marks.append(_text(_LEFT, y - 14, short, "name" + (" strong" if reported else "")))
-        marks.append(_text(_RIGHT, y - 14, text, "value", "end"))
-        if interval is not None:
-            low, high = scale.ends(interval)
-            marks.append(_line(low, y, high, y, f"range {kind}"))
-            marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
-        if value is not None:
-            marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
-        words.append(f"{called}: {text}")
-    return Drawing(name, title, "; ".join(words), _ROW * len(rows) + 30, marks)
+    for index, row in enumerate(rows):
+        marks += _row_marks(row, scale, _ROW_HEIGHT * index + 28, share)
+    description = "; ".join(f"{row['name']}: {_row_text(row, share)}" for row in rows)
+    return Drawing(name, title, description, _ROW_HEIGHT * len(rows) + 30, marks)
+
+
+def _forest_scale(rows: Sequence[Row], share: bool, margin: float) -> Scale:
+    """Return the horizontal scale that contains all values and limits, extended by a margin."""
+    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
+    numbers = [float(value) for value in values if value is not None]
+    ends: list[float] = []
+    if numbers:
+        low = min(numbers)
+        high = max(numbers)
+        extension = margin * (high - low)
+        ends = [low - extension, high + extension]
+        if share and low >= 0 and high <= 1:
+            ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
+    # The marks of the limits have a width.
+    return Scale.of(ends, _LEFT + 6, _RIGHT - 6)
+
+
+def _row_marks(row: Row, scale: Scale, y: float, share: bool) -> list[str]:
+    """Return the SVG elements of a row: name, value, interval and dot."""
+    is_reported = row.get("reported")
+    kind = "reported" if is_reported else "other"
+    name_style = "name strong" if is_reported else "name"
+    marks = [
+        _text(_LEFT, y - 14, _shorten(row["name"]), name_style),
+        _text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
+    ]
+    if row["confidence_interval"] is not None:
+        low, high = scale.ends(row["confidence_interval"])
+        marks.append(_line(low, y, high, y, f"range {kind}"))
+        marks += [_line(x, y - 4, x, y + 4, f"range {kind}") for x in (low, high)]
+    if row["estimate"] is not None:
+        marks.append(_dot(scale(row["estimate"]), y, kind, 5 if is_reported else 4))
+    return marks
+
+
+def _shorten(name: str) -> str:
+    """Return a name whose middle is replaced by an ellipsis if it is too long."""
+    if len(name) <= _NAME_LENGTH:
+        return name
+    return f"{name[: _NAME_LENGTH // 2 - 1]}…{name[-(_NAME_LENGTH // 2) :]}"
 
 
 def _row_text(row: Row, share: bool) -> str:
-    value = row["estimate"]
+    """Return the value and the interval of a row as text; one of them may be missing."""
     interval = row["confidence_interval"]
     if interval is None:
-        ends = []
-    else:
-        ends = [interval_text(interval, share)]
-    return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
+        return value_text(row["estimate"], share)
+    if row["estimate"] is None:
+        return interval_text(interval, share)
+    return f"{value_text(row['estimate'], share)}, {interval_text(interval, share)}"
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
-    """Return mean labels over mean proxies with their intervals, and the diagonal.
-
-    Examples
-    --------
-    >>> bins = [{"proxy_mean": 0.9, "outcome_mean": 0.8, "confidence_interval": [0.7, 0.9], "n": 30}]
-    >>> calibration_drawing({"proxy": "judge", "bins": bins}).description
-    'mean proxy 0.900: mean outcome 0.800 (30 labels)'
-    """
+    """Return a drawing of mean labels by mean proxies, with their intervals and the diagonal."""
     rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
-    known = [
+    values = [
         value
         for row in rows
         for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
     ]
-    across = Scale.of(known, 44, 300)
-    up = Scale.of(known, 262, 12)
-    low = across.low
-    high = across.high
+    x_scale = Scale.of(values, _PLOT_LEFT, _PLOT_RIGHT)
+    y_scale = Scale.of(values, _PLOT_BOTTOM, _PLOT_TOP)
+    low = x_scale.low
+    high = x_scale.high
     marks = [
-        _line(44, 262, 300, 262, "axis"),
-        _line(44, 262, 44, 12, "axis"),
-        _line(across(low), up(low), across(high), up(high), "diagonal"),
+        _line(_PLOT_LEFT, _PLOT_BOTTOM, _PLOT_RIGHT, _PLOT_BOTTOM, "axis"),
+        _line(_PLOT_LEFT, _PLOT_BOTTOM, _PLOT_LEFT, _PLOT_TOP, "axis"),
+        _line(x_scale(low), y_scale(low), x_scale(high), y_scale(high), "diagonal"),
         _text(172, 300, "mean proxy", "name", "middle"),
         '<text x="12" y="137" class="name" text-anchor="middle" transform="rotate(-90 12 137)">'
         "mean outcome</text>",
     ]
     for tick in ticks(low, high):
-        marks += [_text(across(tick), 278, f"{tick:g}", "tick", "middle")]
-        marks += [_text(38, up(tick) + 4, f"{tick:g}", "tick", "end")]
+        marks.append(_text(x_scale(tick), _PLOT_BOTTOM + 16, f"{tick:g}", "tick", "middle"))
+        marks.append(_text(_PLOT_LEFT - 6, y_scale(tick) + 4, f"{tick:g}", "tick", "end"))
     for row in rows:
-        x = across(row["proxy_mean"])
-        interval = row["confidence_interval"]
-        if interval is not None:
-            low, high = up.ends(interval)
-            marks.append(_line(x, low, x, high, "range reported"))
-        marks.append(_dot(x, up(row["outcome_mean"])))
-    words = [
+        x = x_scale(row["proxy_mean"])
+        if row["confidence_interval"] is not None:
+            y_low, y_high = y_scale.ends(row["confidence_interval"])
+            marks.append(_line(x, y_low, x, y_high, "range reported"))
+        marks.append(_dot(x, y_scale(row["outcome_mean"])))
+    descriptions = [
         f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
     ]
-    return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
+    return Drawing("calibration-curve", "Labels by proxy", "; ".join(descriptions), 306, marks)
 
 
-def _dot(x: float, y: float, kind: str = "reported", r: int = 4) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" class="mark {kind}"/>'
+# Area of the calibration curve in SVG units, with space for the labels of the axes.
+_PLOT_LEFT = 44
+_PLOT_RIGHT = 300
+_PLOT_TOP = 12
+_PLOT_BOTTOM = 262
+
+
+def _dot(x: float, y: float, kind: str = "reported", radius: int = 4) -> str:
+    """Return the SVG element of a dot with a CSS class."""
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="mark {kind}"/>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """Return the SVG element of a line with a CSS class."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    """Return the SVG element of a text with a CSS class."""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'

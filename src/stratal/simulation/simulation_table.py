@@ -15,7 +15,7 @@ from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
 from stratal.errors import InputError, refuse_unknown
 from stratal.report.pages import simulation_page
-from stratal.report.text import Page, Printed, plain_dict
+from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
 
@@ -60,7 +60,7 @@ COLUMNS = (*TEXT_COLUMNS, *INTEGER_COLUMNS, *FLOAT_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SimulationTable(Printed):
+class SimulationTable(PageDisplay):
     """Result of a simulation, stored by column.
 
     Parameters
@@ -174,7 +174,7 @@ class SimulationTable(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; NaN and infinity become null."""
-        return plain_dict({"columns": COLUMNS, "rows": self.rows()})
+        return json_dict({"columns": COLUMNS, "rows": self.rows()})
 
     def _page(self) -> Page:
         return simulation_page(self.to_dict())

@@ -26,8 +26,8 @@ from stratal.population.distribution import Distribution, LevelBins, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
-from stratal.report.figures import Bars, Plotted
-from stratal.report.text import Tabular, plain_dict
+from stratal.report.figures import Bars, PlotDisplay
+from stratal.report.text import TableDisplay, json_dict
 
 _EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
 
@@ -349,7 +349,7 @@ def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Strata(Moments, Tabular, Plotted):
+class Strata(Moments, TableDisplay, PlotDisplay):
     """A partition of the population into H strata.
 
     Parameters
@@ -456,7 +456,7 @@ class Strata(Moments, Tabular, Plotted):
         described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.compare}
         known = [entry and entry.to_dict() for entry in self.known]
         described |= {"rule": self.rule.to_dict(), "known": known}
-        return plain_dict({name: value for name, value in described.items() if name != "known" or known})
+        return json_dict({name: value for name, value in described.items() if name != "known" or known})
 
     @staticmethod
     def from_dict(described: dict[str, Any]) -> Strata:

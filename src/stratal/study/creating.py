@@ -15,7 +15,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.question.decoding import refuse_ambiguous_choices
 from stratal.randomness import id_texts, keys_of_ids, shown_order
-from stratal.report.text import plain
+from stratal.report.text import json_value
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting
@@ -138,7 +138,7 @@ def payloads(sample: Sample, form: Form) -> list[str]:
     units = zip(*columns.values(), strict=True)
     # What is not a number is null, which every page can read.
     return [
-        json.dumps(plain(dict(zip(columns, unit, strict=True))), ensure_ascii=False, default=str)
+        json.dumps(json_value(dict(zip(columns, unit, strict=True))), ensure_ascii=False, default=str)
         for unit in units
     ]
 

@@ -11,7 +11,7 @@ import pytest
 import stratal
 import stratal.designs
 from stratal.designs import Design
-from stratal.report.document import described_method
+from stratal.report.document import describe_method
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "project" / "add-a-design.md").read_text()
@@ -45,7 +45,7 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
     assert 0.6 < low < found.value < high < 0.9
     larger = stratal.next_round(again, additional=40, population=population)
     assert set(sample.ids.tolist()) < set(larger.ids.tolist())
-    said = described_method(found.to_dict(), again.design.words)["sentences"][0]
+    said = describe_method(found.to_dict(), again.design.words)["sentences"][0]
     assert "a Bernoulli sample" in said
 
 

@@ -1,6 +1,6 @@
 """What was drawn, in words: what is shown of thousands of strata."""
 
-from stratal.report.pages import handover_page
+from stratal.report.pages import draw_page
 from stratal.report.text import MOST_ROWS, page_text
 
 DRAWN = {
@@ -20,7 +20,7 @@ def strata(count):
 
 
 def test_of_thousands_of_strata_the_first_are_shown_and_the_page_says_where_all_are():
-    text = page_text(handover_page(DRAWN, strata(5_000)))
+    text = page_text(draw_page(DRAWN, strata(5_000)))
 
     assert f"s{MOST_ROWS - 1} " in text
     assert f"s{MOST_ROWS} " not in text

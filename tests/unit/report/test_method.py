@@ -35,30 +35,29 @@ def test_every_design_estimator_and_interval_has_words_and_sources():
 
 
 def test_assumptions_follow_the_estimate():
-    said = " ".join(method.described_method(FOUND)["assumptions"])
+    said = " ".join(method.describe_method(FOUND)["assumptions"])
 
     assert "without a label" in said
     assert "random draw from the distribution" in said
     assert "fitted on the same labels" in said
     complete = FOUND | {"nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}, "outcome": "binary"}
-    assert "without a label" not in " ".join(method.described_method(complete)["assumptions"])
+    assert "without a label" not in " ".join(method.describe_method(complete)["assumptions"])
 
 
 def test_a_design_says_what_was_drawn_and_what_else_could_fail():
     drawn = Design.registry["systematic"]
-    found = method.described_method(FOUND, drawn.words, drawn.assumption)
+    found = method.describe_method(FOUND, drawn.words, drawn.assumption)
 
     assert "a systematic sample along the proxy" in found["sentences"][0]
     assert drawn.assumption in found["assumptions"]
     assert "Cochran" in found["references"][0]
     assert (
-        method.described_method(FOUND, ("drawn by lot", "Lotte (2026), Lots."))["references"][0][:5]
-        == "Lotte"
+        method.describe_method(FOUND, ("drawn by lot", "Lotte (2026), Lots."))["references"][0][:5] == "Lotte"
     )
 
 
 def test_neyman_is_cited_where_his_rule_was_used():
     assert any(
         entry.startswith("Neyman")
-        for entry in method.described_method(FOUND, allocation="robust")["references"]
+        for entry in method.describe_method(FOUND, allocation="robust")["references"]
     )

@@ -8,7 +8,7 @@ import pytest
 
 import stratal
 from stratal.estimands import ClassReport
-from stratal.report.figures import LEAST_PIXELS
+from stratal.report.figures import MIN_PIXELS
 
 pytest.importorskip("matplotlib")
 
@@ -51,7 +51,7 @@ def test_every_result_draws_and_names_its_marks(audit, tmp_path, name):
     labels = ax.get_legend_handles_labels()[1]
     assert labels
     ax.figure.savefig(tmp_path / "plot.png")
-    assert imread(tmp_path / "plot.png").shape[1] >= LEAST_PIXELS
+    assert imread(tmp_path / "plot.png").shape[1] >= MIN_PIXELS
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from stratal.report.text import Page, ReportTable, page_html, page_text, plain
+from stratal.report.text import Page, ReportTable, json_value, page_html, page_text
 
 TABLE = ReportTable(
     title="Letters",
@@ -46,4 +46,4 @@ def test_html_escapes_what_is_shown():
 def test_plain_values_are_json():
     values = {"a": np.array([1.0, np.nan]), "b": (np.int64(3), -np.inf), "c": {"d": np.float64(0.5)}}
 
-    assert json.loads(json.dumps(plain(values))) == {"a": [1.0, None], "b": [3, None], "c": {"d": 0.5}}
+    assert json.loads(json.dumps(json_value(values))) == {"a": [1.0, None], "b": [3, None], "c": {"d": 0.5}}

@@ -25,7 +25,7 @@ from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression import losses, rectified_loss
 from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.intervals.limits import SkewedLimits
-from stratal.report.text import plain_dict
+from stratal.report.text import json_dict
 
 # Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise.
 _LEAST_LEFT = 0.25
@@ -527,7 +527,7 @@ class Coefficients(Estimates):
         for row, estimate in zip(result[self.kind], self, strict=True):
             row["degrees_of_freedom"] = estimate.degrees_of_freedom
             row["interval_method"] = row["confidence_interval"] and estimate.confidence_interval().method
-        return result | plain_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
+        return result | json_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
 
 
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
