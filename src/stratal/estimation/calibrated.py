@@ -391,7 +391,9 @@ def calibrated_proxy(
 def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
     if not isinstance(options.method, str) or options.method not in calibration.METHODS:
-        allowed = f"{', '.join((*calibration.METHODS, *calibration.LEARNER_NAMES))}, or a scikit-learn estimator"
+        allowed = (
+            f"{', '.join((*calibration.METHODS, *calibration.LEARNER_NAMES))}, or a scikit-learn estimator"
+        )
         raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
         problem = f"calibration '{options.method}' is of one proxy, so it takes no features"
