@@ -403,11 +403,11 @@ def _current_estimate_lines(status: Mapping[str, Any]) -> list[str]:
             level = level_text(estimate["confidence_level"])
             interval = interval_text(status["anytime_interval"])
             lines.append(f"{level} that holds at every moment: {interval}")
-        look = status.get("planned_look")
-        if look is not None:
+        interim = status.get("planned_look")
+        if interim is not None:
             lines.append(
-                f"Look {look['look']} of {look['of']}, at {look['estimate']['n']:,} labels: "
-                f"{value_with_interval(look['estimate'])}; it holds at all looks together"
+                f"Look {interim['look']} of {interim['of']}, at {interim['estimate']['n']:,} labels: "
+                f"{value_with_interval(interim['estimate'])}; it holds at all looks together"
             )
     other_questions = [row for row in status["questions"][1:] if row["estimate"] is not None]
     lines += [f"{row['outcome']}: {value_with_interval(row['estimate'])}" for row in other_questions]

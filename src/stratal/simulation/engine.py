@@ -401,6 +401,7 @@ def replicates_from_sums(
     for start in range(0, settings.replicates, batch_size):
         rows = min(batch_size, settings.replicates - start)
         draws = start_draws(rows)
+        sums_by_budget: Iterator[StratumSums]
         if counts is not None:
             sums_by_budget = map(draws.sums, counts)
         else:
