@@ -6,8 +6,8 @@ import pytest
 from stratal import Population
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import BudgetError, InputError
-from stratal.simulation.draws import StratumSums
 from stratal.simulation.adaptive_allocation import recalibrated_deviations
+from stratal.simulation.draws import StratumSums
 from stratal.strata import smoothed_variances, stratify
 from stratal.strata.allocation import (
     Bounds,
