@@ -220,7 +220,9 @@ class Replicates(evidence.IntervalEvidence):
     def trials(self) -> FloatArray:
         """Number of independent binary trials with the same precision as the labels (R,)."""
         moments = evidence.smoothed_moments(self.moments)
-        return evidence.binary_trials(evidence.effective_labels_of(moments, self.variances(self.moments)), moments)
+        return evidence.binary_trials(
+            evidence.effective_labels_of(moments, self.variances(self.moments)), moments
+        )
 
     @cached_property
     def skewness(self) -> FloatArray:
