@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.helpers import latency_table
 
 import stratal
-from stratal.study import StudyQuestion, Study, check_study, create_study, study_status
+from stratal.study import Study, StudyQuestion, check_study, create_study, study_status
 from stratal.study.journal import Action, Entry, append
 
 RESULT = Path(__file__).parent / "results" / "study.md"
