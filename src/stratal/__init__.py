@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stratal.evaluation import evaluate as evaluate
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
-    from stratal.labels.exchange import read_labels as read_labels
+    from stratal.labels.label_files import read_labels as read_labels
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
     from stratal.planning.findings import findings as findings
@@ -67,7 +67,7 @@ _NAMES = {
     "estimation.requirement": "log_to_mlflow require",
     "evaluation": "Evaluation evaluate",
     "labels": "Labels annotator_agreement",
-    "labels.exchange": "read_labels",
+    "labels.label_files": "read_labels",
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
     "planning.plan": "Plan",

@@ -151,7 +151,7 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
         ("doctor", ("stratal.estimation", "stratal.planning", "stratal.study.opening", "rich")),
         (
             "plan --proxy score --budget 9",
-            ("stratal.labels.exchange", "stratal.report.document", "stratal.study"),
+            ("stratal.labels.label_files", "stratal.report.document", "stratal.study"),
         ),
     ],
 )

@@ -27,7 +27,7 @@ FILES_AND_SERVERS = {
     "stratal.designs.files": "replaces a file as a whole",
     "stratal.designs.labelling_files": "writes the folder of a draw",
     "stratal.labels.annotation_tools": "files of annotation tools",
-    "stratal.labels.exchange": "reads and writes files of labels",
+    "stratal.labels.label_files": "reads and writes files of labels",
     "stratal.population.inspection": "describes the columns of a file",
     "stratal.simulation.demonstration": "writes the data of the demonstration",
     "stratal.study": "opens and reads studies",

@@ -95,11 +95,11 @@ def functions() -> dict[str, Callable[[str], object]]:
     """Return what prints, rewrites or reads text of users, by name."""
     from stratal.cli.output import in_options, visible
     from stratal.errors import InputError, near_names, without_options
-    from stratal.labels import labels, meanings
+    from stratal.labels import label_values, labels
     from stratal.report import document
     from stratal.report.text import ReportTable, table_text
     from stratal.study.web import content
-    from stratal.tables.files import csv_line, text_of_cell
+    from stratal.tables.files import csv_line, unquote_cell
 
     def raised(text: str) -> str:
         error = InputError(
@@ -116,11 +116,11 @@ def functions() -> dict[str, Callable[[str], object]]:
         "near_names": lambda text: near_names(text, [text[:100], "a", "b"]),
         "table_text": lambda text: table_text(ReportTable(header=[text], rows=[[text]])),
         "csv_line": lambda text: csv_line([text]),
-        "text_of_cell": text_of_cell,
+        "text_of_cell": unquote_cell,
         "is_picture_link": content.is_picture_link,
         "markdown of a report": lambda text: document._MARKDOWN.sub(r"\\\1", text),
-        "matched ids": lambda text: labels.matched([text], None, {"u1", "u2"}),
-        "meaning of an answer": lambda text: meanings.stand_for_numbers([text]),
+        "matched ids": lambda text: labels.restore_spreadsheet_ids([text], None, {"u1", "u2"}),
+        "meaning of an answer": lambda text: label_values.are_numeric_labels([text]),
     }
 
 

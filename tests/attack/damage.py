@@ -16,7 +16,7 @@ import numpy as np
 
 import stratal
 from stratal.errors import StratalError
-from stratal.labels.exchange import read_labels
+from stratal.labels.label_files import read_labels
 
 Reader = Callable[[Path], Any]
 

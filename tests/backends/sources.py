@@ -254,7 +254,7 @@ def queried(read: Callable[[Rows, Path], Population]) -> Callable[[Rows, Path], 
     """Return a reader that has nothing in memory, as of a larger file."""
 
     def read_as_table(rows: Rows, folder: Path) -> Population:
-        with mock.patch("stratal.tables.source.MOST_ROWS", 0):
+        with mock.patch("stratal.tables.source.MAX_MEMORY_ROWS", 0):
             return read(rows, folder)
 
     return read_as_table

@@ -52,7 +52,7 @@ def test_every_command_and_option_says_what_it_is_for():
 def choices():
     """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
     from stratal.estimation.outcome_means import ESTIMATORS
-    from stratal.labels.exchange import TOOLS
+    from stratal.labels.label_files import TOOLS
     from stratal.strata import METHODS as STRATIFIERS
     from stratal.strata.allocation import METHODS
 
@@ -74,7 +74,7 @@ def test_a_help_names_all_that_its_option_takes(at, names):
 
 
 def test_every_tool_is_on_the_page_of_tools():
-    from stratal.labels.exchange import TOOLS
+    from stratal.labels.label_files import TOOLS
 
     page = (ROOT / "docs" / "guide" / "tools.md").read_text()
     assert [tool.title for tool in TOOLS.values() if tool.title not in page] == []

@@ -17,7 +17,7 @@ import stratal
 from stratal.cli.application import app
 from stratal.designs.labelling_files import write_labelling_folder
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange import read_labels
+from stratal.labels.label_files import read_labels
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 

@@ -15,7 +15,7 @@ from tests.tiers import sized
 
 from stratal.errors import InputError
 from stratal.labels.annotation_tools import Task, ToolQuestion
-from stratal.labels.exchange import read_answers, tool_called, write_tasks
+from stratal.labels.label_files import find_tool, read_answers, write_tasks
 from stratal.population import Population
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -99,7 +99,7 @@ def test_damaged_answers_are_read_or_refused(name, tmp_path):
         except InputError:
             refused += 1
         else:
-            assert all(isinstance(entry.id, str) and entry.id for entry in found.said)
+            assert all(isinstance(entry.id, str) and entry.id for entry in found.answers)
     assert refused or TRIES < 40  # some damage harms nothing, and of few tries all may be such
 
 
@@ -117,14 +117,14 @@ def test_ids_survive_every_tool(way, ids, tmp_path_factory):
     asked = ToolQuestion(text="Right?", choices=("Pass", "Fail"))
     folder = tmp_path_factory.mktemp("out")
     path = folder / ("out.jsonl" if way in ("prodigy", "jsonl") else "out")
-    write_tasks(tool_called(way), tasks, asked, path)
+    write_tasks(find_tool(way), tasks, asked, path)
 
     answered = ANSWERED[way](path)
     found = read_answers(
         write(folder / ("back.jsonl" if way in ("prodigy", "jsonl") else "back.json"), answered)
     )
 
-    assert [entry.id for entry in found.said] == ids
+    assert [entry.id for entry in found.answers] == ids
 
 
 def lines_of(path: Path) -> list[Any]:

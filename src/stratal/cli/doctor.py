@@ -18,8 +18,8 @@ from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
-    from stratal.labels.annotation_tools import Answers
-    from stratal.labels.exchange import AnswerColumn
+    from stratal.labels.annotation_tools import ToolAnswers
+    from stratal.labels.label_files import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
 
@@ -41,7 +41,7 @@ _MOST_COLUMNS = 4_096
 
 def _refuse_many_columns(file: Path) -> None:
     """Refuse a file that has too many columns to describe them all in some seconds."""
-    from stratal.tables.files import UNREADABLE, csv_header, format_of
+    from stratal.tables.files import READ_ERRORS, csv_header, format_of
     from stratal.tables.parquet import parquet_columns
 
     columns = 0
@@ -51,7 +51,7 @@ def _refuse_many_columns(file: Path) -> None:
             columns = len(csv_header(file)[2] or ())
         elif kind == "parquet":
             columns = parquet_columns(file)
-    except (InputError, *UNREADABLE):  # whoever reads the file says what is wrong with it
+    except (InputError, *READ_ERRORS):  # whoever reads the file says what is wrong with it
         return
     if columns > _MOST_COLUMNS:
         action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
@@ -115,7 +115,7 @@ def doctor(requested: Reading) -> Result:
     population, with the proxy's quantiles. Answers from an annotation tool are counted, and the study or the
     sample that they belong to is looked for here and beside the file.
     """
-    from stratal.labels.exchange import answers_of_tool, refuse_empty
+    from stratal.labels.label_files import read_tool_answers, require_answers
 
     file = requested.file
     if file.is_file():
@@ -126,10 +126,10 @@ def doctor(requested: Reading) -> Result:
     if folder is not None:
         return folder
     small = file.is_dir() or (file.is_file() and not _too_large(file))
-    found = answers_of_tool(file) if small else None
+    found = read_tool_answers(file) if small else None
     if found is None:
         return _of_table(file) or _inspected(requested)
-    refuse_empty(found, str(file))
+    require_answers(found, str(file))
     return _of_answers(file, found)
 
 
@@ -137,7 +137,7 @@ def _of_folder(folder: Path) -> Result | None:
     """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
     from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
-    from stratal.tables.logs import STATE, logs_below
+    from stratal.tables.logs import DATASET_STATE, find_logs
 
     for name, kind, then in (
         (DATABASE, "study", ("study", "status", folder)),
@@ -145,7 +145,7 @@ def _of_folder(folder: Path) -> Result | None:
     ):
         if (folder / name).is_file():
             return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
-    found = {} if (folder / STATE).exists() else logs_below(folder)
+    found = {} if (folder / DATASET_STATE).exists() else find_logs(folder)
     if not found:
         return None
     return Result(
@@ -165,7 +165,7 @@ def _too_large(file: Path) -> bool:
 
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
-    from stratal.labels.exchange import AnswerColumn
+    from stratal.labels.label_files import AnswerColumn
     from stratal.study.homes import homes_of
     from stratal.tables.small_table import SmallTable
 
@@ -218,7 +218,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
 
 def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
-    from stratal.labels.exchange import ANNOTATOR_NAMES
+    from stratal.labels.label_files import ANNOTATOR_NAMES
     from stratal.tables.logs import ID_NAMES
 
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
@@ -276,16 +276,16 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
     return [*about, "If the labelled ones were drawn at random:", (*then, *(size if whole else known[:4]))]
 
 
-def _of_answers(file: Path, found: Answers) -> Result:
+def _of_answers(file: Path, found: ToolAnswers) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
-    from stratal.labels.exchange import TOOLS
+    from stratal.labels.label_files import TOOLS
     from stratal.study.homes import homes_of
 
-    people = list(dict.fromkeys(said.annotator for said in found.said if said.annotator))
-    ids = {said.id for said in found.said}
-    skipped = sum(said.value is None for said in found.said)
+    people = list(dict.fromkeys(answer.annotator for answer in found.answers if answer.annotator))
+    ids = {answer.id for answer in found.answers}
+    skipped = sum(answer.value is None for answer in found.answers)
     homes = list(_nearest(file, homes_of({"": ids}, (Path(), file.parent))))
-    described = {"tool": found.tool, "answers": len(found.said), "items": len(ids), "skipped": skipped}
+    described = {"tool": found.tool, "answers": len(found.answers), "items": len(ids), "skipped": skipped}
     by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}" if people else ""
     then: list[Any] = []
     for home in homes:
@@ -298,7 +298,7 @@ def _of_answers(file: Path, found: Answers) -> Result:
     )
     return Result(
         {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, homes))},
-        f"{file}: {TOOLS[found.tool].title}, {len(found.said):,} answers of {len(ids):,} items{by}, "
+        f"{file}: {TOOLS[found.tool].title}, {len(found.answers):,} answers of {len(ids):,} items{by}, "
         f"{skipped:,} of them skips.",
         [f"Note: {note}." for note in found.notes],
         then or nowhere,

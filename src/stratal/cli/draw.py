@@ -439,9 +439,9 @@ def connection_words(reading: Reading) -> list[str]:
     >>> connection_words(Reading(file=Path("p.csv"), engine="spark"))
     ['--engine', 'spark']
     """
-    from stratal.tables.untrusted import connections_of
+    from stratal.tables.untrusted import find_connections
 
-    connections = connections_of(structs.asdict(reading))
+    connections = find_connections(structs.asdict(reading))
     engine = connections.pop("engine", None)
     if engine is not None:
         return ["--engine", engine]
@@ -460,9 +460,9 @@ def require_named(stored: Reading, named: Reading | None) -> None:
     named : Reading or None
         The options of the command line.
     """
-    from stratal.tables.untrusted import connections_of
+    from stratal.tables.untrusted import find_connections
 
-    connections = connections_of(structs.asdict(stored))
+    connections = find_connections(structs.asdict(stored))
     engine = connections.pop("engine", None)
     if engine is not None and (named is None or named.engine != engine):
         what = "the plan or study reads its file with another engine, which may be on another computer"
@@ -642,7 +642,7 @@ def select(requested: SelectOptions) -> Result:
 def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
     """Return how the answers were read, and the selection with the labels so far."""
     from stratal.designs.labelling_files import SAMPLE_NAME
-    from stratal.labels.exchange import read_labels_or_verdicts
+    from stratal.labels.label_files import read_labels_or_verdicts
 
     if not requested.labels:
         raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")

@@ -638,15 +638,15 @@ def export(requested: ExportOptions) -> Result:
     stratum goes out.
     """
     from stratal.evaluation import require_present
-    from stratal.labels.exchange import named_for, tool_called, write_tasks
+    from stratal.labels.label_files import find_tool, tool_name_for, write_tasks
     from stratal.study.exchange import tool_question
 
     study, output, annotator = requested.study, requested.output, requested.annotator
     require_present(study)
-    to = requested.to or named_for(output) or "html"
+    to = requested.to or tool_name_for(output) or "html"
     if to == "html":
         return _page(requested)
-    tool = tool_called(to, "html")
+    tool = find_tool(to, "html")
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
@@ -756,7 +756,7 @@ def take_in(requested: ImportOptions) -> Result:
     file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
     that were changed in the study since are kept.
     """
-    from stratal.labels.exchange import read_answers, tool_called
+    from stratal.labels.label_files import find_tool, read_answers
     from stratal.report.pages import change_lines, import_page
     from stratal.study.exchange import LARGEST
 
@@ -775,7 +775,7 @@ def take_in(requested: ImportOptions) -> Result:
         line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
         return Result(found | {"applied": not dry_run}, line, change_lines(found), then)
     if requested.from_ is not None:
-        tool_called(requested.from_, "page")
+        find_tool(requested.from_, "page")
     people: Any = requested.annotator
     if people is not None and "=" in people:
         people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")

@@ -12,8 +12,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
 from stratal.errors import InputError, LabelError, MissingColumnError, near_names
-from stratal.labels.labels import Labels, UnitRows, bare_form
-from stratal.labels.meanings import refuse_no_answer
+from stratal.labels.label_values import refuse_no_answer_words
+from stratal.labels.labels import Labels, UnitRows, normalize_id
 from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
@@ -25,7 +25,7 @@ from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs import ID_NAMES
-from stratal.tables.row_index import refuse_two_ids, require_ids
+from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.small_table import SmallTable, is_missing
 
 
@@ -106,7 +106,7 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
         return name
     if columns.index is None:
         return columns.find(*ID_NAMES)
-    require_ids(columns.index, columns.label)
+    require_unique_index(columns.index, columns.label)
     *others, own = columns.lists
     refuse_two_ids(own, id_columns(others), columns.label)
     return own
@@ -381,7 +381,7 @@ def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str
     """Return how the population spells ids that it does not have: with zeros in front, with .0 or without."""
     tried: dict[str, str] = {}
     for text in ids:
-        bare = bare_form(text)
+        bare = normalize_id(text)
         forms = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
         tried |= {form: text for form in forms if form != text}
     return {tried[there]: there for there in id_texts(population.find(list(tried)).ids)}
@@ -414,7 +414,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         if len(labelled) < len(columns):
             return _parts_of_whole_table(columns, given, labelled)
         # Placeholders such as NA for labels that are not there yet.
-        refuse_no_answer([str(entry) for entry in dict.fromkeys(map(str, columns.values(given.value)))])
+        refuse_no_answer_words([str(entry) for entry in dict.fromkeys(map(str, columns.values(given.value)))])
     if len(given.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"
         raise InputError(what, given=", ".join(given.proxies), allowed="one proxy")

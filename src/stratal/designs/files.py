@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stratal.errors import InputError, utf8_path
-from stratal.tables.spilling import locked
+from stratal.tables.spilling import lock_file
 
 _PARTIAL = ".partial"
 # Another run may clear a partial file before it is locked; five times in a row is no accident.
@@ -70,7 +70,7 @@ def clear_leftovers(path: Path) -> None:
             token = entry.name.removeprefix(start).removesuffix(end)
             if entry.name == f"{start}{token}{end}" and len(token) == 16:
                 partial = Path(entry.path)
-                release = locked(partial)
+                release = lock_file(partial)
                 if release is None:
                     continue
                 if partial.is_dir():
@@ -107,7 +107,7 @@ def _held(
         folder = make is Path.mkdir
         if folder and os.name == "nt":
             break
-        release = locked(partial)
+        release = lock_file(partial)
         if release is not None and partial.is_dir() == folder:
             return partial, release
         if release is None and partial.exists() and attempt == _ATTEMPTS - 1:

@@ -18,7 +18,7 @@ from stratal.errors import InputError
 from stratal.labels.labels import SAMPLE_TOKEN
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
-from stratal.tables.spilling import locked
+from stratal.tables.spilling import lock_file
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
@@ -124,7 +124,7 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
         partial.rename(folder)  # refused where a folder that holds anything was there first
         on_disk(folder.parent)
         return
-    release = None if os.name == "nt" else locked(folder)
+    release = None if os.name == "nt" else lock_file(folder)
     if os.name != "nt" and release is None:
         raise InputError(f"{folder}: another command is writing here", action="Choose another --output.")
     moved = []

@@ -23,7 +23,7 @@ from stratal.errors import InputError, lone_surrogate
 from stratal.randomness import id_texts
 from stratal.tables.files import existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
-from stratal.tables.parquet import bounded_table
+from stratal.tables.parquet import read_bounded_table
 
 # Since 2 there is a digest over description and rows; files of 1, without, are still read.
 FORMAT = 2
@@ -199,7 +199,7 @@ def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
         for field in file.schema_arrow:  # a few bytes may stand for many
             if any(word in str(field.type) for word in ("dictionary", "run_end", "view")):
                 raise ValueError(f"column {field.name!r} is of a type that stratal does not write")
-        table = bounded_table(file, _LARGEST)
+        table = read_bounded_table(file, _LARGEST)
     return table.replace_schema_metadata(None), json.loads(metadata[_KEY])
 
 

@@ -13,7 +13,7 @@ from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.resolve import class_column, none_labelled, split_answers
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.tag_counts import TagCounts
-from stratal.labels.labels import join
+from stratal.labels.labels import join_labels
 from stratal.question.tags import is_set, tags_of
 
 
@@ -90,7 +90,7 @@ def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> An
     """
     labels, new_answers = split_answers(labels)
     predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
-    labels = join(sample, labels)
+    labels = join_labels(sample, labels)
     if not np.any(labels.labelled):
         raise none_labelled()
     _refuse_others(sample, class_column(sample, labels, "y_true"), labels.labelled, "label")

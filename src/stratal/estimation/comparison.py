@@ -36,7 +36,7 @@ from stratal.estimation.respondents import Respondents, unstated_target
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import join
+from stratal.labels.labels import join_labels
 from stratal.population.expressions import Agree, Cells, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
@@ -704,7 +704,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
             z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
         elif self.by_answers(sample.groups):
-            joined = join(sample, labels)
+            joined = join_labels(sample, labels)
             labelled = joined.labelled
             z = shares_equal(sample, joined, self.models)
         else:

@@ -14,9 +14,9 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimands.answered import labels_as_verdicts, no_verdicts
 from stratal.estimation.resolve import class_column, group_column, number_column
-from stratal.labels.exchange import DIFFERS_FROM, FIRST
-from stratal.labels.labels import join
-from stratal.labels.meanings import class_text
+from stratal.labels.label_files import DIFFERS_FROM, FIRST_LABEL_PREFIX
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import join_labels
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 
@@ -63,7 +63,7 @@ def write_disagreements(
             allowed="a path that ends in .csv, at which there is no file",
             action="Choose another name.",
         )
-    joined = join(sample, labels)
+    joined = join_labels(sample, labels)
     spelling = {
         judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
     }
@@ -89,7 +89,7 @@ def write_disagreements(
         surest = distance
     count = np.sum(differ, axis=0)
     rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
-    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST + value, value}
+    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
     payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
     if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
         payload[sample.proxy_names[0]] = surest
@@ -97,12 +97,12 @@ def write_disagreements(
     # As people wrote it, by which it is found again in their file.
     decoded = next(iter(spelling.values()), joined)
     labels_by_class = zip(
-        joined.unit.tolist(), decoded.classes().tolist(), joined.given.tolist(), strict=True
+        joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
     )
     written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
         token = token_columns(sample)
-        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST + value, value)
+        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value)
         stream.write(csv_line(head))
         for row in rows:
             which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])

@@ -22,7 +22,7 @@ from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import OutcomeKind, require_target
-from stratal.labels.labels import join
+from stratal.labels.labels import join_labels
 from stratal.population.expressions import (
     ByLevel,
     Cells,
@@ -526,7 +526,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have all labels that it takes."""
-        return join(sample, labels).labelled
+        return join_labels(sample, labels).labelled
 
     def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of the single estimands that it is made of; those of all levels as one."""

@@ -30,8 +30,8 @@ from stratal.intervals.limits import (
 )
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
-from stratal.labels.labels import Joined, LabelsRead, noted_of
-from stratal.labels.meanings import Meaning, values_described
+from stratal.labels.label_values import LabelValue, describe_label_values
+from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
@@ -86,7 +86,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         What it is of, where that is not the mean: the estimand, or the row's group, class or models.
     null : float, optional
         The value that it is compared with: 0 for a difference.
-    read : LabelsRead, optional
+    read : LabelInterpretation, optional
         How its labels were read.
     remarks : tuple of str
         What was said while it was made.
@@ -121,7 +121,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     whole: tuple[float, float] | None = field(default=None, repr=False)
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
-    read: LabelsRead | None = field(default=None, repr=False, compare=False)
+    read: LabelInterpretation | None = field(default=None, repr=False, compare=False)
     remarks: tuple[str, ...] = ()
     note_inputs: NoteInputs | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
@@ -181,7 +181,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return design_effect(variance if known else np.nan, seen.population_spread, seen.n, size, self.target)
 
     @property
-    def label_values(self) -> tuple[Meaning, ...]:
+    def label_values(self) -> tuple[LabelValue, ...]:
         """What each distinct raw value of the labels counts as, and how many have it."""
         return () if self.read is None else self.read.table
 
@@ -189,7 +189,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def said(self) -> tuple[Note, ...]:
         """What the reader should know, but for what the labels contradict."""
         of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
-        return as_notes(noted_of(self.read, (*self.remarks, *of_outcome)))
+        return as_notes(interpretation_notes(self.read, (*self.remarks, *of_outcome)))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -299,7 +299,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 "random_labels_of_equal_width": equal,
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
-                **values_described(self.label_values),
+                **describe_label_values(self.label_values),
                 "strata": [row.to_dict() for row in self.strata],
                 "notes": self.notes,
                 **_warned(self.notes),
@@ -515,7 +515,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         What concerns all of them.
     joint : float (m, m), optional
         Their covariance, where their influences do not say it all.
-    read : LabelsRead, optional
+    read : LabelInterpretation, optional
         How their labels were read.
 
     Examples
@@ -533,7 +533,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     title: str
     remarks: tuple[str, ...] = ()
     joint: FloatArray | None = field(default=None, repr=False, compare=False)
-    read: LabelsRead | None = field(default=None, repr=False, compare=False)
+    read: LabelInterpretation | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_rows(
@@ -585,7 +585,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         for row in self:
             for note in dict.fromkeys(row.said):
                 rows.setdefault(note, []).append(_named(row))
-        of_all = noted_of(self.read, self.remarks)
+        of_all = interpretation_notes(self.read, self.remarks)
         own = [
             Note(note.code, f"{_several(names)}: {note}")
             for note, names in rows.items()
@@ -594,7 +594,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return as_notes([*of_all, *own])
 
     @property
-    def label_values(self) -> tuple[Meaning, ...]:
+    def label_values(self) -> tuple[LabelValue, ...]:
         """What each distinct raw value of the labels counts as, and how many have it."""
         return () if self.read is None else self.read.table
 
@@ -691,7 +691,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return {
             self.kind: self.rows(confidence_level),
             "confidence_level": confidence_level,
-            **values_described(self.label_values),
+            **describe_label_values(self.label_values),
             "notes": list(self.notes),
             **_warned(self.notes),
         }
@@ -770,8 +770,8 @@ def with_label_values(
 
     `columns` are joined labels by name, "" that of one column alone.
     """
-    joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
-    read = LabelsRead(columns=joined, answers=answers, classes=classes)
+    joined = {name: given for name, given in columns.items() if isinstance(given, JoinedLabels)}
+    read = LabelInterpretation(columns=joined, answers=answers, classes=classes)
     if classes:  # a word that is no class and no answer is refused now, not when it is shown
         read.table  # noqa: B018
     return replace(found, read=read)

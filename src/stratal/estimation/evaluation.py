@@ -22,7 +22,7 @@ from stratal.estimation.resolve import (
 )
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
-from stratal.labels.labels import Joined, join
+from stratal.labels.labels import JoinedLabels, join_labels
 
 
 @overload
@@ -139,7 +139,7 @@ def estimate(
     (0.75, 4)
     """
     sample = with_declared_scores(require_sample(sample, "estimate"), predicts)
-    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
     stated = options.get("target") is not None
@@ -163,7 +163,7 @@ def estimate(
         refuse_unlabelled_class(sample, columns[""])
     parts = requested.parts_of(sample)
     if not stated and all("target" in part.takes and part.has_superpopulation for part in parts):
-        joined = [column.labelled for column in columns.values() if isinstance(column, Joined)]
+        joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
         if joined:
             request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))
     if by is None:
@@ -171,7 +171,7 @@ def estimate(
     else:
         result = requested.by(sample, labels, by, request)
     for column in columns.values():
-        column.kept.clear()
+        column.cache.clear()
     if look is not None:
         result = at_look(result, sample, look)
     if "" not in columns:  # outcomes, which are numbers
@@ -207,9 +207,9 @@ def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict
             several = joined_columns(sample, labels)
             return several, several
         if set(labels) in ({"label", "predicted"}, {"label", "score"}):
-            joined = join(sample, labels["label"])
+            joined = join_labels(sample, labels["label"])
             return {**labels, "label": joined}, {"": joined}
-    joined = requested.decoded(sample, join(sample, labels))
+    joined = requested.decoded(sample, join_labels(sample, labels))
     return joined, {"": joined}
 
 

@@ -20,8 +20,8 @@ from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
-from stratal.labels.labels import Labels, join
-from stratal.labels.meanings import class_text
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import Labels, join_labels
 from stratal.randomness import id_texts
 from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
@@ -119,7 +119,7 @@ def new_version(
     strange = [name for name in options if name not in _CHOICES]
     if strange:
         raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
-    labels = join(sample, labels)
+    labels = join_labels(sample, labels)
     compared = _compared(sample, labels, predicted, options.pop("estimand", None))
     predicted = False if compared is None else compared
     z, _ = _scattered(sample, labels, predicted, combine)

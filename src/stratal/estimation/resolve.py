@@ -17,8 +17,8 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.labels import Joined, as_labels, join
-from stratal.labels.meanings import class_text, refuse_unlike
+from stratal.labels.label_values import class_text, refuse_incomparable_classes
+from stratal.labels.labels import JoinedLabels, as_labels, join_labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
@@ -26,7 +26,7 @@ from stratal.question.tags import vocabulary as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
 
 
-def shares_equal(sample: Sample, joined: Joined, models: Sequence[str]) -> FloatArray:
+def shares_equal(sample: Sample, joined: JoinedLabels, models: Sequence[str]) -> FloatArray:
     """Return whether each labelled unit's label is each model's answer (m, k); of several labels a share.
 
     Raises
@@ -42,7 +42,7 @@ def shares_equal(sample: Sample, joined: Joined, models: Sequence[str]) -> Float
     return np.column_stack([joined.by_unit(np.asarray(each, dtype=np.float64)) for each in same])
 
 
-def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
+def known_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
     """Return the classes of the labels (r,), refusing those that are never one of the answers (n,).
 
     `others` are further classes that labels may name.
@@ -53,9 +53,9 @@ def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = (
         labels, answered = (
             [tag for text in texts for tag in tags_of(text)] for texts in (classes, vocabulary)
         )
-        refuse_unlike(labels, answered)
+        refuse_incomparable_classes(labels, answered)
     elif vocabulary:
-        refuse_unlike(classes.tolist(), vocabulary)
+        refuse_incomparable_classes(classes.tolist(), vocabulary)
     return classes
 
 
@@ -198,7 +198,7 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
-    joined = join(sample, given, what, answers=what != "by")
+    joined = join_labels(sample, given, what, answers=what != "by")
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(known_classes(joined, answers, sample.question.outcome.classes))
@@ -256,7 +256,7 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     return replace(sample, question=question, groups={**sample.groups, name: np.array(cells, dtype=np.str_)})
 
 
-def refuse_unlabelled_class(sample: Sample, joined: Joined) -> None:
+def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
     """Refuse a score that is declared as the probability of a class of which there is no sign.
 
     Classes occur among the model's answers, which a draw compares, or among labels of at least two classes.
@@ -265,7 +265,7 @@ def refuse_unlabelled_class(sample: Sample, joined: Joined) -> None:
     scores = [score for score in question.scores if score.declared and score.of_class is not None]
     if not scores or question.answer is not None or question.outcome.holds_sets:
         return
-    classes = {class_text(label) for label in joined.given.tolist()} | set(joined.distinct_texts)
+    classes = {class_text(label) for label in joined.answers.tolist()} | set(joined.distinct_texts)
     for score in scores if len(classes) > 1 else ():
         score.refuse_unknown_class({*classes, *question.outcome.classes}, "the labels")
 
@@ -308,7 +308,7 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     """
     if isinstance(given, str):
         return _kept_numbers(sample, given, what)
-    joined = join(sample, given, what, answers=False)
+    joined = join_labels(sample, given, what, answers=False)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
@@ -340,7 +340,7 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
 def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
     return {
-        name: given if isinstance(given, str) else join(sample, given, name)
+        name: given if isinstance(given, str) else join_labels(sample, given, name)
         for name, given in columns.items()
     }
 
@@ -426,8 +426,8 @@ def compared_column(sample: Sample, labels: Any, predicted: bool | str | None = 
         return None
     compares = question.compares
     if compares is None:
-        joined = join(sample, labels)
-        if joined.declared.stands_for_numbers:
+        joined = join_labels(sample, labels)
+        if joined.label_mapping.stands_for_numbers:
             return None
         answers = set(answers_of(sample, question.answer).tolist())
         compares = is_compared(question, joined.distinct_texts, answers)
@@ -449,7 +449,7 @@ def outcomes(
         What several answers of one unit become.
     """
     refuse_unknown("combination", combine, COMBINATIONS)
-    joined = join(sample, labels)
+    joined = join_labels(sample, labels)
     if not joined.labelled.any():
         raise none_labelled()
     column = compared_column(sample, joined, predicted)
@@ -499,12 +499,12 @@ def outcomes(
     )
 
 
-def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) -> None:
+def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: JoinedLabels) -> None:
     """Refuse to average labels that are the names of the model's own answers (n,), `predicted` their column.
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
     """
-    given = joined.given
+    given = joined.answers
     if given.dtype != object and ((given == 0) | (given == 1) | (given == 0.5)).all():
         return
     names = [name for name in joined.distinct_classes().values() if name not in RIGHT_OR_WRONG]

@@ -16,9 +16,9 @@ from stratal.estimation.evaluation import at_look, compared_answers, estimate
 from stratal.estimation.resolve import class_column
 from stratal.evaluation.evidence import Evidence, gather
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
-from stratal.labels.annotators import agreement_of
-from stratal.labels.exchange import read_labels
-from stratal.labels.labels import Labels, with_ids_of
+from stratal.labels.annotators import measure_agreement
+from stratal.labels.label_files import read_labels
+from stratal.labels.labels import Labels, labels_with_sample_ids
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 
@@ -561,8 +561,8 @@ def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
     try:
         estimand = as_estimand(request.estimand or sample.question.estimand)
         compared = compared_answers(estimand, sample, evidence.labels, request.predicted)
-        labels = with_ids_of(sample, evidence.labels)
-        agreement = agreement_of(labels, classes=compared is not None)
+        labels = labels_with_sample_ids(sample, evidence.labels)
+        agreement = measure_agreement(labels, classes=compared is not None)
         if agreement is not None:
             remarks += [str(agreement), *agreement.warnings]
     except MissingExtraError as error:
@@ -584,7 +584,7 @@ def _new_answers(evidence: Evidence) -> Labels:
     column = after or before or request.answer_column or sample.question.answer or "answer"
     if isinstance(request.against, str | Path):
         return read_labels(request.against, id_name=sample.question.id, value=column)
-    return with_ids_of(sample, request.against)
+    return labels_with_sample_ids(sample, request.against)
 
 
 def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:

@@ -20,8 +20,8 @@ from stratal.estimation.estimand import as_estimand
 from stratal.estimation.evaluation import compared_answers
 from stratal.estimation.resolve import with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
-from stratal.labels.exchange import by_model, is_table, labels_of_table, read_labels
-from stratal.labels.labels import Labels, with_ids_of
+from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
+from stratal.labels.labels import Labels, labels_with_sample_ids
 from stratal.tables.files import existing_file
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.no_answer import is_placeholder
@@ -228,7 +228,7 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
         if name not in columns:
             known = ", ".join(map(repr, columns))
             raise MissingColumnError(f"the labels have no column {name!r}", column=name, allowed=known)
-        return with_ids_of(sample, columns[name])
+        return labels_with_sample_ids(sample, columns[name])
 
     return read
 
@@ -360,21 +360,21 @@ def _one_row_for_each_unit(
             raise InputError(f"{rows.label}: no row is of the model {name!r}", allowed=allowed)
     labels = rows.values(request.value or LABEL)
     units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
-    by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
+    labels_by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
     seen_pairs = set()
     for unit, model, label in zip(ids, models, labels, strict=True):
         if (unit, model) in seen_pairs:
             what = f"{rows.label}: unit {unit!r} has two rows of model {model!r}"
             raise LabelError(what, allowed="one row for each unit and model")
         seen_pairs.add((unit, model))
-        if model in by_model:
-            by_model[model][units[unit]] = label
+        if model in labels_by_model:
+            labels_by_model[model][units[unit]] = label
     others = _columns_of_units(rows, ids, {request.model, request.value or LABEL, id_name}, needed)
     clash = next((name for name in names if name in (*others, id_name)), None)
     if clash is not None:
         what = f"{rows.label}: {clash!r} is a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
-    return {id_name: list(units), **others, **by_model}, names
+    return {id_name: list(units), **others, **labels_by_model}, names
 
 
 def _columns_of_units(
@@ -471,6 +471,6 @@ def _with_models(evidence: Evidence) -> Evidence:
         evidence = replace(evidence, sample=replace(evidence.sample, question=question))
     if request.model is None:
         return replace(evidence, models=tuple(request.compare))
-    outcomes = by_model(evidence.read(request.model), evidence.labels, tuple(request.compare))
+    outcomes = split_by_model(evidence.read(request.model), evidence.labels, tuple(request.compare))
     models = tuple(outcomes)
     return replace(evidence, read=outcomes.__getitem__, column=models[0], models=models)

@@ -1,20 +1,16 @@
-"""Items, the question and answers as annotation tools have them; and the tools with files of their own.
+"""Annotation tools: tasks, the question and answers, and the file formats of four tools.
 
-Label Studio: tasks and a labelling config out, JSON and JSON-MIN in (label-studio-sdk 2.1.2).
+Label Studio: writes tasks and a labelling config, reads JSON and JSON-MIN (label-studio-sdk 2.1.2). The id of
+a task is in its data under `item_id`, because JSON-MIN loses a key `id` of the data.
 
-The id stands in the task's data under `item_id`: a key `id` of the data is lost in JSON-MIN.
+Argilla: writes a folder for `rg.Dataset.from_disk`, reads the records that
+`json.dump(dataset.records.to_list(flatten=True), file)` writes (argilla 2.8.0).
 
-Argilla: a dataset folder out, its records in (argilla 2.8.0).
+Potato: writes a config and its instances, reads the folder `annotation_output` with a `user_state.json` for
+each annotator, or one of these files (potato-annotation 2.12.1).
 
-The folder is one that `rg.Dataset.from_disk` takes. Records come back from
-`json.dump(dataset.records.to_list(flatten=True), file)`.
-
-Potato: a config and its instances out, annotations in (potato-annotation 2.12.1).
-
-Annotations come back as the folder `annotation_output` (a `user_state.json` per annotator), or as one of
-those files.
-
-Prodigy: JSON Lines for the choice interface out, `prodigy db-out` in (as documented for version 1.18).
+Prodigy: writes JSON Lines for the choice interface, reads the output of `prodigy db-out` (as documented for
+version 1.18).
 """
 
 from __future__ import annotations
@@ -32,35 +28,26 @@ from typing import Any
 
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
-from stratal.labels.meanings import Declared, Meaning, class_text, sentences
-from stratal.tables.logs import as_written
+from stratal.labels.label_values import LabelMapping, LabelValue, class_text, label_value_notes
+from stratal.tables.logs import translate_tool_errors
 
+# Names of the answer, the note and the id in the files of annotation tools.
 VERDICT = "verdict"
-
-
 NOTE = "note"
-
-
-# What the answer, the note and the item's id are called in tools that need a name.
 ITEM_ID = "item_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """An item as it goes out: nothing of proxy, prediction or stratum.
+    """An item to label, without any information on its proxy, prediction or stratum.
 
     Parameters
     ----------
     id : str
     payload : mapping of column to value
-        What annotators see, in this order; lists of turns and dicts as JSON has them.
+        The columns that annotators see, in this order. Values may be nested, such as lists of turns.
     token : str, optional
-        States of which rows the ids are the numbers; see `Question.sample_token`.
-
-    Examples
-    --------
-    >>> Task(id="q7", payload={"question": "2 + 2?"}).texts({"question": "q", "answer": "a"})
-    {'q': '2 + 2?', 'a': ''}
+        Identifies the rows that the ids number; see `Question.sample_token`.
     """
 
     id: str
@@ -68,12 +55,12 @@ class Task:
     token: str | None = None
 
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return columns as text, by other names; what the task lacks is empty."""
-        return {new: text_of(self.payload.get(name)) for name, new in names.items()}
+        """Return the text of each column under its name in the tool, empty if the task lacks the column."""
+        return {new: display_text(self.payload.get(name)) for name, new in names.items()}
 
     def page(self) -> str:
-        """Return the payload as one text: the only column's, or each below its name."""
-        texts = {name: text_of(value) for name, value in self.payload.items()}
+        """Return the payload as one text; several columns have their names as headings."""
+        texts = {name: display_text(value) for name, value in self.payload.items()}
         if len(texts) == 1:
             return next(iter(texts.values()))
         return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
@@ -81,24 +68,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolQuestion:
-    """What annotators are asked.
+    """The question that annotators answer.
 
     Parameters
     ----------
     text : str
     choices : tuple of str
     keys : tuple of str
-        The key of each choice; "" for none.
+        The keyboard shortcut of each choice, empty without one.
     free : bool
-        Whether an answer may be in the annotator's own words.
+        Whether an answer may be free text.
     rubric : str
     sets : bool
         Whether an answer is a set of any number of the choices.
-
-    Examples
-    --------
-    >>> ToolQuestion(text="Correct?", choices=("Pass", "Fail")).free
-    False
     """
 
     text: str
@@ -115,29 +97,24 @@ class ToolQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """One answer as a tool gives it back.
+    """One answer in the export of a tool.
 
     Parameters
     ----------
     id : str
-        The item's.
+        Id of the item.
     value : str, optional
-        None for a skip.
+        None if the item was skipped.
     annotator : str
-        As the tool calls them; "" where it does not say.
+        Name in the tool, empty if unknown.
     note : str
     at : str
-        When, as the tool says it.
+        Time of the answer, as the tool writes it.
     seconds : float, optional
     place : str
-        Where it stands in the file, for errors.
+        Position in the file, for error messages.
     token : str, optional
-        Of a table: the token of the sample that the item was handed out for, empty where there is none.
-
-    Examples
-    --------
-    >>> ToolAnswer(id="q7", value="Pass").annotator
-    ''
+        For tables: the token of the sample for which the item was written, empty without one.
     """
 
     id: str
@@ -151,187 +128,146 @@ class ToolAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """All answers of one file.
+class ToolAnswers:
+    """The answers in one file.
 
     Parameters
     ----------
     tool : str
-    said : tuple of ToolAnswer
+    answers : tuple of ToolAnswer
     notes : tuple of str
-        What the file does not tell, such as skips.
-
-    Examples
-    --------
-    >>> Answers(tool="csv", said=()).notes
-    ()
+        What the file leaves out, such as skipped items.
     """
 
     tool: str
-    said: tuple[ToolAnswer, ...]
+    answers: tuple[ToolAnswer, ...]
     notes: tuple[str, ...] = ()
 
-    def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> Answers:
-        """Return the answers as what they are mapped to; those that are mapped to None are left out.
-
-        Examples
-        --------
-        >>> said = ToolAnswer(id="a", value="ok"), ToolAnswer(id="b", value="N/A")
-        >>> given = Answers(tool="csv", said=said)
-        >>> found = given.mapped({"OK": "Pass", "n/a": None})
-        >>> [(entry.id, entry.value) for entry in found.said], found.notes
-        ([('a', 'Pass')], ('labels: ok 1 → Pass, N/A 1 → no answer',))
-        """
-        counts = Counter(entry.value for entry in self.said if entry.value is not None)
-        declared = Declared.of(counts, None, mapping, partly=True)
+    def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> ToolAnswers:
+        """Return the answers with mapped values; answers that are mapped to None are left out."""
+        counts = Counter(entry.value for entry in self.answers if entry.value is not None)
+        label_mapping = LabelMapping.of(counts, None, mapping, partly=True)
         table = [
-            Meaning(value=text, count=counts[text], meaning=meaning, usual=False)
-            for text, meaning in declared.meanings.items()
+            LabelValue(value=text, count=counts[text], meaning=meaning, usual=False)
+            for text, meaning in label_mapping.meanings.items()
         ]
-        said = tuple(
-            entry if meaning == entry.value else replace(entry, value=class_text(meaning))
-            for entry in self.said
-            for meaning in [declared.meanings.get(entry.value or "", entry.value)]
-            if meaning is not None or entry.value is None
-        )
-        return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
+        answers = []
+        for entry in self.answers:
+            meaning = label_mapping.meanings.get(entry.value or "", entry.value)
+            if meaning == entry.value:
+                answers.append(entry)
+            elif meaning is not None:
+                answers.append(replace(entry, value=class_text(meaning)))
+        notes = (*self.notes, *label_mapping.notes, *label_value_notes(table))
+        return replace(self, answers=tuple(answers), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """A kind of file that comes back from a tool: JSON, or JSON Lines, of several records.
+class ExportFormat:
+    """A format of a tool's exports: a JSON document or JSON Lines with several records.
 
     Parameters
     ----------
-    marks : set of str
-        The keys by which the first record is known.
-    record : str
-        What a record is called in errors.
-    answers : callable
-        `answers(record, place, id_name)` returns the answers of a record.
+    required_keys : set of str
+        Keys of the first record by which the format is recognised.
+    record_name : str
+        Name of a record in error messages.
+    read_record : callable
+        `read_record(record, place, id_name)` returns the answers of a record.
     note : str
-        What such a file does not tell.
-
-    Examples
-    --------
-    >>> Format({"id"}, "line", print).note
-    ''
+        What the format leaves out.
     """
 
-    marks: set[str]
-    record: str
-    answers: Callable[[Any, str, str], list[ToolAnswer]]
+    required_keys: set[str]
+    record_name: str
+    read_record: Callable[[Any, str, str], list[ToolAnswer]]
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """How one tool's files are written and read.
+    """An annotation tool: how its files are written and read.
 
     Parameters
     ----------
     name : str
-        As in `--to` and `--from`.
+        Value of the options `--to` and `--from`.
     title : str
+        Name in messages.
     write : callable
-        `write(tasks, asked, path)` returns what to do with the files in the tool, in a sentence.
-    formats : tuple of Format
-        What comes back; none where that is a table.
+        `write(tasks, question, path)` writes the files, and returns the next step in the tool as a sentence.
+    formats : tuple of ExportFormat
+        Formats of the exports; empty for tables.
     folder : bool
-        Whether `write` makes a folder of several files.
-
-    Examples
-    --------
-    >>> Tool("a", "A", print).folder
-    False
+        Whether `write` makes a folder with several files.
     """
 
     name: str
     title: str
     write: Callable[[Sequence[Task], ToolQuestion, Path], str]
-    formats: tuple[Format, ...] = ()
+    formats: tuple[ExportFormat, ...] = ()
     folder: bool = False
 
-    def format_of(self, document: Any) -> Format | None:
-        """Return the format of a JSON document, or of the first of JSON Lines; None if it is of another."""
+    def format_of(self, document: Any) -> ExportFormat | None:
+        """Return the format of a JSON document or of JSON Lines, None for files of other tools."""
+        first_record = document
         if isinstance(document, list):
-            first = next(iter(document), None)
-        else:
-            first = document
-        keys = set(first) if isinstance(first, Mapping) else set()
-        return next((known for known in self.formats if known.marks <= keys), None)
+            first_record = next(iter(document), None)
+        if not isinstance(first_record, Mapping):
+            return None
+        keys = set(first_record)
+        return next(
+            (known_format for known_format in self.formats if known_format.required_keys <= keys), None
+        )
 
-    def answers(self, document: Any, source: str, id_name: str = "id") -> Answers:
-        """Return the answers in a document of this tool's, naming a record that it cannot have written.
+    def read_document(self, document: Any, source: str, id_name: str = "id") -> ToolAnswers:
+        """Return the answers in an export of this tool; an error names the invalid record.
 
-        The id of an item stands in `item_id`, or under the name that the sample has for it.
+        The id of an item is under `item_id`, or under the name of the sample's id column.
         """
-        known = self.format_of(document)
-        if known is None:
+        export_format = self.format_of(document)
+        if export_format is None:
             raise LabelError(f"{source}: is not an export of {self.title}", action="Export it again.")
-        said: list[ToolAnswer] = []
-        for number, record in enumerate(document if isinstance(document, list) else [document], start=1):
-            place = f"{source}, {known.record} {number}"
-            with as_written(place, self.title):
-                said += known.answers(record, place, id_name)
-        notes = (f"{source}: {known.note}",) if known.note else ()
-        return Answers(tool=self.name, said=newest(said), notes=notes)
+        records = document if isinstance(document, list) else [document]
+        answers: list[ToolAnswer] = []
+        for number, record in enumerate(records, start=1):
+            place = f"{source}, {export_format.record_name} {number}"
+            with translate_tool_errors(place, self.title):
+                answers += export_format.read_record(record, place, id_name)
+        notes = (f"{source}: {export_format.note}",) if export_format.note else ()
+        return ToolAnswers(tool=self.name, answers=latest_answers(answers), notes=notes)
 
 
-def text_of(value: Any) -> str:
-    """Return a value as text: a chat turn by turn, what else is nested as JSON.
-
-    Examples
-    --------
-    >>> text_of(None), text_of(3), text_of(["a"]), text_of([{"role": "user", "content": "Hi"}])
-    ('', '3', '["a"]', 'user: Hi')
-    """
+def display_text(value: Any) -> str:
+    """Return a value as text: a chat as its turns, other nested values as JSON."""
     if value is None:
         return ""
     if is_chat(value):
-        return "\n\n".join(f"{turn['role']}: {text_of(turn['content'])}" for turn in value)
+        return "\n\n".join(f"{turn['role']}: {display_text(turn['content'])}" for turn in value)
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
-def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return names by which tools can call columns: letters, digits and _, each once.
-
-    Examples
-    --------
-    >>> slugs(["answer@strict-match", "id", "Frage?", "frage"])
-    {'answer@strict-match': 'answer_strict_match', 'id': 'id_2', 'Frage?': 'frage', 'frage': 'frage_2'}
-    """
-    found: dict[str, str] = {}
+def column_slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return a unique name of letters, digits and _ for each column, as tools require it."""
+    column_slugs: dict[str, str] = {}
     for name in names:
-        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
-        plain = plain if plain[0].isalpha() else f"c_{plain}"
-        spellings = chain([plain], (f"{plain}_{number}" for number in count(2)))
-        used = {ITEM_ID, VERDICT, NOTE, "id", *found.values()}
-        found[name] = next(slug for slug in spellings if slug not in used)
-    return found
+        slug_base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
+        slug_base = slug_base if slug_base[0].isalpha() else f"c_{slug_base}"
+        spellings = chain([slug_base], (f"{slug_base}_{number}" for number in count(2)))
+        used = {ITEM_ID, VERDICT, NOTE, "id", *column_slugs.values()}
+        column_slugs[name] = next(slug for slug in spellings if slug not in used)
+    return column_slugs
 
 
-def columns_of(tasks: Sequence[Task]) -> list[str]:
-    """Return the columns of some tasks, in the order in which they first appear.
-
-    Examples
-    --------
-    >>> columns_of([Task(id="a", payload={"q": 1}), Task(id="b", payload={"q": 1, "r": 2})])
-    ['q', 'r']
-    """
+def task_columns(tasks: Sequence[Task]) -> list[str]:
+    """Return the columns of tasks, in the order of their first appearance."""
     return list(dict.fromkeys(name for task in tasks for name in task.payload))
 
 
 def is_chat(value: Any) -> bool:
-    """Return whether a value is a list of turns, each with a role and a content.
-
-    Examples
-    --------
-    >>> is_chat([{"role": "user", "content": "hello"}]), is_chat([1, 2])
-    (True, False)
-    """
+    """Return whether a value is a list of turns, each with a role and a content."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -340,138 +276,110 @@ def is_chat(value: Any) -> bool:
     )
 
 
-# Numbers of seconds since 1970 from here on are milliseconds: as seconds they are beyond the year 5000.
-_MILLISECONDS = 1e11
+# Larger Unix times are in milliseconds: as seconds they would be later than the year 5000.
+_MIN_MILLISECONDS = 1e11
 
 
-def moment_of(text: str) -> datetime | None:
-    """Return the moment that a tool's time stands for, in UTC unless it has an offset; None of other texts.
-
-    Examples
-    --------
-    >>> moment_of("2026-01-01T10:00:00+02:00") < moment_of("2026-01-01T09:00:00Z")
-    True
-    >>> moment_of("yesterday") is None
-    True
-    """
+def parse_timestamp(text: str) -> datetime | None:
+    """Return the time of a text, in UTC unless the text has an offset; None if it is not a time."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         seconds = number_of_text(text)
+        # Later times are outside the range of `datetime`.
         if not 0 < seconds < 1e15:
             return None
-        return datetime.fromtimestamp(seconds / (1000 if seconds >= _MILLISECONDS else 1), UTC)
+        if seconds >= _MIN_MILLISECONDS:
+            seconds /= 1000
+        return datetime.fromtimestamp(seconds, UTC)
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     return moment
 
 
-def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
-    """Return one answer per item and annotator: the latest, where times tell which that is.
+def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
+    """Return one answer per item and annotator: the latest, if the times of both are known.
 
     Raises
     ------
     LabelError
-        For two different answers without times.
-
-    Examples
-    --------
-    >>> first = ToolAnswer(id="a", value="x", at="2026-01-01")
-    >>> second = ToolAnswer(id="a", value="y", at="2026-01-02")
-    >>> [entry.value for entry in newest([second, first])]
-    ['y']
+        For two different answers whose order is unknown.
     """
-    found: dict[tuple[str, str], ToolAnswer] = {}
-    for entry in said:
-        key = (entry.id, entry.annotator)
-        other = found.get(key)
-        if other is None:
-            found[key] = entry
+    latest: dict[tuple[str, str], ToolAnswer] = {}
+    for answer in answers:
+        key = (answer.id, answer.annotator)
+        previous = latest.get(key)
+        if previous is None:
+            latest[key] = answer
             continue
-        now = moment_of(entry.at)
-        before = moment_of(other.at)
-        times_known = now is not None and before is not None
-        if now is not None and before is not None and now > before:
-            found[key] = entry
-        elif other.value != entry.value and not (times_known and now != before):
-            by = f" by {entry.annotator!r}" if entry.annotator else ""
-            what = f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}"
-            given = f"{other.value!r} and {entry.value!r}"
-            allowed = "one per item and annotator"
-            raise LabelError(what, given=given, allowed=allowed, action="Remove one of them in the tool.")
-    return tuple(found.values())
+        time = parse_timestamp(answer.at)
+        previous_time = parse_timestamp(previous.at)
+        has_order = time is not None and previous_time is not None and time != previous_time
+        if not has_order and previous.value != answer.value:
+            by_annotator = f" by {answer.annotator!r}" if answer.annotator else ""
+            raise LabelError(
+                f"{answer.place or 'the file'}: item {answer.id!r} has two answers{by_annotator}",
+                given=f"{previous.value!r} and {answer.value!r}",
+                allowed="one per item and annotator",
+                action="Remove one of them in the tool.",
+            )
+        if time is not None and previous_time is not None and time > previous_time:
+            latest[key] = answer
+    return tuple(latest.values())
 
 
-def required(record: Mapping[str, Any], name: str, place: str) -> str:
-    """Return an entry of an object as text, refusing one that is not there.
-
-    Examples
-    --------
-    >>> required({"id": 1}, "id", "line 1")
-    '1'
-    """
+def require_text(record: Mapping[str, Any], name: str, place: str) -> str:
+    """Return an entry of a record as text, refusing a missing or empty one."""
     if record.get(name) in (None, ""):
-        given = ", ".join(list(record)[:8])
-        action = "Take the file that `stratal study export` wrote to the tool, so that ids come back."
-        raise LabelError(f"{place}: has no {name!r}", given=given, action=action)
-    return text_of(record[name])
+        keys = ", ".join(list(record)[:8])
+        action = (
+            "Import the file that `stratal study export` wrote into the tool, so that it exports the ids."
+        )
+        raise LabelError(f"{place}: has no {name!r}", given=keys, action=action)
+    return display_text(record[name])
 
 
-def item_of(data: Mapping[str, Any], id_name: str, place: str) -> str:
-    """Return the id of an item from its data: under the sample's own name, `item_id` or `id`.
-
-    Examples
-    --------
-    >>> item_of({"id": "q7"}, "id", "task 1"), item_of({"id": 1, "item_id": "q7"}, "id", "task 1")
-    ('q7', 'q7')
-    """
-    if id_name == "id":
-        names = [ITEM_ID, "id"]
-    else:
-        names = [id_name, ITEM_ID, "id"]
+def read_item_id(data: Mapping[str, Any], id_name: str, place: str) -> str:
+    """Return the id of an item from its data: under the name of the sample's id column, `item_id` or `id`."""
+    names = [ITEM_ID, "id"]
+    if id_name != "id":
+        names.insert(0, id_name)
     present = (name for name in names if data.get(name) not in (None, ""))
-    return required(data, next(present, ITEM_ID), place)
+    return require_text(data, next(present, ITEM_ID), place)
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file that a person can read."""
+    """Write an indented JSON file."""
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write JSON Lines."""
+def write_json_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records to a new JSON Lines file."""
     with path.open("x", encoding="utf-8") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-TASKS = "tasks.json"
-LABELLING_CONFIG = "config.xml"
-# The control of an answer in the annotator's own words.
-_WORDS = f"{VERDICT}_words"
+LABEL_STUDIO_TASKS = "tasks.json"
+LABEL_STUDIO_CONFIG = "config.xml"
+# Name of the control for free text.
+_FREE_TEXT = f"{VERDICT}_words"
 
 
 def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
-    """Write `tasks.json` and `config.xml`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
-    >>> _ = write_label_studio([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
-    >>> sorted(path.name for path in folder.iterdir())
-    ['config.xml', 'tasks.json']
-    """
-    names = slugs(columns_of(tasks))
-    write_json(folder / TASKS, [{"data": {ITEM_ID: task.id, **task.texts(names)}} for task in tasks])
-    (folder / LABELLING_CONFIG).write_text(_labelling_config(names, requested), encoding="utf-8")
+    """Write `tasks.json` and `config.xml`."""
+    names = column_slugs(task_columns(tasks))
+    write_json(
+        folder / LABEL_STUDIO_TASKS, [{"data": {ITEM_ID: task.id, **task.texts(names)}} for task in tasks]
+    )
+    (folder / LABEL_STUDIO_CONFIG).write_text(_labelling_config(names, requested), encoding="utf-8")
     return (
-        f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABELLING_CONFIG}; "
-        f"Import: {TASKS}. When done: Export > JSON."
+        f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABEL_STUDIO_CONFIG}; "
+        f"Import: {LABEL_STUDIO_TASKS}. When done: Export > JSON."
     )
 
 
 def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
+    """Return the labelling config of Label Studio as XML."""
     view = ET.Element("View")
     for name, slug in names.items():
         ET.SubElement(view, "Header", value=name)
@@ -484,8 +392,14 @@ def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
         needed = "false" if requested.free else "true"
         group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=needed)
         for choice, key in requested.keyed():
-            ET.SubElement(group, "Choice", {"value": choice, **({"hotkey": key} if key else {})})
-    for name, hint in ([(_WORDS, "In your own words")] if requested.free else []) + [(NOTE, "Note")]:
+            attributes = {"value": choice}
+            if key:
+                attributes["hotkey"] = key
+            ET.SubElement(group, "Choice", attributes)
+    text_areas = [(NOTE, "Note")]
+    if requested.free:
+        text_areas.insert(0, (_FREE_TEXT, "In your own words"))
+    for name, hint in text_areas:
         ET.SubElement(
             view, "TextArea", answers, name=name, maxSubmissions="1", editable="true", placeholder=hint
         )
@@ -493,21 +407,27 @@ def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
     return ET.tostring(view, encoding="unicode") + "\n"
 
 
-def _of_task(task: Any, place: str, id_name: str) -> list[ToolAnswer]:
-    said = []
-    for annotation in task["annotations"] if "annotations" in task else task["completions"]:
-        item = item_of(task["data"], id_name, place)
+def _read_label_studio_task(task: Any, place: str, id_name: str) -> list[ToolAnswer]:
+    """Return the answers of a task in a JSON export; versions before 1 call annotations completions."""
+    answers = []
+    annotations = task["annotations"] if "annotations" in task else task["completions"]
+    for annotation in annotations:
+        item = read_item_id(task["data"], id_name, place)
         controls: dict[str, list[str]] = {}
         for entry in annotation.get("result") or []:
-            controls.setdefault(entry["from_name"], []).extend(_values(entry.get("value")))
-        said.append(_of_controls(item, controls, annotation, annotation.get("completed_by"), place))
-    return said
+            controls.setdefault(entry["from_name"], []).extend(_control_values(entry.get("value")))
+        answers.append(
+            _make_label_studio_answer(item, controls, annotation, annotation.get("completed_by"), place)
+        )
+    return answers
 
 
-def _of_entry(entry: Any, place: str, id_name: str) -> list[ToolAnswer]:
+def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return the answer of an entry of JSON-MIN, or of a row of CSV."""
     controls = {
-        name: _values(entry[name]) for name in (VERDICT, _WORDS, NOTE) if entry.get(name) not in (None, "")
+        name: _control_values(entry[name])
+        for name in (VERDICT, _FREE_TEXT, NOTE)
+        if entry.get(name) not in (None, "")
     }
     if entry.get(ITEM_ID) in (None, "") and (id_name == "id" or entry.get(id_name) in (None, "")):
         raise LabelError(
@@ -516,46 +436,55 @@ def _of_entry(entry: Any, place: str, id_name: str) -> list[ToolAnswer]:
             action="Export JSON, which keeps the ids of the items in each task's data; or name their column: "
             "id_name= (--id COLUMN).",
         )
-    item = item_of(entry, id_name, place)
-    return [_of_controls(item, controls, entry, entry.get("annotator"), place)]
+    item = read_item_id(entry, id_name, place)
+    return [_make_label_studio_answer(item, controls, entry, entry.get("annotator"), place)]
 
 
-def _of_controls(
-    item: str, controls: Mapping[str, list[str]], entry: Mapping[str, Any], by: Any, place: str
+def _make_label_studio_answer(
+    item: str, controls: Mapping[str, list[str]], entry: Mapping[str, Any], annotator: Any, place: str
 ) -> ToolAnswer:
-    """Return an answer of what the controls say, and when and by whom an entry was made."""
-    written = entry.get("lead_time")
-    seconds = number_of_text(written) if isinstance(written, str) else written
+    """Return the answer in the controls of a task, with its annotator and time."""
+    if isinstance(annotator, Mapping):
+        annotator = annotator.get("email") or annotator.get("id")
+    seconds = entry.get("lead_time")
+    if isinstance(seconds, str):
+        seconds = number_of_text(seconds)
+    has_seconds = isinstance(seconds, int | float) and seconds == seconds
     return ToolAnswer(
         id=item,
-        value=None if entry.get("was_cancelled") else _answer(controls, place),
-        annotator=text_of(by.get("email") or by.get("id") if isinstance(by, Mapping) else by),
+        value=None if entry.get("was_cancelled") else _single_answer(controls, place),
+        annotator=display_text(annotator),
         note=" ".join(controls.get(NOTE, [])),
-        at=text_of(entry.get("updated_at") or entry.get("created_at")),
-        seconds=seconds if isinstance(seconds, int | float) and seconds == seconds else None,
+        at=display_text(entry.get("updated_at") or entry.get("created_at")),
+        seconds=seconds if has_seconds else None,
         place=place,
     )
 
 
-def _values(value: Any) -> list[str]:
-    """Return what a control says, whatever its kind: choices, a text, a number, a rating."""
-    if isinstance(value, Mapping | list):
-        parts = value.values() if isinstance(value, Mapping) else value
-        return [text for part in parts for text in _values(part)]
-    return [text_of(value)]
+def _control_values(value: Any) -> list[str]:
+    """Return the texts of a control of any type: choices, a text, a number or a rating."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for part in value for text in _control_values(part)]
+    return [display_text(value)]
 
 
-def _answer(controls: Mapping[str, list[str]], place: str) -> str:
-    """Return the answer: of `verdict`, of its words, or of the only control there is."""
-    others = [values for name, values in controls.items() if not name.startswith((VERDICT, NOTE))]
-    given = controls.get(_WORDS) or controls.get(VERDICT) or (others[0] if len(others) == 1 else [])
-    if len(given) != 1:
-        found = ", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}"
-        what = f"{place}: an annotation needs one answer"
-        allowed = f"one choice of {VERDICT!r}"
-        action = "Answer or skip the task in Label Studio, and export again."
-        raise LabelError(what, given=found, allowed=allowed, action=action)
-    return given[0]
+def _single_answer(controls: Mapping[str, list[str]], place: str) -> str:
+    """Return the answer: from the free text, the choices, or the only other control."""
+    other_controls = [values for name, values in controls.items() if not name.startswith((VERDICT, NOTE))]
+    answers = controls.get(_FREE_TEXT) or controls.get(VERDICT) or []
+    if not answers and len(other_controls) == 1:
+        answers = other_controls[0]
+    if len(answers) != 1:
+        found_text = ", ".join(map(repr, answers)) or f"controls {', '.join(controls) or 'none'}"
+        raise LabelError(
+            f"{place}: an annotation needs one answer",
+            given=found_text,
+            allowed=f"one choice of {VERDICT!r}",
+            action="Answer or skip the task in Label Studio, and export again.",
+        )
+    return answers[0]
 
 
 LABEL_STUDIO = Tool(
@@ -563,12 +492,12 @@ LABEL_STUDIO = Tool(
     "Label Studio",
     write_label_studio,
     (
-        Format({"data", "annotations"}, "task", _of_task),
-        Format({"data", "completions"}, "task", _of_task),  # before version 1
-        Format(
+        ExportFormat({"data", "annotations"}, "task", _read_label_studio_task),
+        ExportFormat({"data", "completions"}, "task", _read_label_studio_task),  # before version 1
+        ExportFormat(
             {"annotation_id", "annotator", "lead_time"},
             "entry",
-            _of_entry,
+            _read_label_studio_entry,
             "such an export leaves out skipped tasks; export JSON to keep them",
         ),
     ),
@@ -576,27 +505,18 @@ LABEL_STUDIO = Tool(
 )
 
 
-_DONE = "submitted"
-_LEFT = "discarded"
-_HIDDEN = ".argilla"
+# Argilla's states of an answer; drafts are not answers.
+_SUBMITTED = "submitted"
+_DISCARDED = "discarded"
+_ARGILLA_FOLDER = ".argilla"
 
 
 def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
-    """Write the records, and beside them the dataset's settings.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
-    >>> _ = write_argilla([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
-    >>> sorted(path.name for path in folder.iterdir())
-    ['.argilla', 'records.json']
-    """
-    names = slugs(columns_of(tasks))
-    (folder / _HIDDEN).mkdir()
-    write_json(folder / _HIDDEN / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _HIDDEN / "settings.json", _settings(names, requested))
+    """Write the records and the settings of a dataset."""
+    names = column_slugs(task_columns(tasks))
+    (folder / _ARGILLA_FOLDER).mkdir()
+    write_json(folder / _ARGILLA_FOLDER / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
+    write_json(folder / _ARGILLA_FOLDER / "settings.json", _argilla_settings(names, requested))
     records = [{"id": task.id, "fields": task.texts(names), "metadata": {ITEM_ID: task.id}} for task in tasks]
     write_json(folder / "records.json", records)
     return (
@@ -605,87 +525,94 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     )
 
 
-def _settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, Any]:
-    words = {"type": "text", "use_markdown": False}
+def _argilla_settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, Any]:
+    """Return the settings of an Argilla dataset, as `rg.Dataset.from_disk` reads them."""
+    text_settings = {"type": "text", "use_markdown": False}
 
-    def entry(name: str, title: str, settings: dict[str, Any] = words, required: bool = False) -> Any:
+    def question_entry(
+        name: str, title: str, settings: dict[str, Any] = text_settings, required: bool = False
+    ) -> Any:
         kind = settings["type"]
         return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
 
     options = [{"text": choice, "value": choice} for choice in requested.choices]
-    choosing = {"type": "label_selection", "options": options, "visible_options": None}
-    verdict = entry(VERDICT, requested.text, words if requested.free else choosing, True)
-    shown = {"type": "terms", "values": None, "visible_for_annotators": False}
+    choice_settings = {"type": "label_selection", "options": options, "visible_options": None}
+    verdict = question_entry(
+        VERDICT, requested.text, text_settings if requested.free else choice_settings, True
+    )
+    metadata_settings = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
         "guidelines": requested.rubric or requested.text,
-        "questions": [verdict, entry(NOTE, "Note")],
-        "fields": [entry(slug, name) for name, slug in names.items()],
+        "questions": [verdict, question_entry(NOTE, "Note")],
+        "fields": [question_entry(slug, name) for name, slug in names.items()],
         "vectors": [],
-        "metadata": [{"name": ITEM_ID, "title": ITEM_ID, "settings": shown, "visible_for_annotators": False}],
+        "metadata": [
+            {
+                "name": ITEM_ID,
+                "title": ITEM_ID,
+                "settings": metadata_settings,
+                "visible_for_annotators": False,
+            }
+        ],
         "allow_extra_metadata": True,
         "distribution": {"strategy": "overlap", "min_submitted": 1},
         "mapping": None,
     }
 
 
-def _of_record(record: Any, place: str, id_name: str) -> list[ToolAnswer]:
-    item = required(record, "id", place)
+def _read_argilla_record(record: Any, place: str, id_name: str) -> list[ToolAnswer]:
+    """Return the submitted answers and the skips of a record."""
+    item = require_text(record, "id", place)
     if "responses" in record:
         action = "Export again: json.dump(dataset.records.to_list(flatten=True), file)."
-        raise LabelError(f"{place}: is of to_json, which leaves out who discarded what", action=action)
+        raise LabelError(f"{place}: written by to_json, which leaves out discarded answers", action=action)
     names = [key.removesuffix(".responses") for key in record if key.endswith(".responses")]
-    requested = [name for name in names if name != NOTE]
-    if len(requested) > 1 and VERDICT not in requested:
-        what = f"{place}: several questions were answered"
+    question_names = [name for name in names if name != NOTE]
+    if len(question_names) > 1 and VERDICT not in question_names:
+        problem = f"{place}: several questions were answered"
         allowed = f"one, or {VERDICT!r}"
-        raise LabelError(what, given=", ".join(requested), allowed=allowed)
-    if not requested:
+        raise LabelError(problem, given=", ".join(question_names), allowed=allowed)
+    if not question_names:
         return []
-    name = VERDICT if VERDICT in requested else requested[0]
+    name = VERDICT if VERDICT in question_names else question_names[0]
     values, users, states = (record[f"{name}.responses{end}"] or [] for end in ("", ".users", ".status"))
     remarks = (record.get(f"{NOTE}.responses{end}") or [] for end in (".users", ""))
     notes = dict(zip(*remarks, strict=False))
     return [
         ToolAnswer(
             id=item,
-            value=None if state == _LEFT else text_of(value),
-            annotator=text_of(user),
-            note=text_of(notes.get(user)),
+            value=None if state == _DISCARDED else display_text(value),
+            annotator=display_text(user),
+            note=display_text(notes.get(user)),
             place=place,
         )
         for value, user, state in zip(values, users, states, strict=True)
-        if state in (_DONE, _LEFT)
+        if state in (_SUBMITTED, _DISCARDED)
     ]
 
 
 ARGILLA = Tool(
-    "argilla", "Argilla", write_argilla, (Format({"_server_id"}, "record", _of_record),), folder=True
+    "argilla",
+    "Argilla",
+    write_argilla,
+    (ExportFormat({"_server_id"}, "record", _read_argilla_record),),
+    folder=True,
 )
 
 
-CONFIG = "config.yaml"
-INSTANCES = "instances.jsonl"
-OUTPUT = "annotation_output"
-# The file of each annotator in the folder of answers.
-STATE = "user_state.json"
+POTATO_CONFIG = "config.yaml"
+POTATO_INSTANCES = "instances.jsonl"
+POTATO_OUTPUT = "annotation_output"
+# File of each annotator in the folder of answers.
+POTATO_STATE = "user_state.json"
 
 
-_ANSWERS = "instance_id_to_label_to_value"
+_POTATO_ANSWERS = "instance_id_to_label_to_value"
 
 
 def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
-    """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
-    >>> _ = write_potato([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
-    >>> sorted(path.name for path in folder.iterdir())
-    ['config.yaml', 'instances.jsonl']
-    """
-    write_lines(folder / INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
+    """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`."""
+    write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
     answer: dict[str, Any] = {"annotation_type": "text", "name": VERDICT, "description": requested.text}
     if not requested.free:
         labels = [
@@ -695,89 +622,89 @@ def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -
     config = {
         "annotation_task_name": requested.text,
         "task_dir": ".",
-        "output_annotation_dir": OUTPUT,
+        "output_annotation_dir": POTATO_OUTPUT,
         "output_annotation_format": "jsonl",
-        "data_files": [INSTANCES],
+        "data_files": [POTATO_INSTANCES],
         "item_properties": {"id_key": "id", "text_key": "text"},
         "annotation_schemes": [
             {**answer, "label_requirement": {"required": True}},
             {"annotation_type": "text", "name": NOTE, "description": "Note"},
         ],
     }
-    write_json(folder / CONFIG, config)
-    return f"In the folder: potato start {CONFIG}. When done: the folder {OUTPUT}."
+    write_json(folder / POTATO_CONFIG, config)
+    return f"In the folder: potato start {POTATO_CONFIG}. When done: the folder {POTATO_OUTPUT}."
 
 
-def _of_annotator(state: Any, place: str, id_name: str) -> list[ToolAnswer]:
-    """Return an annotator's answers: the chosen name of a radio, or the words of a text."""
-    who = required(state, "user_id", place)
-    said = []
-    for item, labels in state[_ANSWERS].items():
-        named = [(label["schema"], label["name"], text_of(value)) for label, value in labels]
-        words = [value if name == "text_box" else name for schema, name, value in named if schema == VERDICT]
-        note = " ".join(value for schema, _, value in named if schema == NOTE)
-        if len(words) > 1:
-            what = f"{place}: item {item!r} has several answers"
-            raise LabelError(what, given=", ".join(words), allowed="one")
-        said += [ToolAnswer(id=item, value=word, annotator=who, note=note, place=place) for word in words]
-    return said
+def _read_potato_annotator(state: Any, place: str, id_name: str) -> list[ToolAnswer]:
+    """Return the answers of an annotator: the selected choice, or the text of a text box."""
+    annotator = require_text(state, "user_id", place)
+    answers = []
+    for item, labels in state[_POTATO_ANSWERS].items():
+        entries = [(label["schema"], label["name"], display_text(value)) for label, value in labels]
+        answer_texts = [
+            value if name == "text_box" else name for schema, name, value in entries if schema == VERDICT
+        ]
+        note = " ".join(value for schema, _, value in entries if schema == NOTE)
+        if len(answer_texts) > 1:
+            problem = f"{place}: item {item!r} has several answers"
+            raise LabelError(problem, given=", ".join(answer_texts), allowed="one")
+        answers += [
+            ToolAnswer(id=item, value=word, annotator=annotator, note=note, place=place)
+            for word in answer_texts
+        ]
+    return answers
 
 
 POTATO = Tool(
     "potato",
     "Potato",
     write_potato,
-    (Format({"user_id", _ANSWERS}, "annotator", _of_annotator),),
+    (ExportFormat({"user_id", _POTATO_ANSWERS}, "annotator", _read_potato_annotator),),
     folder=True,
 )
 
 
-ACCEPT = "accept"
-LEFT = ("ignore", "reject")
+# Prodigy's decisions about an item; both of the skips leave it without an answer.
+PRODIGY_ACCEPT = "accept"
+PRODIGY_SKIPS = ("ignore", "reject")
 
 
 def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
-    """Write a line per item with the choices as options.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "tasks.jsonl"
-    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
-    >>> _ = write_prodigy([Task(id="q7", payload={"q": "2 + 2?"})], asked, path)
-    >>> path.read_text()[:40]
-    '{"item_id": "q7", "text": "2 + 2?", "opt'
-    """
+    """Write a line for each task, with the choices as options."""
     if not requested.choices:
-        given = "answers in the annotators' own words"
-        raise InputError("Prodigy needs choices", given=given, allowed="--choices, --scale")
+        given_text = "answers in the annotators' own words"
+        raise InputError("Prodigy needs choices", given=given_text, allowed="--choices, --scale")
     options = [{"id": choice, "text": choice} for choice in requested.choices]
 
-    same = {"options": options, "meta": {"question": requested.text}}
-    write_lines(path, ({ITEM_ID: task.id, "text": task.page(), **same} for task in tasks))
+    shared_fields = {"options": options, "meta": {"question": requested.text}}
+    write_json_records(path, ({ITEM_ID: task.id, "text": task.page(), **shared_fields} for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
 
-def _of_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
-    """Return an accepted choice, or a skip for what was ignored or rejected."""
-    item = item_of({**(line.get("meta") or {}), **line}, id_name, place)
+def _read_prodigy_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
+    """Return the accepted choice, or a skip if the item was ignored or rejected."""
+    item = read_item_id({**(line.get("meta") or {}), **line}, id_name, place)
     answer = line["answer"]
-    chosen = line.get("accept") or []
-    moment = line.get("_timestamp")
-    if answer not in (ACCEPT, *LEFT):
+    choices = line.get("accept") or []
+    timestamp = line.get("_timestamp")
+    if answer not in (PRODIGY_ACCEPT, *PRODIGY_SKIPS):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
-    if answer == ACCEPT and len(chosen) != 1:
+    if answer == PRODIGY_ACCEPT and len(choices) != 1:
         action = "Choose one, or ignore the item, in Prodigy and export again."
-        raise LabelError(f"{place}: an accepted item needs one choice", given=str(chosen)[:60], action=action)
-    said = ToolAnswer(
+        raise LabelError(
+            f"{place}: an accepted item needs one choice", given=str(choices)[:60], action=action
+        )
+    tool_answer = ToolAnswer(
         id=item,
-        value=text_of(chosen[0]) if answer == ACCEPT else None,
-        annotator=text_of(line.get("_annotator_id") or line.get("_session_id")),
-        note=text_of(line.get("user_input")),
-        at=datetime.fromtimestamp(moment, UTC).isoformat() if isinstance(moment, int | float) else "",
+        value=display_text(choices[0]) if answer == PRODIGY_ACCEPT else None,
+        annotator=display_text(line.get("_annotator_id") or line.get("_session_id")),
+        note=display_text(line.get("user_input")),
+        at=datetime.fromtimestamp(timestamp, UTC).isoformat() if isinstance(timestamp, int | float) else "",
         place=place,
     )
-    return [said]
+    return [tool_answer]
 
 
-PRODIGY = Tool("prodigy", "Prodigy", write_prodigy, (Format({"answer", "_task_hash"}, "line", _of_line),))
+PRODIGY = Tool(
+    "prodigy", "Prodigy", write_prodigy, (ExportFormat({"answer", "_task_hash"}, "line", _read_prodigy_line),)
+)

@@ -9,14 +9,14 @@ import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text, plain
 from stratal.errors import InputError, LabelError, installed, kind_of, names_mistyped
+from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
-from stratal.labels.meanings import class_text
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 # Share of the units whose answers may differ without a decision before a warning: decided one way, a tenth
 # moves a share by .05, which is the half-width that some 400 labels give.
-MANY_OPEN = 0.1
+MAX_OPEN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +70,18 @@ class AnnotatorAgreement:
         ...                     level="nominal", open=3).warnings[1]
         '3 of 4 labelled units have answers that differ and no decision: decide them, or clarify the rubric'
         """
-        found = []
+        warnings = []
         if self.alpha is not None and self.alpha < 0:
-            found.append(
+            warnings.append(
                 f"the annotators agree less than by chance (Krippendorff's alpha {self.alpha:.2f}): first "
                 "make sure that all understand the question alike, then use the estimate"
             )
-        if self.open > MANY_OPEN * self.units:
-            found.append(
+        if self.open > MAX_OPEN_SHARE * self.units:
+            warnings.append(
                 f"{self.open:,} of {self.units:,} labelled units have answers that differ and no decision: "
                 "decide them, or clarify the rubric"
             )
-        return tuple(found)
+        return tuple(warnings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
@@ -89,17 +89,18 @@ class AnnotatorAgreement:
 
     def __str__(self) -> str:
         if self.alpha is None:
-            alpha = "undefined"
+            alpha_text = "undefined"
         else:
-            alpha = f"{self.alpha:.3f}"
+            alpha_text = f"{self.alpha:.3f}"
         if self.agreed is None:
-            same = ""
+            agreement_text = ""
         else:
-            same = f", {self.agreed:.0%} of their pairs the same"
-        open_ = f", {self.open:,} undecided" if self.open else ""
+            agreement_text = f", {self.agreed:.0%} of their pairs the same"
+        undecided_text = f", {self.open:,} undecided" if self.open else ""
         return (
             f"{len(self.annotators)} annotators, {self.answers:,} answers, {self.shared:,} of {self.units:,} "
-            f"units with several{same}{open_}; Krippendorff's alpha ({self.level}) {alpha}"
+            f"units with several{agreement_text}{undecided_text}; "
+            f"Krippendorff's alpha ({self.level}) {alpha_text}"
         )
 
 
@@ -137,103 +138,92 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
         action = "Add a column `annotator`, one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
     if labels.replaced is None:
-        before = set()
+        decided_units = set()
     else:
-        before = set(labels.replaced.ids)
-    given = [row for row in _answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
-    rows = np.array(given, object).reshape(-1, 3)
-    units, column = np.unique(rows[:, 0].astype(str), return_inverse=True)
-    people, line = np.unique(rows[:, 1].astype(str), return_inverse=True)
-    numbers = _numbers(rows[:, 2].tolist())
+        decided_units = set(labels.replaced.ids)
+    answers = [row for row in _collect_answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
+    rows = np.array(answers, object).reshape(-1, 3)
+    units, unit_index = np.unique(rows[:, 0].astype(str), return_inverse=True)
+    annotators, annotator_index = np.unique(rows[:, 1].astype(str), return_inverse=True)
+    numbers = _finite_numbers(rows[:, 2].tolist())
     if numbers is None:
         if level != "nominal":
-            what = f"{labels.source}: level {level!r} needs numbers"
-            raise LabelError(what, allowed="level='nominal' for classes")
+            problem = f"{labels.source}: level {level!r} needs numbers"
+            raise LabelError(problem, allowed="level='nominal' for classes")
         numbers = np.unique(rows[:, 2].astype(str), return_inverse=True)[1].astype(np.float64)
-    table = np.full((len(people), len(units)), np.nan)
-    table[line, column] = numbers
-    shared = np.sum(np.isfinite(table), axis=0) > 1
-    several = table[:, shared]
+    ratings = np.full((len(annotators), len(units)), np.nan)
+    ratings[annotator_index, unit_index] = numbers
+    is_shared = np.sum(np.isfinite(ratings), axis=0) > 1
+    shared_ratings = ratings[:, is_shared]
     alpha = None
-    agreed = None
-    apart = units[:0]
-    if several.size:
-        alpha = _alpha(several, level)
-        values = np.unique(several[np.isfinite(several)])
-        counts = np.sum(several[None] == values[:, None, None], axis=1)
-        agreed = float(np.sum(counts * (counts - 1)) / np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1)))
-        apart = units[shared][np.nanmin(several, axis=0) < np.nanmax(several, axis=0)]
+    agreeing_share = None
+    disputed_units = units[:0]
+    if shared_ratings.size:
+        alpha = _krippendorff_alpha(shared_ratings, level)
+        distinct_ratings = np.unique(shared_ratings[np.isfinite(shared_ratings)])
+        counts = np.sum(shared_ratings[None] == distinct_ratings[:, None, None], axis=1)
+        agreeing_share = float(
+            np.sum(counts * (counts - 1)) / np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1))
+        )
+        disputed_units = units[is_shared][
+            np.nanmin(shared_ratings, axis=0) < np.nanmax(shared_ratings, axis=0)
+        ]
     return AnnotatorAgreement(
-        annotators=tuple(people.tolist()),
+        annotators=tuple(annotators.tolist()),
         answers=len(rows),
         units=len(units),
-        shared=int(shared.sum()),
+        shared=int(is_shared.sum()),
         alpha=alpha,
         level=level,
-        agreed=agreed,
-        open=len(set(apart.tolist()) - before),
-        decided=len(before),
+        agreed=agreeing_share,
+        open=len(set(disputed_units.tolist()) - decided_units),
+        decided=len(decided_units),
     )
 
 
-def _answers(labels: Labels) -> list[tuple[str, str, float | str]]:
+def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
     """Return the unit, the annotator and the meaning of each answer, those that a decision replaced too."""
-    found = []
+    answers = []
     meanings = labels.interpreted()[1].meanings
-    for part in (labels, labels.replaced):
-        if part is not None:
-            people = part.annotators or ("",) * len(part.ids)
-            for unit, who, value in zip(part.ids, people, part.values, strict=True):
+    for labels_part in (labels, labels.replaced):
+        if labels_part is not None:
+            annotators = labels_part.annotators or ("",) * len(labels_part.ids)
+            for unit, annotator, value in zip(labels_part.ids, annotators, labels_part.values, strict=True):
                 if value is None:
                     meaning = None
                 else:
                     meaning = meanings.get(class_text(value), value)
                 if meaning is not None and meaning == meaning:
-                    found.append((unit, who, meaning))
-    return found
+                    answers.append((unit, annotator, meaning))
+    return answers
 
 
-def agreement_of(labels: Labels, *, classes: bool = False) -> AnnotatorAgreement | None:
+def measure_agreement(labels: Labels, *, classes: bool = False) -> AnnotatorAgreement | None:
     """Return how far the annotators of labels agree, None where fewer than two are named.
 
     Status, estimate and report all take it from here, so that they say the same.
-
-    Examples
-    --------
-    >>> agreement_of(Labels(ids=("a", "a"), values=(1, 0), annotators=("ann", "bob"))).open
-    1
-    >>> agreement_of(Labels(ids=("a",), values=(1,))) is None
-    True
     """
     if labels.replaced is not None:
-        before = labels.replaced.annotators
+        replaced_annotators = labels.replaced.annotators
     else:
-        before = ()
-    if len({*(labels.annotators or ()), *(before or ())} - {ADJUDICATED}) < 2:
+        replaced_annotators = ()
+    if len({*(labels.annotators or ()), *(replaced_annotators or ())} - {ADJUDICATED}) < 2:
         return None
-    return annotator_agreement(labels, level=level_of_answers(labels, classes=classes))
+    return annotator_agreement(labels, level=measurement_level(labels, classes=classes))
 
 
-def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
-    """Return what answers measure as far as they show it: three numbers or more a scale, unless `classes`.
-
-    Examples
-    --------
-    >>> level_of_answers(Labels(ids=("a", "b", "c"), values=(1, 2, 5)))
-    'interval'
-    >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
-    'nominal'
-    """
+def measurement_level(labels: Labels, *, classes: bool = False) -> str:
+    """Return what answers measure as far as they show it: three numbers or more a scale, unless `classes`."""
     if classes:
         numbers = None
     else:
-        numbers = _numbers([value for _, _, value in _answers(labels)])
+        numbers = _finite_numbers([value for _, _, value in _collect_answers(labels)])
     if numbers is None or len(np.unique(numbers)) <= 2:
         return "nominal"
     return "interval"
 
 
-def _numbers(values: list[float | str]) -> FloatArray | None:
+def _finite_numbers(values: list[float | str]) -> FloatArray | None:
     """Return answers (m,) as numbers, of their texts where they are none; None unless all are finite."""
     numbers = [number_of_text(value) if isinstance(value, str) else value for value in values]
     if np.all(np.isfinite(numbers)):
@@ -241,7 +231,7 @@ def _numbers(values: list[float | str]) -> FloatArray | None:
     return None
 
 
-def _alpha(table: Any, level: str) -> float | None:
+def _krippendorff_alpha(table: Any, level: str) -> float | None:
     values = table[np.isfinite(table)]
     if np.all(values == values[0]):
         return None

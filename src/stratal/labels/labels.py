@@ -1,4 +1,4 @@
-"""`Labels`: what the annotators said, joined to the sample by id."""
+"""`Labels`: the answers of annotators, and their join to a sample by unit id."""
 
 from __future__ import annotations
 
@@ -26,122 +26,110 @@ from stratal.arrays import (
     without_mask,
 )
 from stratal.errors import LabelError, kind_of
-from stratal.labels.meanings import (
+from stratal.labels.label_values import (
     DECIMAL_COMMA,
-    HOW,
-    Declared,
-    Meaning,
+    MAPPING_HELP,
+    LabelMapping,
+    LabelValue,
+    are_numeric_labels,
     class_text,
-    counted,
+    count_values,
+    format_mapping,
     is_known_word,
-    mapped,
-    refuse_no_answer,
-    sentences,
-    stand_for_numbers,
+    label_value_notes,
+    refuse_no_answer_words,
     vocabulary,
 )
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
 from stratal.randomness import id_text, id_texts
-from stratal.tables.files import text_of_cell
+from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing
 
-# Possessive, so that no text is looked at twice. Without its leading zeros; no second group for 0 itself.
-_WHOLE = re.compile(r"([+-]?)(?:0*+([^\D0]\d*+)|0++)(?:[.,]0*+)?")
+# Groups: the sign, and the digits without leading zeros (empty for 0). Possessive quantifiers avoid
+# backtracking on long texts.
+_WHOLE_NUMBER = re.compile(r"([+-]?)(?:0*+([^\D0]\d*+)|0++)(?:[.,]0*+)?")
 _SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
 
 
-def matched(
-    ids: Sequence[str], annotators: Sequence[str] | None, known: Collection[str]
+def restore_spreadsheet_ids(
+    ids: Sequence[str], annotators: Sequence[str] | None, sample_ids: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return ids (m,) as they were before a spreadsheet changed them, and what is to be said of that.
+    """Return ids (m,) as they were before a spreadsheet changed them, and notes about the changes.
 
-    An id is matched only where it is that of no unit, exactly one unit could have become it, and nobody
-    gave that unit's own id as well. All others stay as they are.
+    An id is restored only if no unit has it, exactly one unit has an id that a spreadsheet could turn into
+    it, and the annotator did not also label this unit under its correct id. Other ids are unchanged.
 
     Parameters
     ----------
     ids : sequence of str (m,)
     annotators : sequence of str (m,), optional
-    known : collection of str
+    sample_ids : collection of str
         The sample's ids.
-
-    Examples
-    --------
-    >>> matched(["415", "x"], None, {"0415", "x"})
-    (('0415', 'x'), ("1 id was matched as a spreadsheet changed it (first: '415' is '0415')",))
-    >>> matched(["415"], None, {"0415", "00415"})
-    (('415',), ())
     """
-    strangers = [row for row, text in enumerate(ids) if text not in known]
-    if not strangers:
+    unmatched_rows = [row for row, text in enumerate(ids) if text not in sample_ids]
+    if not unmatched_rows:
         return tuple(ids), ()
-    who = [""] * len(ids) if annotators is None else annotators
-    taken = {(text, by) for text, by in zip(ids, who, strict=True) if text in known}
-    could = _Candidates(known)
+    row_annotators = [""] * len(ids) if annotators is None else annotators
+    answered_pairs = {(text, by) for text, by in zip(ids, row_annotators, strict=True) if text in sample_ids}
+    candidates = _SpreadsheetIds(sample_ids)
     result = list(ids)
-    first = None
-    for row in strangers:
-        found = could.become(ids[row])
-        if len(found) == 1 and (found[0], who[row]) not in taken:
-            result[row] = found[0]
-            first = first or (ids[row], found[0])
-    changed = sum(after != before for after, before in zip(result, ids, strict=True))
-    if first is None:
+    first_change = None
+    for row in unmatched_rows:
+        originals = candidates.become(ids[row])
+        if len(originals) == 1 and (originals[0], row_annotators[row]) not in answered_pairs:
+            result[row] = originals[0]
+            first_change = first_change or (ids[row], originals[0])
+    change_count = sum(after != before for after, before in zip(result, ids, strict=True))
+    if first_change is None:
         return tuple(result), ()
-    if changed == 1:
-        ids_were = "1 id was"
+    if change_count == 1:
+        subject = "1 id was"
     else:
-        ids_were = f"{changed:,} ids were"
-    note = f"{ids_were} matched as a spreadsheet changed {'it' if changed == 1 else 'them'}"
-    return tuple(result), (f"{note} (first: {first[0]!r} is {first[1]!r})",)
+        subject = f"{change_count:,} ids were"
+    note = f"{subject} matched as a spreadsheet changed {'it' if change_count == 1 else 'them'}"
+    return tuple(result), (f"{note} (first: {first_change[0]!r} is {first_change[1]!r})",)
 
 
-class _Candidates:
-    """The units whose ids a spreadsheet could have turned into a given text."""
+class _SpreadsheetIds:
+    """Finds the ids that a spreadsheet could have turned into a text."""
 
-    def __init__(self, known: Collection[str]) -> None:
+    def __init__(self, sample_ids: Collection[str]) -> None:
         self._forms: dict[str, list[str]] = {}
         self._numbers: list[tuple[Decimal, str]] = []
-        for text in known:
-            self._forms.setdefault(bare_form(text), []).append(text)
-            if _WHOLE.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
+        for text in sample_ids:
+            self._forms.setdefault(normalize_id(text), []).append(text)
+            if _WHOLE_NUMBER.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
                 self._numbers.append((Decimal(text.replace(",", ".")), text))
         self._rounded: dict[int, dict[str, list[str]]] = {}
 
     def become(self, text: str) -> list[str]:
-        """Return the ids that could have become `text`."""
+        """Return the ids that a spreadsheet could have turned into `text`."""
         scientific = _SCIENTIFIC.fullmatch(text.strip())
         if scientific is None:
-            return self._forms.get(bare_form(text), [])
+            return self._forms.get(normalize_id(text), [])
         digits = len(scientific.group(2) or "")
         if digits not in self._rounded:
             rounded: dict[str, list[str]] = {}
-            for number, known in self._numbers:
-                rounded.setdefault(f"{number:.{digits}E}", []).append(known)
+            for number, original in self._numbers:
+                rounded.setdefault(f"{number:.{digits}E}", []).append(original)
             self._rounded[digits] = rounded
         return self._rounded[digits].get(f"{Decimal(text.strip().replace(',', '.')):.{digits}E}", [])
 
 
-def bare_form(text: str) -> str:
-    """Return what is left of an id without leading zeros, a trailing .0, spaces and a date's midnight.
-
-    Examples
-    --------
-    >>> bare_form("007"), bare_form(" 7.0")
-    ('7', '7')
-    """
+def normalize_id(text: str) -> str:
+    """Return an id without leading zeros, a trailing .0, surrounding spaces and the midnight of a date."""
     text = text.strip()
-    whole = _WHOLE.fullmatch(text)
-    if whole is not None:
-        return whole.group(1).replace("+", "") + (whole.group(2) or "0")
+    match = _WHOLE_NUMBER.fullmatch(text)
+    if match is not None:
+        return match.group(1).replace("+", "") + (match.group(2) or "0")
     if text.endswith("00:00"):
         return re.sub(r"[T ]00:00(:00)?$", "", text)
     return text
 
 
 class UnitRows(Protocol):
-    """What labels are joined to: drawn units, in order; a `Sample` is one."""
+    """The drawn units that labels are joined to, in order, such as a `Sample`."""
 
     @property
     def ids(self) -> AnyArray:
@@ -157,26 +145,27 @@ class UnitRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, AnyArray]:
-        """Kept columns (n,) as text, by name."""
+        """Columns (n,) of the sample as text, by name."""
 
     @property
     def question(self) -> Question:
-        """What labels count as (`outcome`), where they do not say it themselves, and the id column."""
+        """What labels count as (`outcome`), unless they declare it themselves, and the id column."""
 
 
-# Column that states of which rows a sample's ids are the numbers.
+# Column that identifies the rows that a sample's ids number.
 SAMPLE_TOKEN = "sample_token"
+# Values of the column `status`.
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
-# The label of an answer that failed, where it counts as wrong and labels are words.
+# Label of an answer that failed, if it counts as wrong and labels are words.
 FAILED_ANSWER = "failed answer"
-# The annotator of a label that was decided where people disagreed.
+# Annotator of a label that was decided after annotators disagreed.
 ADJUDICATED = "adjudicated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Labels(Record):
-    """One row per answer: which unit, what was said, by whom.
+    """Labels of units, with one row for each answer of an annotator.
 
     Parameters
     ----------
@@ -187,21 +176,22 @@ class Labels(Record):
         not labelled yet. A `Decimal` is a number.
     annotators : tuple of str (m,), optional
     places : tuple of str (m,), optional
-        Where each answer was read from, for error messages: `line 7`.
+        Position of each answer in its source, for error messages: `line 7`.
     source : str
-        Where the labels came from, for error messages.
+        Source of the labels, for error messages.
     notes : tuple of str
-        What was done to read them, to be said beside the estimate.
+        Notes about reading the labels, shown with the estimate.
     positive : str, optional
         The label that counts as 1, and every other as 0; case does not matter.
     mapping : mapping of label to float, str or None, optional
         What labels count as: a number, the name of a class, or None for no answer. Case does not matter.
         Where words are mapped to numbers, every word must be.
     columns : mapping of name to tuple (m,)
-        Other columns of the file that they were read from; `join` compares those that the sample keeps too.
+        Other columns of the file that they were read from. They are compared with the columns that the
+        sample keeps.
     replaced : Labels, optional
-        What annotators had answered where a decision replaced it (rows of annotator `adjudicated`): no
-        evidence of the outcome any more, but of how far people agree.
+        Answers that a decision replaced (rows of annotator `adjudicated`). They are not used for estimates,
+        but for the agreement of annotators.
     failed : tuple of bool (m,), optional
         Which values are missing because the model's answer failed: its application returned an error or
         nothing. See `failed_as_wrong`.
@@ -210,7 +200,7 @@ class Labels(Record):
         one tag or none, as annotation tools write a label that could be several.
     tokens : tuple of str (m,), optional
         Of labels from a file: the token of the sample that each row was handed out for, empty where the file
-        has none. `join` compares them with the sample's if its ids are row numbers.
+        has none. `join_labels` compares them with the sample's if its ids are row numbers.
 
     Raises
     ------
@@ -240,49 +230,56 @@ class Labels(Record):
 
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
-        if not all(isinstance(given, Sized) for given in columns) or len(set(map(len, columns))) > 1:
-            what = "ids, values and annotators of labels must be lists of one length"
+        if not all(isinstance(column, Sized) for column in columns) or len(set(map(len, columns))) > 1:
+            problem = "ids, values and annotators of labels must be lists of one length"
             lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns)
             action = "Give one id, one value and one annotator for each answer."
-            raise LabelError(what, given=lengths, action=action)
-        for given, kind in ((self.positive, str | int | float | None), (self.mapping, Mapping | None)):
-            if not isinstance(given, kind):
+            raise LabelError(problem, given=lengths, action=action)
+        for column, accepted_type in (
+            (self.positive, str | int | float | None),
+            (self.mapping, Mapping | None),
+        ):
+            if not isinstance(column, accepted_type):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
-                raise LabelError("what labels count as cannot be read", given=kind_of(given), allowed=allowed)
+                raise LabelError(
+                    "what labels count as cannot be read", given=kind_of(column), allowed=allowed
+                )
         self._set(ids=tuple(map(id_text, self.ids)))
         self._set(values=tuple(self.values))
         if any(map(_is_list, self.values)):
             self._read_lists()
-        plain = set(map(type, self.values)) <= {float, int}
-        if not plain or any(value != value for value in self.values):
-            # Most labels are a few texts, many times over: each is read once.
-            read = {text: text_of_cell(text.strip()) or None for text in texts_among(self.values)}
+        are_plain_numbers = set(map(type, self.values)) <= {float, int}
+        if not are_plain_numbers or any(value != value for value in self.values):
+            # Labels have few distinct texts, so that each is converted once.
+            cleaned_texts = {text: unquote_cell(text.strip()) or None for text in distinct_texts(self.values)}
             rows = enumerate(self.values)
-            each = (read[e] if isinstance(e, str) else self._value(row, e) for row, e in rows)
-            self._set(values=tuple(each))
-        for row, who in enumerate(self.annotators or ()):
-            if not isinstance(who, str | int | np.generic):
-                raise self._not_one("annotator", row, who, "one name")
+            cleaned_values = (
+                cleaned_texts[e] if isinstance(e, str) else self._value(row, e) for row, e in rows
+            )
+            self._set(values=tuple(cleaned_values))
+        for row, annotator in enumerate(self.annotators or ()):
+            if not isinstance(annotator, str | int | np.generic):
+                raise self._not_one("annotator", row, annotator, "one name")
 
     def _read_lists(self) -> None:
         """Read the values that are lists of tags as the texts of their sets."""
         sets = tuple(read_set(entry) if _is_list(entry) else None for entry in self.values)
         lists = [entry for entry in self.values if _is_list(entry)]
-        single = all(isinstance(entry, list | tuple) and len(entry) <= 1 for entry in lists)
+        have_one_tag = all(isinstance(entry, list | tuple) and len(entry) <= 1 for entry in lists)
         values = []
         for entry, text in zip(self.values, sets, strict=True):
             if text is None:
                 values.append(entry)
-            elif single:  # annotation tools that allow several labels
+            elif have_one_tag:  # annotation tools that allow several labels
                 values.append(next(iter(entry), None))
             else:
                 values.append(text)
         self._set(values=tuple(values), sets=sets)
 
     def _value(self, row: int, entry: Any) -> Any:
-        """Return a value as plain Python has it, None where it is missing."""
+        """Return a value as a Python object, None if it is missing."""
         if isinstance(entry, str):
-            return text_of_cell(entry.strip()) or None
+            return unquote_cell(entry.strip()) or None
         if is_missing(entry):
             return None
         if isinstance(entry, date | time | timedelta | np.datetime64 | np.timedelta64):
@@ -302,7 +299,7 @@ class Labels(Record):
         return entry
 
     def refuse_sets(self) -> None:
-        """Refuse lists of several tags, where answers are no sets of tags."""
+        """Refuse lists of several tags if the answers are no sets of tags."""
         for row, (value, text) in enumerate(zip(self.values, self.sets or (), strict=True)):
             if text is not None and value == text:
                 raise LabelError(
@@ -315,35 +312,37 @@ class Labels(Record):
                     "draw.",
                 )
 
-    def _not_one(self, what: str, row: int, entry: Any, allowed: str) -> LabelError:
-        what = f"{self.place(row)}: the {what} of id {self.ids[row]!r} is {kind_of(entry)}"
+    def _not_one(self, noun: str, row: int, entry: Any, allowed: str) -> LabelError:
+        noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {kind_of(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
-        return LabelError(what, given=reprlib.repr(entry), allowed=allowed, action=action)
+        return LabelError(noun, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     @property
     def answered(self) -> int:
-        """Rows with a value."""
+        """Number of rows with a value."""
         return sum(value is not None for value in self.values)
 
-    def interpreted(self) -> tuple[AnyArray, Declared]:
-        """Return the values (m,), and what the user said that they count as.
+    def interpreted(self) -> tuple[AnyArray, LabelMapping]:
+        """Return the values (m,), and the mapping that the user declared.
 
-        They are float where all are numbers, NaN where there is none, and otherwise texts and None.
+        They are float with NaN for missing values if all are numbers, and otherwise texts and None.
         """
-        kinds = set(map(type, self.values)) - {type(None)}
-        if self.positive is None and self.mapping is None and kinds <= {float, int}:
+        value_types = set(map(type, self.values)) - {type(None)}
+        if self.positive is None and self.mapping is None and value_types <= {float, int}:
             try:
-                return np.array(self.values, dtype=np.float64), Declared()
+                return np.array(self.values, dtype=np.float64), LabelMapping()
             except OverflowError:
                 pass
         texts = np.full(len(self.values), None, dtype=object)
-        read = {None: None} | {text: class_text(text) for text in texts_among(self.values)}
-        known = (str, type(None))
-        texts[:] = [read[e] if isinstance(e, known) else class_text(e) for e in self.values]
-        before = () if self.replaced is None else self.replaced.values
-        distinct = dict.fromkeys([*texts.tolist(), *(e if e is None else class_text(e) for e in before)])
+        class_texts = {None: None} | {text: class_text(text) for text in distinct_texts(self.values)}
+        text_types = (str, type(None))
+        texts[:] = [class_texts[e] if isinstance(e, text_types) else class_text(e) for e in self.values]
+        replaced_values = () if self.replaced is None else self.replaced.values
+        distinct = dict.fromkeys(
+            [*texts.tolist(), *(e if e is None else class_text(e) for e in replaced_values)]
+        )
         distinct.pop(None, None)
-        return texts, Declared.of(distinct, self.positive, self.mapping)
+        return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
     def only(self, rows: Sequence[int]) -> Labels:
         """Return some of the rows, in this order."""
@@ -359,7 +358,7 @@ class Labels(Record):
             columns={name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()},
         )
 
-    def with_set_texts(self, values: AnyArray, declared: Declared, outcome: Outcome) -> AnyArray:
+    def with_set_texts(self, values: AnyArray, declared: LabelMapping, outcome: Outcome) -> AnyArray:
         """Return interpreted values (m,) with the texts of the sets of tags that they hold.
 
         Values that are all numbers, or words for numbers, are left as they are: they state whether an answer
@@ -380,35 +379,39 @@ class Labels(Record):
             cells[row] = cells[row] if text is None else text
         no_answer = {text for text, meaning in declared.meanings.items() if meaning is None}
         rows = [row for row, cell in enumerate(cells) if cell is not None and cell not in no_answer]
-        given = [cells[row] for row in rows]
-        texts, other = read_sets(given, _format_of(given, outcome))
-        if other is not None:
+        answered_cells = [cells[row] for row in rows]
+        texts, invalid_position = read_sets(answered_cells, _tag_format(answered_cells, outcome))
+        if invalid_position is not None:
+            row = rows[invalid_position]
             raise LabelError(
-                f"{self.place(rows[other])}: the label of id {self.ids[rows[other]]!r} is no set of tags, as "
-                "others are",
-                given=repr(given[other]),
+                f"{self.place(row)}: the label of id {self.ids[row]!r} is no set of tags, as others are",
+                given=repr(answered_cells[invalid_position]),
                 allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
-                action="Correct it; if it is no answer: " + mapped({str(given[other]): None}) + ".",
+                action="Correct it; if it is no answer: "
+                + format_mapping({str(answered_cells[invalid_position]): None})
+                + ".",
             )
         if texts is None:
             return values
         self._refuse_misspelt_tags(texts, rows, outcome.tags)
-        found = np.full(len(cells), None, dtype=object)
-        found[:] = [cell if cell in no_answer else None for cell in cells]
-        found[rows] = texts
-        return found
+        set_values = np.full(len(cells), None, dtype=object)
+        set_values[:] = [cell if cell in no_answer else None for cell in cells]
+        set_values[rows] = texts
+        return set_values
 
-    def _refuse_misspelt_tags(self, texts: Sequence[str], rows: Sequence[int], known: Sequence[str]) -> None:
+    def _refuse_misspelt_tags(
+        self, texts: Sequence[str], rows: Sequence[int], answer_tags: Sequence[str]
+    ) -> None:
         """Refuse tags that differ from those of the answers in case or spaces alone."""
-        spelling = {"".join(tag.split()).casefold(): tag for tag in known}
+        spellings = {"".join(tag.split()).casefold(): tag for tag in answer_tags}
         for row, text in zip(rows, texts, strict=True):
             for tag in tags_of(text):
-                right = spelling.get("".join(tag.split()).casefold(), tag)
-                if right != tag and tag not in known:
+                answer_tag = spellings.get("".join(tag.split()).casefold(), tag)
+                if answer_tag != tag and tag not in answer_tags:
                     raise LabelError(
                         f"{self.place(row)}: the label of id {self.ids[row]!r} has the tag {tag!r}, where "
-                        f"answers have {right!r}",
-                        allowed=", ".join(map(repr, known)),
+                        f"answers have {answer_tag!r}",
+                        allowed=", ".join(map(repr, answer_tags)),
                         action="Spell tags as the answers do, or they count as other tags.",
                     )
 
@@ -453,7 +456,7 @@ class Labels(Record):
     def _wrong_value(
         self, bounds: tuple[float, float] | None, lowest: bool, classes: bool
     ) -> tuple[float | str, Mapping[Any, float | str | None] | None]:
-        """Return the value of a wrong answer, and the mapping that says what it counts as."""
+        """Return the value of a wrong answer, and the mapping that interprets it."""
         worst = min if lowest else max
         if classes:
             return FAILED_ANSWER, self.mapping
@@ -481,51 +484,43 @@ class Labels(Record):
         return worst(bounds), self.mapping
 
     def place(self, row: int) -> str:
-        """Return where an answer stands, for an error message."""
+        """Return the position of an answer in its source, for error messages."""
         if self.places:
             return f"{self.source}, {self.places[row]}"
         return self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Joined(Record):
-    """The answers of a sample's units, in the order of the units: what they count as, and what is missing.
+class JoinedLabels(Record):
+    """The answers of a sample's units, in the order of the units, with the mapping of their values.
 
     Parameters
     ----------
     unit : int (r,)
         The drawn unit of each answer.
-    given : (r,)
-        Numbers, or texts for `declared` and the vocabularies to interpret.
-    declared : Declared
+    answers : (r,)
+        Numbers, or texts that `label_mapping` and the vocabularies interpret.
+    label_mapping : LabelMapping
     labelled : bool (n,)
         Which drawn units have an answer.
     ids : (n,)
-        Of the drawn units, for error messages.
+        Ids of the drawn units, for error messages.
     unanswered : mapping of str to int
-        How often each text was given that counts as no answer.
+        Number of occurrences of each text that counts as no answer.
     notes : tuple of str
-        What was done to read and to join them.
-    kept : dict
-        What several estimands of one call read off them alike; empty between calls.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> int(join(sample, {0: 1, 1: None}).labelled.sum())
-    1
+        Notes about reading and joining the labels.
+    cache : dict
+        Values that several estimands of one call share; empty between calls.
     """
 
     unit: IntArray
-    given: AnyArray
-    declared: Declared
+    answers: AnyArray
+    label_mapping: LabelMapping
     labelled: BoolArray
     ids: AnyArray
     unanswered: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    kept: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    cache: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def numbers(self, source: str = "labels") -> FloatArray:
         """Return the number that each answer (r,) counts as; an error names `source` and the unit.
@@ -535,67 +530,70 @@ class Joined(Record):
         LabelError
             For an answer that stands for no finite number.
         """
-        numbers = self.given
+        numbers = self.answers
         if numbers.dtype == object:
-            meant = self.declared.numbers(dict.fromkeys(numbers.tolist()))
-            strange = [text for text, number in meant.items() if number != number]
-            refuse_no_answer(strange, source, list(meant))
-            numbers = np.array([meant[text] for text in numbers.tolist()], dtype=np.float64)
+            number_of = self.label_mapping.numbers(dict.fromkeys(numbers.tolist()))
+            no_number_texts = [text for text, number in number_of.items() if number != number]
+            refuse_no_answer_words(no_number_texts, source, list(number_of))
+            numbers = np.array([number_of[text] for text in numbers.tolist()], dtype=np.float64)
         if not np.all(np.isfinite(numbers)):
             raise self._no_number(np.asarray(numbers), source)
         refuse_extremes(source, numbers)
         return np.asarray(numbers)
 
     def _no_number(self, numbers: FloatArray, source: str) -> LabelError:
-        """Return the error that names the odd one of the answers (r,): a word of no vocabulary, if any."""
-        texts = list(map(str, self.given.tolist()))
-        wrong = np.flatnonzero(~np.isfinite(numbers)).tolist()
-        unknown = [row for row in wrong if not is_known_word(texts[row])]
-        # All words may be known, and a few numbers stand among them that none of them counts as.
-        outside = np.flatnonzero((numbers < 0) | (numbers > 1)).tolist()
-        among = not unknown and 0 < len(outside) < len(wrong)
-        odd = outside if among else unknown or wrong
-        first = texts[odd[0]]
-        if among:
-            what = f"stands among words such as {texts[wrong[0]]!r}"
+        """Return the error about the first answer (r,) that is no number; unknown words come first."""
+        texts = list(map(str, self.answers.tolist()))
+        invalid_rows = np.flatnonzero(~np.isfinite(numbers)).tolist()
+        unknown_word_rows = [row for row in invalid_rows if not is_known_word(texts[row])]
+        # If all words are known, a few ratings on another scale prevent their interpretation as numbers.
+        outside_rows = np.flatnonzero((numbers < 0) | (numbers > 1)).tolist()
+        has_stray_numbers = not unknown_word_rows and 0 < len(outside_rows) < len(invalid_rows)
+        reported_rows = outside_rows if has_stray_numbers else unknown_word_rows or invalid_rows
+        first_text = texts[reported_rows[0]]
+        if has_stray_numbers:
+            problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
         else:
-            what = "is not a finite number"
-        action = f"{HOW} If labels are classes, name the column of the model's answers: predicted=."
-        if among:
-            action = f"Correct it; if it is no answer: {mapped({first: None})}."
-        elif DECIMAL_COMMA.fullmatch(first):
+            problem = "is not a finite number"
+        action = f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=."
+        if has_stray_numbers:
+            action = f"Correct it; if it is no answer: {format_mapping({first_text: None})}."
+        elif DECIMAL_COMMA.fullmatch(first_text):
             action = "Write decimal points; in a file with ; between its columns decimal commas are read too."
+        count_text = ""
+        if len(reported_rows) > 1:
+            count_text = f" ({len(reported_rows)} such labels)"
+        unit_id = id_text(self.ids.tolist()[self.unit[reported_rows[0]]])
         return LabelError(
-            f"{source}: label {first!r} of id {id_text(self.ids.tolist()[self.unit[odd[0]]])!r} {what}"
-            + (f" ({len(odd)} such labels)" if len(odd) > 1 else ""),
+            f"{source}: label {first_text!r} of id {unit_id!r} {problem}{count_text}",
             allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
             action=action,
         )
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
-        meant = self.distinct_classes(answers)
-        return np.array([meant[value] for value in self.given.tolist()], dtype=object)
+        class_of = self.distinct_classes(answers)
+        return np.array([class_of[value] for value in self.answers.tolist()], dtype=object)
 
     @property
     def distinct_texts(self) -> list[str]:
         """The distinct answers as text, mapped to a class where the user declared one."""
-        texts = map(class_text, dict.fromkeys(self.given.tolist()))
-        return [str(self.declared.meanings.get(text, text)) for text in texts]
+        texts = map(class_text, dict.fromkeys(self.answers.tolist()))
+        return [str(self.label_mapping.meanings.get(text, text)) for text in texts]
 
     def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
         """Return the class of each distinct answer, in the order in which they were given."""
-        texts = {value: class_text(value) for value in dict.fromkeys(self.given.tolist())}
-        known = None if answers is None else set(answers)
-        meant = self.declared.classes(dict.fromkeys(texts.values()), known)
-        return {value: meant[text] for value, text in texts.items()}
+        texts = {value: class_text(value) for value in dict.fromkeys(self.answers.tolist())}
+        answer_set = None if answers is None else set(answers)
+        class_of = self.label_mapping.classes(dict.fromkeys(texts.values()), answer_set)
+        return {value: class_of[text] for value, text in texts.items()}
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What no number can leave, where words stand for numbers."""
-        if self.declared.bounds is not None or self.given.dtype != object:
-            return self.declared.bounds
-        if self.declared.has_words(dict.fromkeys(self.given.tolist())):
+        """Bounds of the numbers, if words count as numbers or the mapping implies bounds."""
+        if self.label_mapping.bounds is not None or self.answers.dtype != object:
+            return self.label_mapping.bounds
+        if self.label_mapping.has_words(dict.fromkeys(self.answers.tolist())):
             return (0.0, 1.0)
         return None
 
@@ -606,69 +604,74 @@ class Joined(Record):
         return np.asarray(sums[counts > 0] / counts[counts > 0])
 
     def majority(self, answers: AnyArray) -> AnyArray:
-        """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
-        found = np.full(len(self.labelled), None, dtype=object)
+        """Return the most frequent answer of each drawn unit (n,), None without answers and for ties."""
+        majority_answers = np.full(len(self.labelled), None, dtype=object)
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
         if len(starts) == len(answers):  # one answer of each unit
-            found[self.unit] = answers.tolist()
-            return found
-        for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
-            most = multimode(own.tolist())
-            found[unit] = most[0] if len(most) == 1 else None
-        return found
+            majority_answers[self.unit] = answers.tolist()
+            return majority_answers
+        for unit, unit_answers in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
+            modes = multimode(unit_answers.tolist())
+            majority_answers[unit] = modes[0] if len(modes) == 1 else None
+        return majority_answers
 
     def table(
         self, answers: Collection[str] | None = None, *, classes: bool = False, column: str = ""
-    ) -> tuple[Meaning, ...]:
+    ) -> tuple[LabelValue, ...]:
         """Return what each distinct value of a column counts as: a number, or one of `classes`."""
-        rows = self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
+        rows = self.label_mapping.table(
+            {**count_values(self.answers), **self.unanswered}, answers, classes=classes
+        )
         if column:
             return tuple(replace(row, column=column) for row in rows)
         return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsRead:
-    """How the labels of an estimate were read: what each of their values counts as, and what is said of it.
+class LabelInterpretation:
+    """The interpretation of the labels of an estimate: the columns and the meaning of their values.
 
     Parameters
     ----------
-    columns : mapping of str to Joined
-        By their names, "" that of one column alone.
+    columns : mapping of str to JoinedLabels
+        Labels by the name of their column; the name is empty if there is only one.
     answers : collection of str, optional
-        Those of the model, where labels are compared with them.
+        Answers of the model, if labels are compared with them.
     classes : bool
         Whether labels are classes.
     """
 
-    columns: Mapping[str, Joined]
+    columns: Mapping[str, JoinedLabels]
     answers: Collection[str] | None = None
     classes: bool = False
 
     @property
-    def table(self) -> tuple[Meaning, ...]:
+    def table(self) -> tuple[LabelValue, ...]:
         """What each distinct value counts as."""
         rows = [
-            own.table(self.answers, classes=self.classes, column=name) for name, own in self.columns.items()
+            column_labels.table(self.answers, classes=self.classes, column=name)
+            for name, column_labels in self.columns.items()
         ]
-        return tuple(row for part in rows for row in part)
+        return tuple(row for column_rows in rows for row in column_rows)
 
 
-def texts_among(values: Iterable[Any]) -> set[str]:
-    """Return the different texts among values of any kind, which need not have a hash."""
+def distinct_texts(values: Iterable[Any]) -> set[str]:
+    """Return the distinct texts among values, which may be unhashable."""
     return {entry for entry in values if isinstance(entry, str)}
 
 
-def noted_of(read: LabelsRead | None, remarks: Sequence[str]) -> tuple[str, ...]:
-    """Return how labels were read, as notes, and then other remarks; none is said twice."""
-    if read is None:
+def interpretation_notes(
+    interpretation: LabelInterpretation | None, remarks: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the notes about the interpretation of labels, then other remarks, without duplicates."""
+    if interpretation is None:
         return tuple(remarks)
-    notes = [note for own in read.columns.values() for note in own.notes]
-    return tuple(dict.fromkeys([*notes, *sentences(read.table), *remarks]))
+    notes = [note for column_labels in interpretation.columns.values() for note in column_labels.notes]
+    return tuple(dict.fromkeys([*notes, *label_value_notes(interpretation.table), *remarks]))
 
 
-def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:
-    """Return labels of any accepted kind as `Labels`.
+def as_labels(labels: Any, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
+    """Convert labels of any accepted type to `Labels`.
 
     Parameters
     ----------
@@ -680,14 +683,6 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     ------
     LabelError
         If an array has not one entry per drawn unit.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> as_labels({1: 0.0, 0: 1.0}, sample).ids
-    ('1', '0')
     """
     if isinstance(labels, Labels):
         return labels
@@ -704,56 +699,45 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
         raise LabelError(
             "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
         )
-    shape = shape_of(labels)
+    shape = array_shape(labels)
     if shape != (sample.size,):
-        what = f"{what} must have one entry per drawn unit, in the order of sample.ids"
+        problem = f"{array_name} must have one entry per drawn unit, in the order of sample.ids"
         action = "Give a mapping of id to label instead."
         if len(shape) > 1:
             action = "Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
-        raise LabelError(what, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
+        raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
 
 
-def shape_of(given: Any) -> tuple[int, ...]:
-    """Return the shape of an array, or that of a list whose rows are of different lengths: (n, -1).
-
-    Examples
-    --------
-    >>> shape_of([[1, 0], [1, 1]]), shape_of([[1, 0], [1]])
-    ((2, 2), (2, -1))
-    """
+def array_shape(values: Any) -> tuple[int, ...]:
+    """Return the shape of an array; a list whose rows have different lengths has the shape (n, -1)."""
     try:
-        return np.shape(given)
+        return np.shape(values)
     except ValueError:
-        return (len(given), -1)
+        return (len(values), -1)
 
 
-def with_ids_of(
-    sample: UnitRows, labels: Any, what: str = "an array of labels", known: AbstractSet[str] = frozenset()
+def labels_with_sample_ids(
+    sample: UnitRows,
+    labels: Any,
+    array_name: str = "an array of labels",
+    sample_ids: AbstractSet[str] = frozenset(),
 ) -> Labels:
-    """Return labels of any accepted kind with the sample's ids, where a spreadsheet changed them.
+    """Convert labels to `Labels`, and restore ids that a spreadsheet changed.
 
-    `known` are the ids' texts, where they are at hand.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["007", "x"])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> with_ids_of(sample, {"7": 1.0}).ids
-    ('007',)
+    `sample_ids` are the ids of the sample as texts, if they are available.
     """
-    given = as_labels(labels, sample, what)
+    unit_labels = as_labels(labels, sample, array_name)
     outcome = sample.question.outcome
-    if given.positive is None and given.mapping is None:
-        given = replace(given, positive=outcome.positive, mapping=outcome.mapping)
-    known = known or set(id_texts(sample.ids))
-    if known >= set(given.ids):
-        return given
-    ids, notes = matched(given.ids, given.annotators, known)
+    if unit_labels.positive is None and unit_labels.mapping is None:
+        unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
+    sample_ids = sample_ids or set(id_texts(sample.ids))
+    if sample_ids >= set(unit_labels.ids):
+        return unit_labels
+    ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
     if notes:
-        return replace(given, ids=ids, notes=(*given.notes, *notes))
-    return given
+        return replace(unit_labels, ids=ids, notes=(*unit_labels.notes, *notes))
+    return unit_labels
 
 
 def _is_list(value: Any) -> bool:
@@ -765,128 +749,117 @@ def _is_list(value: Any) -> bool:
     )
 
 
-def _format_of(texts: Sequence[str], outcome: Outcome) -> str | None:
-    """Return the format in which labels hold sets; None if only lists are sets.
+def _tag_format(texts: Sequence[str], outcome: Outcome) -> str | None:
+    """Return the separator of sets of tags in labels; None if only lists are sets.
 
-    Words for numbers among separated tags state whether an answer is right, unless they are tags.
+    Words that count as numbers are verdicts on the answers, unless they are tags.
     """
-    if outcome.tag_format in SEPARATORS and ({*texts} & {*outcome.tags} or not stand_for_numbers(texts)):
+    if outcome.tag_format in SEPARATORS and ({*texts} & {*outcome.tags} or not are_numeric_labels(texts)):
         return outcome.tag_format
     return None
 
 
-def join(sample: UnitRows, labels: Any, what: str = "an array of labels", *, answers: bool = True) -> Joined:
+def join_labels(
+    sample: UnitRows, labels: Any, array_name: str = "an array of labels", *, answers: bool = True
+) -> JoinedLabels:
     """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
 
     Parameters
     ----------
     sample : Sample
     labels : see `as_labels`
-        Joined ones stay as they are.
-    what : str
-        What an array is called in an error.
+        Labels that are joined already are returned unchanged.
+    array_name : str
+        Name of an array in error messages.
     answers : bool
         Whether these are labels or answers, which may be sets of tags.
 
     Raises
     ------
     LabelError
-        For ids that are not in the sample, and for two answers of one unit by the same annotator (or by
-        nobody named).
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> join(sample, {5: 1.0})
-    Traceback (most recent call last):
-    stratal.errors.LabelError: labels: 1 id is not in this sample (first: '5')...
+        For ids that are not in the sample, and for two answers of one unit by the same annotator.
     """
-    if isinstance(labels, Joined):
+    if isinstance(labels, JoinedLabels):
         return labels
     if (
-        type(labels) is np.ndarray  # a masked array is a kind of its own
+        type(labels) is np.ndarray  # and not a masked array
         and labels.dtype.kind in "biuf"
         and labels.shape == (sample.size,)
     ):
-        return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
+        return _join_answers(sample, np.arange(sample.size), labels.astype(np.float64), LabelMapping())
     if isinstance(labels, Labels):
         refuse_other_rows(sample, labels)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
-    given = with_ids_of(sample, labels, what, position.keys())
-    strangers = [row for row, text in enumerate(given.ids) if text not in position]
-    if strangers:
-        if len(strangers) > 1:
-            count = f"{len(strangers)} ids are"
+    unit_labels = labels_with_sample_ids(sample, labels, array_name, position.keys())
+    unknown_rows = [row for row, text in enumerate(unit_labels.ids) if text not in position]
+    if unknown_rows:
+        if len(unknown_rows) > 1:
+            count = f"{len(unknown_rows)} ids are"
         else:
             count = "1 id is"
+        first_row = unknown_rows[0]
         raise LabelError(
-            f"{given.place(strangers[0])}: {count} not in this sample (first: {given.ids[strangers[0]]!r})",
+            f"{unit_labels.place(first_row)}: {count} not in this sample "
+            f"(first: {unit_labels.ids[first_row]!r})",
             allowed=f"the {sample.size} drawn ids",
             action=f"Labels can only be joined to drawn units; check that they belong to this sample "
             f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
         )
-    each = given.ids if given.annotators is None else list(zip(given.ids, given.annotators, strict=True))
-    if len(set(each)) < len(each):
-        row = next(row for row, entry in enumerate(each) if entry in each[:row])
-        who = given.annotators[row] if given.annotators else ""
-        by = f" by annotator {who!r}" if who else ""
+    answer_keys = (
+        unit_labels.ids
+        if unit_labels.annotators is None
+        else list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
+    )
+    if len(set(answer_keys)) < len(answer_keys):
+        row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
+        annotator = unit_labels.annotators[row] if unit_labels.annotators else ""
+        by = f" by annotator {annotator!r}" if annotator else ""
         raise LabelError(
-            f"{given.place(row)}: id {given.ids[row]!r} has two labels{by}",
+            f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",
             allowed="one label per unit and annotator",
             action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
             "the column of theirs: --model COL.",
         )
-    units = np.array([position[text] for text in given.ids], dtype=np.int64)
-    _refuse_other_columns(sample, given, units)
-    values, declared = given.interpreted()
+    units = np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
+    _refuse_changed_columns(sample, unit_labels, units)
+    values, declared = unit_labels.interpreted()
     if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
-        values = given.with_set_texts(values, declared, sample.question.outcome)
-    elif given.sets is not None:
-        given.refuse_sets()
-    return _in_order(sample, units, values, declared, notes=given.notes)
+        values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
+    elif unit_labels.sets is not None:
+        unit_labels.refuse_sets()
+    return _join_answers(sample, units, values, declared, notes=unit_labels.notes)
 
 
 def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
-    """Refuse labels from a file that are not known to be of the rows that the sample's row numbers count.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> refuse_other_rows(sample, Labels(ids=("1",), values=(1,), tokens=("",)))
-    Traceback (most recent call last):
-    stratal.errors.LabelError: labels: ids are row numbers, and nothing states of which rows...
-    """
+    """Refuse labels from a file that may number other rows than the sample's ids."""
     token = sample.question.sample_token
     if token is None or labels.tokens is None:
         return
-    same = "If they are of the same rows: same_rows=True (--same-rows)."
-    other = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
-    if other is not None:
+    same_rows_hint = "If they are of the same rows: same_rows=True (--same-rows)."
+    other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
+    if other_row is not None:
         raise LabelError(
-            f"{labels.place(other)}: the label was given to a row of another sample",
-            given=f"{SAMPLE_TOKEN} {labels.tokens[other]!r}",
+            f"{labels.place(other_row)}: the label was given to a row of another sample",
+            given=f"{SAMPLE_TOKEN} {labels.tokens[other_row]!r}",
             allowed=f"{token!r}, that of this sample (seed {sample.seed})",
-            action=f"Give the labels of this sample. {same}",
+            action=f"Give the labels of this sample. {same_rows_hint}",
         )
-    missing = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
-    if missing is not None:
+    missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
+    if missing_row is not None:
         raise LabelError(
-            f"{labels.place(missing)}: ids are row numbers, and nothing states of which rows",
+            f"{labels.place(missing_row)}: ids are row numbers, and nothing states of which rows",
             given=f"no {SAMPLE_TOKEN}",
             allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as to_label.csv has it",
-            action=f"Fill in the file that was handed out, or draw with a column of ids (id=). {same}",
+            action="Fill in the file that was handed out, or draw with a column of ids (id=). "
+            f"{same_rows_hint}",
         )
 
 
-def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
-    """Refuse labels whose file has another value than the sample in a column that both have.
+def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
+    """Refuse labels whose file and sample have different values in a common column.
 
-    `units` (m,) are the drawn units of the labels. Blank entries and the columns that annotators saw, which a
-    spreadsheet may reformat, are not compared. Nor are columns of verdicts on a model's answers.
+    `units` (m,) are the drawn units of the labels. Blank entries are not compared, nor the columns that
+    annotators saw, which a spreadsheet may reformat, nor columns of verdicts on a model's answers.
     """
     tag_format = sample.question.outcome.tag_format
     separator = tag_format if tag_format in SEPARATORS else None
@@ -911,38 +884,42 @@ def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> 
 
 
 def _are_verdicts(entries: Iterable[Any], stored: Iterable[Any]) -> bool:
-    """Return whether entries mean right and wrong, and stored values do not."""
+    """Return whether entries count as 0 and 1, and stored values are no numbers."""
     texts = {class_text(entry) for entry in entries if not is_missing(entry)}
-    kept = {class_text(entry) for entry in stored if not is_missing(entry)}
-    if not texts or not stand_for_numbers(texts) or stand_for_numbers(kept):
+    stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
+    if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):
         return False
-    return {*Declared().numbers(texts).values()} <= {0.0, 1.0}
+    return {*LabelMapping().numbers(texts).values()} <= {0.0, 1.0}
 
 
-def _in_order(
+def _join_answers(
     sample: UnitRows,
     units: IntArray,
     values: AnyArray,
-    declared: Declared,
+    declared: LabelMapping,
     notes: tuple[str, ...] = (),
-) -> Joined:
-    """Return answers (m,) of some units (m,) in the units' order, without those that are none."""
+) -> JoinedLabels:
+    """Return the answers (m,) of units (m,) in the order of the units, without missing answers."""
     unanswered: dict[str, int] = {}
     if values.dtype == object:
-        none = {text for text, meaning in declared.meanings.items() if meaning is None}
-        there = np.array([text is not None and text not in none for text in values.tolist()], dtype=bool)
-        unanswered = counted(np.array([t for t in values.tolist() if t in none], dtype=object))
+        no_answer_texts = {text for text, meaning in declared.meanings.items() if meaning is None}
+        is_answered = np.array(
+            [text is not None and text not in no_answer_texts for text in values.tolist()], dtype=bool
+        )
+        unanswered = count_values(
+            np.array([t for t in values.tolist() if t in no_answer_texts], dtype=object)
+        )
     else:
-        there = ~np.isnan(values)
-    rows = np.flatnonzero(there)
+        is_answered = ~np.isnan(values)
+    rows = np.flatnonzero(is_answered)
     if (units[1:] <= units[:-1]).any():
         rows = rows[np.argsort(units[rows], kind="stable")]
     labelled = np.zeros(sample.size, dtype=bool)
     labelled[units[rows]] = True
-    return Joined(
+    return JoinedLabels(
         unit=units[rows],
-        given=values[rows],
-        declared=declared,
+        answers=values[rows],
+        label_mapping=declared,
         labelled=labelled,
         ids=sample.ids,
         unanswered=unanswered,

@@ -25,9 +25,9 @@ from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.evaluation import compared_answers, estimate
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
-from stratal.labels.annotators import AnnotatorAgreement, agreement_of
-from stratal.labels.labels import Labels, join, with_ids_of
-from stratal.labels.meanings import class_text
+from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
 from stratal.report.document import WRITERS, describe_method, report_html
 from stratal.report.estimates import answer_sentence
@@ -171,7 +171,7 @@ def findings(
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
-    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
     tail_shares(confidence_level, "two-sided")
@@ -263,7 +263,7 @@ def _asked(
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
     compared = compared_answers(requested, sample, one, predicted)
     if combine == "mean":
-        return requested, compared, one, join(sample, one).labelled
+        return requested, compared, one, join_labels(sample, one).labelled
     return requested, compared, one, outcomes(sample, one, predicted, combine).labelled
 
 
@@ -286,7 +286,7 @@ def _quantity(
         return "accuracy"
     if first.outcome != "binary":
         return "mean outcome"
-    rows = join(sample, labels).table()
+    rows = join_labels(sample, labels).table()
     words = [row.value for row in rows if row.meaning == 1.0 and not row.usual]
     return f"share of {' or '.join(map(repr, words)) or 'ones'}"
 
@@ -315,7 +315,7 @@ def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[s
 
 def _agreement(sample: Sample, labels: Any, *, classes: bool) -> AnnotatorAgreement | None:
     try:
-        return agreement_of(with_ids_of(sample, labels), classes=classes)
+        return measure_agreement(labels_with_sample_ids(sample, labels), classes=classes)
     except MissingExtraError:
         return None
 

@@ -30,8 +30,8 @@ from stratal.estimation.evaluation import estimate
 from stratal.estimation.resolve import class_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import Declared
+from stratal.labels.label_values import LabelMapping
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.planning.plan import expected_half_width, expected_of_counts, floor_of, likely_means
 from stratal.planning.planner import influence_spreads, one_stratum
 from stratal.strata import Allocation, Strata, allocate_several
@@ -304,11 +304,11 @@ class InterimAnalysis:
                 if quiet:
                     warnings.simplefilter("ignore", StratalWarning)
                 if not requested.label_columns(sample):
-                    labels = join(sample, labels)
+                    labels = join_labels(sample, labels)
                 found = estimate(sample, labels, estimand=requested, **(options or {}))
         pairs = list(requested.parts_with_labels(labels, sample.population))
         if labelled is None:
-            labelled = join(sample, pairs[0][1]).labelled
+            labelled = join_labels(sample, pairs[0][1]).labelled
         self.parts = tuple(part for part, _ in pairs)
         self.confidence_level = confidence_level
         self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
@@ -337,8 +337,8 @@ class InterimAnalysis:
             self.note = "influence's deviations"
             with warnings.catch_warnings(action="ignore", category=StratalWarning):  # the estimate has warned
                 self._learn_from_influences(requested, pairs, sample)
-            for joined in [column for _, column in pairs if isinstance(column, Joined)]:
-                joined.kept.clear()  # the estimate holds these labels, and is not to hold the sample
+            for joined in [column for _, column in pairs if isinstance(column, JoinedLabels)]:
+                joined.cache.clear()  # the estimate holds these labels, and is not to hold the sample
             self.repeated = _repeating(requested, sample, labels, labelled, confidence_level)
             return
         deviations_of_labels, width = _of_outcomes(self.strata, self.known, stratum)
@@ -603,10 +603,10 @@ def _repeating(
         is_answered = answered[rows]
         joined_columns: dict[str, Any] = {
             "unit": np.flatnonzero(is_answered),
-            "given": classes[rows[is_answered]],
+            "answers": classes[rows[is_answered]],
         }
-        repeated = Joined(
-            **joined_columns, labelled=is_answered, declared=Declared(), ids=repeated_sample.ids
+        repeated = JoinedLabels(
+            **joined_columns, labelled=is_answered, label_mapping=LabelMapping(), ids=repeated_sample.ids
         )
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             return half_width_of(requested.estimate(repeated_sample, repeated), confidence_level)

@@ -22,7 +22,7 @@ from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
-from stratal.labels.labels import Labels, as_labels, join
+from stratal.labels.labels import Labels, as_labels, join_labels
 from stratal.planning.plan import likely_means
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
@@ -103,7 +103,7 @@ class PreviousLabels:
             estimate_of_labels = estimate(
                 sample, answered, estimator="horvitz-thompson", predicted=holder.predicted
             )
-        rows = np.flatnonzero(join(sample, answered).labelled)
+        rows = np.flatnonzero(join_labels(sample, answered).labelled)
         self.z = estimate_of_labels.evidence.z
         self.binary, self.source = estimate_of_labels.outcome == "binary", answered.source
         self.notes: tuple[str, ...] = ()

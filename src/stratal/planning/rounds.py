@@ -388,7 +388,7 @@ def next_round(
     array([13, 17])
     """
     require_sample(sample, "next_round")
-    from stratal.labels.exchange import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
     refuse_unknown("allocation", allocation_of, ("total", "remainder"))

@@ -20,12 +20,20 @@ from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
-from stratal.tables.engine import reader_of
+from stratal.tables.engine import arrow_reader
 from stratal.tables.frames import frame_table
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
-from stratal.tables.row_index import index_name, refuse_two_ids, require_ids, shared_index
-from stratal.tables.source import MOST_BYTES, WHOLE, EveryColumn, FileReading, Rows, Table, readable
+from stratal.tables.row_index import index_name, refuse_two_ids, require_unique_index, shared_index
+from stratal.tables.source import (
+    INTEGER_TYPES,
+    MAX_MEMORY_BYTES,
+    EveryColumn,
+    FileReading,
+    Rows,
+    Table,
+    translate_engine_errors,
+)
 
 
 def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
@@ -333,10 +341,10 @@ def _held(column: Any) -> AnyArray | None:
     if str(column.type) != "string":
         return np.asarray(column.to_numpy())
     texts = column.to_pylist()
-    return None if 4 * len(texts) * max(map(len, texts)) > MOST_BYTES else np.array(texts, object)
+    return None if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES else np.array(texts, object)
 
 
-_SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")
+_SHOWN = (*INTEGER_TYPES, "varchar", "double", "float", "boolean", "date")
 
 
 # ---- earlier models' results: one column for each model, or one row for each result
@@ -385,7 +393,7 @@ def _history_of(table: Table) -> History:
     lowered = {name.lower(): name for name in table.names}
     own = next((lowered[name] for name in ID_NAMES if name in lowered), None)
     if table.index is not None and own is None:
-        require_ids(table.index, table.label)
+        require_unique_index(table.index, table.label)
         own = table.names[-1]
     others = [name for name in table.names if name != own]
     if own is None or len(others) < 2:
@@ -421,7 +429,7 @@ def _history_of(table: Table) -> History:
 def _of_wide(rows: Rows, own: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
     """Return results (N, M) and the items."""
     kinds, items = rows.types(), list[Any]()
-    right = np.empty((rows.one("count(*)")[0], len(names)), np.int8)
+    right = np.empty((rows.query_row("count(*)")[0], len(names)), np.int8)
     expressions = (_result(rows, name, kinds[name]) for name in names)
     for ids, *results in _read(rows, _FEW_ROWS, _text(rows, own), *expressions):
         for at, column in enumerate(results):
@@ -485,6 +493,6 @@ _WORDS = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHI
 
 def _read(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
     """Yield the columns of up to `size` rows."""
-    with readable(rows.label):
-        for batch in reader_of(rows.connection.sql(rows.sql(*expressions)), size):
+    with translate_engine_errors(rows.label):
+        for batch in arrow_reader(rows.connection.sql(rows.sql(*expressions)), size):
             yield batch.columns

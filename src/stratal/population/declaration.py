@@ -16,7 +16,7 @@ from stratal.question.question import Outcome
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
 from stratal.tables.logs import ID_NAMES, Log
-from stratal.tables.row_index import refuse_two_ids, require_ids
+from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.source import FileReading
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
     if given is not None:
         return given if given == ROW and ROW not in existing else _require(given, existing, label)
     if index is not None:
-        require_ids(index, label)
+        require_unique_index(index, label)
         refuse_two_ids(existing[-1], id_columns(existing[:-1]), label)
         return existing[-1]
     found = next(iter(id_columns(existing)), None)

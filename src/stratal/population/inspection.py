@@ -15,10 +15,10 @@ from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import POINT, Declaration
 from stratal.population.summary import proxy_info_for
-from stratal.tables.frames import registered
+from stratal.tables.frames import register_columns
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
-from stratal.tables.source import FileReading, Rows, below_each_other, readable
+from stratal.tables.source import FileReading, Rows, stack_columns, translate_engine_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -171,7 +171,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         models = judged_models(described, rows)
     if rows_in_memory is not None and models is not None:
         rows_of = of([models["column"]])
-        models["first"] = str(rows_of.one(f"min({rows_of.columns[models['column']]})")[0])
+        models["first"] = str(rows_of.query_row(f"min({rows_of.columns[models['column']]})")[0])
         description["models"] = models
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
@@ -187,7 +187,7 @@ _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
-    types, (size,), descriptions = rows.types(), rows.one("count(*)"), []
+    types, (size,), descriptions = rows.types(), rows.query_row("count(*)"), []
     if rows.text and size <= _FEW_ROWS:
         step = _TEXTS_AT_ONCE
     else:
@@ -206,7 +206,7 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
     if below is None:
         texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
         numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names]
-        values = below_each_other(rows.origin, texts, numbers)
+        values = stack_columns(rows.origin, texts, numbers)
     else:
         values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
     aggregates = (
@@ -214,7 +214,7 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
         "min(finite), max(finite), avg(finite)"
     )
     finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
-    with readable(rows.label):
+    with translate_engine_errors(rows.label):
         answer = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
@@ -230,7 +230,9 @@ def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
         return None
     columns = np.repeat(np.arange(len(arrays)), [len(column) for column in arrays])
     texts = pa.chunked_array([chunk for column in arrays for chunk in column.chunks], pa.string())
-    stacked = registered(rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label)
+    stacked = register_columns(
+        rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label
+    )
     return replace(stacked, text=True)
 
 

@@ -17,7 +17,7 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.tables.files import existing_file
-from stratal.tables.spilling import locked
+from stratal.tables.spilling import lock_file
 
 Row = dict[str, Any]
 
@@ -236,7 +236,7 @@ class CellStore:
         if not path.parent.is_dir():
             raise InputError(f"{path}: there is no directory {path.parent}", action="Create it first.")
         lock = path.with_name(f".{path.name}.lock")
-        release = locked(lock)
+        release = lock_file(lock)
         if release is None:
             raise InputError(
                 f"{path}: another run is writing to this file",

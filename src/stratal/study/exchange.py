@@ -25,9 +25,9 @@ from typing import Annotated, Any, Literal, Unpack
 import msgspec
 
 from stratal.errors import InputError, LabelError, near_names
-from stratal.labels.annotation_tools import Answers, Task, ToolAnswer, ToolQuestion
-from stratal.labels.labels import matched
-from stratal.labels.meanings import mapped
+from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
+from stratal.labels.label_values import format_mapping
+from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
@@ -285,7 +285,7 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
 
 
 def take_in_answers(
-    connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
+    connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> ImportResult:
     """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
 
@@ -300,7 +300,9 @@ def take_in_answers(
         kept[row["id"]].append(row["annotator"])
     said = _named(connection, answers, who, folder)
     # A spreadsheet may have changed ids.
-    ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], numbers)
+    ids, notes = restore_spreadsheet_ids(
+        [entry.id for entry in said], [entry.annotator for entry in said], numbers
+    )
     said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
     inside = [entry for entry in said if entry.id in numbers]
     strangers = tuple(item for item in ids if item not in numbers)
@@ -341,12 +343,12 @@ def _tool_sides(question: StudyQuestion, item: str, study: str) -> tuple[str, st
 
 
 def _named(
-    connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
+    connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
     people, alone = creating.everybody(connection), creating.everybody(connection, "annotator")
     codes = {name: code for code, name in creating.read_names(folder).items()}
-    given = list(dict.fromkeys(entry.annotator for entry in answers.said))
+    given = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}
     for theirs in given:
         ours = who if isinstance(who, str) else (who or {}).get(theirs, theirs)
@@ -357,11 +359,11 @@ def _named(
         what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
         named = ", ".join(map(repr, unknown[:_FIRST])) if any(unknown) else None
         raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
-    twice = [item for item, count in Counter(entry.id for entry in answers.said).items() if count > 1]
+    twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
     if isinstance(who, str) and len(given) > 1 and twice:
         what = f"item {twice[0]!r} was answered by several people"
         raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
-    return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
+    return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
 
 
 def _values(study: str, question: StudyQuestion, said: Sequence[ToolAnswer]) -> list[str | None]:
@@ -377,7 +379,9 @@ def _values(study: str, question: StudyQuestion, said: Sequence[ToolAnswer]) -> 
         entry, why = next(iter(refused.values()))
         what = f"{entry.place}: item {entry.id!r}: {why.what}"
         given = ", ".join(map(repr, list(refused)[:_FIRST]))
-        action = f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}."
+        action = (
+            f"Leave the cell empty where there is no answer, or: {format_mapping(dict.fromkeys(refused))}."
+        )
         raise LabelError(what, given=given, allowed=why.allowed, action=action)
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample
 from stratal.errors import StratalError
-from stratal.labels.labels import matched
+from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.randomness import id_texts
 from stratal.study.database import DATABASE
 
@@ -32,7 +32,7 @@ def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> 
     for home, known_ids in filter(lambda of: of[1], map(_ids_of, folders.values())):
         # As they are, or as a spreadsheet changed them.
         matches = {
-            name: sum(id_ in known_ids for id_ in matched(sorted(ids), None, known_ids)[0])
+            name: sum(id_ in known_ids for id_ in restore_spreadsheet_ids(sorted(ids), None, known_ids)[0])
             for name, ids in columns.items()
         }
         fitting = [name for name, ids in columns.items() if 2 * matches[name] > len(ids)]

@@ -19,7 +19,7 @@ from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import UNDECIDED, Requirement
-from stratal.labels.annotators import AnnotatorAgreement, agreement_of, level_of_answers
+from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection
@@ -228,10 +228,10 @@ def _agreement(
         _pairs(answers, question),
     )
     try:
-        found = agreement_of(labels, classes=classes)
+        found = measure_agreement(labels, classes=classes)
         return found, {**({} if found is None else found.to_dict()), "pairs": pairs}
     except MissingExtraError as error:
-        level = level_of_answers(labels, classes=classes)
+        level = measurement_level(labels, classes=classes)
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 

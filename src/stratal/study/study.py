@@ -25,7 +25,7 @@ from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.looks import PlannedLooks
-from stratal.labels.annotation_tools import Answers, Task
+from stratal.labels.annotation_tools import Task, ToolAnswers
 from stratal.labels.labels import ADJUDICATED, Labels, refuse_other_rows
 from stratal.planning import next_round
 from stratal.planning.selection import Selection, usual_round
@@ -439,7 +439,7 @@ class Study:
 
     def take_in_answers(
         self,
-        answers: Answers,
+        answers: ToolAnswers,
         *,
         annotator: Mapping[str, str] | str | None = None,
         same_rows: bool = False,
@@ -451,7 +451,7 @@ class Study:
         `dry_run` nothing is saved, and what would be is returned. If ids are row numbers, a table must state
         by the study's `sample_token` of which rows they are, unless they are declared the `same_rows`.
         """
-        said = [entry for entry in answers.said if entry.token is not None]
+        said = [entry for entry in answers.answers if entry.token is not None]
         if said and not same_rows:
             labels = Labels(
                 ids=tuple(entry.id for entry in said),

@@ -1,4 +1,4 @@
-"""Files as text: the format that a name tells, and the records of CSV and JSON with where they stand."""
+"""Text files: the format of a file name, and the records of CSV and JSON files with their line numbers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from stratal.errors import InputError, refuse_unknown, unreadable, utf8_path
 
+# Format of a file by its suffix.
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -30,32 +31,27 @@ FORMATS = {
     ".eval": "eval",
 }
 
-# What delimits columns where the usual character is not in the header.
+# Delimiters of CSV files whose header does not contain the default delimiter.
 OTHER_DELIMITERS = (";", "\t")
 
-# What reading a damaged file raises; a damaged .gz is mostly an OSError.
-UNREADABLE = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
+# Exceptions from reading a damaged file; a damaged .gz file usually raises an OSError.
+READ_ERRORS = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
 
-# Characters of a record, at most: what is longer is no record but a damaged file, or an attack.
-LONGEST = 2**24
+# Longest line in characters. Longer lines are damaged files, or attacks.
+MAX_LINE_CHARACTERS = 2**24
 
-# Characters and values of a JSON document: a small packed file may stand for very many.
-MOST_JSON = 2**29
-MOST_VALUES = 2**24
+# Largest JSON document in characters and values. A small compressed file may expand to more.
+MAX_JSON_CHARACTERS = 2**29
+MAX_JSON_VALUES = 2**24
 
-_CHUNK = 2**20
+# Characters or bytes that are read at once.
+_CHUNK_SIZE = 2**20
 
-csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
+csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a local file: as it is if it exists, else with ~ expanded, or of a `file:` address.
-
-    Examples
-    --------
-    >>> local_path("file:///data/labels.csv"), local_path("labels.csv")
-    (PosixPath('/data/labels.csv'), PosixPath('labels.csv'))
-    """
+    """Return the path of a local file: unchanged if it exists, else with ~ or a `file:` address resolved."""
     text = os.fspath(path)
     literal = Path(text)
     if os.path.lexists(literal):
@@ -65,7 +61,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
             return literal.expanduser()
         except RuntimeError:  # no such user
             return literal
-    # Path makes one stroke of several.
+    # `Path` replaces several slashes by one.
     address = re.fullmatch(r"file:(?://(?:localhost)?(?=/))?(/.*)", text)
     if address is None:
         return literal
@@ -73,22 +69,15 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 
 def existing_file(path: Path) -> Path:
-    """Return `path` if it is a file, else raise an `InputError`.
-
-    Examples
-    --------
-    >>> existing_file(Path("/nowhere/labels.csv"))
-    Traceback (most recent call last):
-    stratal.errors.InputError: /nowhere/labels.csv: no such file...
-    """
+    """Return `path` if it is a file, else raise an `InputError`."""
     utf8_path(path)
     if path.is_dir():
         action = "A directory of Parquet parts with predictions is read with directory=True."
         raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     if not path.exists():
-        near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
-        if near:
-            action = f"In that folder: {', '.join(near)}."
+        similar_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
+        if similar_names:
+            action = f"In that folder: {', '.join(similar_names)}."
         else:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
@@ -100,200 +89,166 @@ def existing_file(path: Path) -> Path:
 
 
 def format_of(path: Path) -> str:
-    """Return the format that a file's name tells.
-
-    Examples
-    --------
-    >>> format_of(Path("labels.tsv")), format_of(Path("predictions.csv.gz"))
-    ('csv', 'csv')
-    """
+    """Return the format of a file by its name."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind = FORMATS.get(suffixes[-1]) if suffixes else None
     if kind is None:
         raise InputError(
-            f"{path}: the name does not tell the format",
+            f"{path}: the format is unknown from the name",
             allowed=", ".join(FORMATS),
             action="Rename it; in Python Population.read takes format='parquet', 'csv', 'jsonl' and others.",
         )
     return kind
 
 
-def kind_of(path: Path, given: str | None = None) -> str:
-    """Return the format of a file that exists: as it was said, or as its name tells.
+def format_of_file(path: Path, stated_format: str | None = None) -> str:
+    """Return the format of an existing file: the stated format, or the format of its name.
 
     Raises
     ------
     InputError
-        If there is no such file, or no such format.
-
-    Examples
-    --------
-    >>> kind_of(Path("nowhere-at-all.csv"))
-    Traceback (most recent call last):
-    stratal.errors.InputError: nowhere-at-all.csv: no such file...
+        For a missing file, and for an unknown format.
     """
     existing_file(path)
-    kind = format_of(path) if given is None else given
+    kind = format_of(path) if stated_format is None else stated_format
     refuse_unknown("file format", kind, dict.fromkeys(FORMATS.values()))
     return kind
 
 
-def opened(path: Path) -> TextIO:
-    """Return a text file, packed or not, without its byte order mark."""
+def open_text(path: Path) -> TextIO:
+    """Open a text file, compressed or not, without its byte order mark."""
     if path.name.lower().endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open("r", encoding="utf-8-sig", newline="")
 
 
-def whole_gzip(path: Path) -> None:
-    """Refuse a packed file that was cut or changed: engines read it without looking at its checksum.
+def check_gzip(path: Path) -> None:
+    """Refuse a damaged compressed file: engines do not verify the checksum.
 
     Raises
     ------
     InputError
-        For a file that is damaged, and for one with a line of more than `LONGEST` characters, which stops
-        at that line, whatever it would unpack to.
+        For a damaged file, and for a line of more than `MAX_LINE_CHARACTERS` characters; reading stops there.
     """
     if not path.name.lower().endswith(".gz"):
         return
     try:
         with gzip.open(path, "rb") as stream:
-            started = 0
-            while chunk := stream.read(_CHUNK):
-                first = chunk.find(b"\n")
-                last = chunk.rfind(b"\n")
-                if started + (len(chunk) if first < 0 else first) > 4 * LONGEST:
-                    raise _too_long(path)
-                if last < 0:
-                    started = started + len(chunk)
+            line_length = 0
+            while chunk := stream.read(_CHUNK_SIZE):
+                first_break = chunk.find(b"\n")
+                last_break = chunk.rfind(b"\n")
+                if line_length + (len(chunk) if first_break < 0 else first_break) > 4 * MAX_LINE_CHARACTERS:
+                    raise _too_long_error(path)
+                if last_break < 0:
+                    line_length = line_length + len(chunk)
                 else:
-                    started = len(chunk) - last - 1
+                    line_length = len(chunk) - last_break - 1
     except (EOFError, OSError, zlib.error) as error:
         raise unreadable(path, error) from None
 
 
-def bounded(text: TextIO, label: Path | str) -> Iterator[str]:
-    """Yield the lines of a text, refusing one of more than `LONGEST` characters before it is read whole.
-
-    Examples
-    --------
-    >>> import io
-    >>> list(bounded(io.StringIO("a\\nb"), "labels.csv"))
-    ['a\\n', 'b']
-    """
-    while line := text.readline(LONGEST + 1):
-        if len(line) > LONGEST:
-            raise _too_long(label)
+def bounded_lines(text: TextIO, label: Path | str) -> Iterator[str]:
+    """Yield the lines of a text; a line of more than `MAX_LINE_CHARACTERS` characters is an error."""
+    while line := text.readline(MAX_LINE_CHARACTERS + 1):
+        if len(line) > MAX_LINE_CHARACTERS:
+            raise _too_long_error(label)
         yield line
 
 
-def _too_long(label: Path | str) -> InputError:
+def _too_long_error(label: Path | str) -> InputError:
     return InputError(
-        f"{label}: a line is too long", allowed=f"up to {LONGEST:,} characters", action="Is it a text file?"
+        f"{label}: a line is too long",
+        allowed=f"up to {MAX_LINE_CHARACTERS:,} characters",
+        action="Is it a text file?",
     )
 
 
-# What a spreadsheet takes for a formula, and the same behind apostrophes.
-_RUN = re.compile(r"'*[=+\-@\t\r]")
+# Start of a text that a spreadsheet runs as a formula, possibly after apostrophes.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
-def cell(value: Any) -> Any:
-    """Return a value as a CSV file for people holds it: a text that a spreadsheet would run is quoted by `'`.
-
-    Examples
-    --------
-    >>> cell("=1+1"), cell("'=1"), cell("it's"), cell(-1), cell(None)
-    ("'=1+1", "''=1", "it's", -1, '')
-    """
+def csv_cell(value: Any) -> Any:
+    """Return a value for a CSV file: a text that a spreadsheet would run as a formula gets an apostrophe."""
     if isinstance(value, int | float):
         return value
     text = "" if value is None else str(value)
-    return "'" + text if _RUN.match(text) else text
+    return "'" + text if _FORMULA.match(text) else text
 
 
-# What ends a cell, for the reader of a CSV file or for a spreadsheet that splits lines at semicolons or tabs.
-_ENDS_CELL = re.compile(r'[,;"\t\r\n]')
+# Characters that end a cell in a CSV reader, or in a spreadsheet that splits lines at semicolons or tabs.
+_CELL_DELIMITER = re.compile(r'[,;"\t\r\n]')
 
 
 def csv_line(values: Iterable[Any]) -> str:
-    """Return a line of a CSV file for people: nothing in a cell becomes a formula or another cell.
-
-    Examples
-    --------
-    >>> csv_line(["u1", "a;=1+1", "plain", None])
-    'u1,"a;=1+1",plain,\\r\\n'
-    """
-    texts = (str(cell(value)) for value in values)
-    quoted = ('"' + text.replace('"', '""') + '"' if _ENDS_CELL.search(text) else text for text in texts)
+    """Return a line of a CSV file in which no cell becomes a formula or another cell."""
+    texts = (str(csv_cell(value)) for value in values)
+    quoted = ('"' + text.replace('"', '""') + '"' if _CELL_DELIMITER.search(text) else text for text in texts)
     return ",".join(quoted) + "\r\n"
 
 
-def text_of_cell(text: str) -> str:
-    """Return the text that `cell` wrote.
-
-    Examples
-    --------
-    >>> text_of_cell("'=1+1"), text_of_cell("''=1"), text_of_cell("'tis")
-    ('=1+1', "'=1", "'tis")
-    """
-    if text.startswith("'") and _RUN.match(text):
+def unquote_cell(text: str) -> str:
+    """Return the text of a cell that `csv_cell` wrote."""
+    if text.startswith("'") and _FORMULA.match(text):
         return text[1:]
     return text
 
 
+# First line of a CSV file that tells Excel the delimiter.
 _NAMED_DELIMITER = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 
 def named_delimiter(line: str) -> str | None:
-    """Return the delimiter that the first line of a CSV file names for Excel, None of any other line.
-
-    Examples
-    --------
-    >>> named_delimiter("sep=;\\n"), named_delimiter("id;label\\n")
-    (';', None)
-    """
-    found = _NAMED_DELIMITER.fullmatch(line.rstrip("\r\n"))
-    return None if found is None else found[1]
+    """Return the delimiter in the first line `sep=;` of a CSV file, None for any other line."""
+    match = _NAMED_DELIMITER.fullmatch(line.rstrip("\r\n"))
+    return None if match is None else match[1]
 
 
 def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line on which each record begins and its fields, the header first, without blank lines.
+    """Yield the first line number and the fields of each record, the header first, without blank lines.
 
-    A first line `sep=;`, by which Excel knows the delimiter, is left out.
+    A first line `sep=;`, which tells Excel the delimiter, is skipped.
     """
-    lines = bounded(text, getattr(text, "name", "the file"))
-    first = next(lines, "")
-    left_out = 0 if named_delimiter(first) is None else 1
+    lines = bounded_lines(text, getattr(text, "name", "the file"))
+    first_line = next(lines, "")
+    skipped_lines = 0 if named_delimiter(first_line) is None else 1
     reader = csv.reader(
-        lines if left_out else itertools.chain([first], lines), delimiter=delimiter, strict=True
+        lines if skipped_lines else itertools.chain([first_line], lines), delimiter=delimiter, strict=True
     )
-    start = 1 + left_out
+    start = 1 + skipped_lines
     for fields in reader:
         if fields:
             yield start, fields
-        start = reader.line_num + 1 + left_out
+        start = reader.line_num + 1 + skipped_lines
 
 
 def first_line_delimiter(path: Path) -> str | None:
-    """Return the delimiter that the first line of a CSV file names for Excel, None if it names none."""
-    with opened(path) as text:
-        return named_delimiter(next(bounded(text, path), ""))
+    """Return the delimiter in the first line `sep=;` of a CSV file, None without such a line."""
+    with open_text(path) as text:
+        return named_delimiter(next(bounded_lines(text, path), ""))
 
 
 def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list[str] | None]:
-    """Return what delimits the columns of a CSV file, the line of its header and their names, None of none.
+    """Return the delimiter of a CSV file, the line of its header, and the columns (None for an empty file).
 
-    Where no delimiter is given it is the usual one of such a file, unless the header holds another alone.
+    Without a stated delimiter it is the default of the suffix, unless the header contains only another one.
     """
-    with opened(path) as text:
+    with open_text(path) as text:
         if delimiter is None:
             if ".tsv" in (suffix.lower() for suffix in path.suffixes):
-                usual = "\t"
+                default_delimiter = "\t"
             else:
-                usual = ","
-            first = next((line for line in bounded(text, path) if line.strip()), "")
-            other = next((mark for mark in OTHER_DELIMITERS if usual not in first and mark in first), usual)
-            delimiter = named_delimiter(first) or other
+                default_delimiter = ","
+            first_line = next((line for line in bounded_lines(text, path) if line.strip()), "")
+            other_delimiter = next(
+                (
+                    mark
+                    for mark in OTHER_DELIMITERS
+                    if default_delimiter not in first_line and mark in first_line
+                ),
+                default_delimiter,
+            )
+            delimiter = named_delimiter(first_line) or other_delimiter
             text.seek(0)
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(
@@ -302,54 +257,51 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
         return delimiter, *next(csv_records(text, delimiter), (0, None))
 
 
-def flat(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object with what is nested beside what holds it, under dotted names.
-
-    Examples
-    --------
-    >>> flat({"id": 1, "judge": {"score": 0.5}})
-    {'id': 1, 'judge': {'score': 0.5}, 'judge.score': 0.5}
-    """
+def flatten_record(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object with the entries of nested objects added under dotted names."""
     result = dict(record)
     for name, value in record.items():
         if isinstance(value, dict):
-            result |= {f"{name}.{inner}": entry for inner, entry in flat(value).items()}
+            result |= {f"{name}.{inner}": entry for inner, entry in flatten_record(value).items()}
     return result
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, refusing a key that stands in it twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, refusing a duplicate key."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
+    return record
 
 
-def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as one document") -> Any:
-    """Return what a JSON file of at most so many characters, and `MOST_VALUES` values, holds.
+def json_document(
+    path: Path, max_characters: int = MAX_JSON_CHARACTERS, purpose: str = "to be read as one document"
+) -> Any:
+    """Return the document in a JSON file of at most `max_characters` and `MAX_JSON_VALUES` values.
 
     Raises
     ------
     InputError
-        For a file that is not JSON, or larger.
+        For a file that is not JSON, or is larger.
     """
     parts = list[str]()
     characters = values = 0
     try:
-        with opened(path) as text:
-            while part := text.read(_CHUNK):
+        with open_text(path) as text:
+            while part := text.read(_CHUNK_SIZE):
                 characters = characters + len(part)
                 values = values + sum(map(part.count, ",[{"))
-                if characters > most or values > MOST_VALUES:
+                if characters > max_characters or values > MAX_JSON_VALUES:
                     raise InputError(
-                        f"{path}: is too large {what}",
-                        allowed=f"up to {most // 2**20:,} MiB of text and {MOST_VALUES:,} values",
+                        f"{path}: is too large {purpose}",
+                        allowed=f"up to {max_characters // 2**20:,} MiB of text "
+                        f"and {MAX_JSON_VALUES:,} values",
                         action="Write one object per line and call it .jsonl, or keep the columns that are "
                         "needed.",
                     )
                 parts.append(part)
-        return json.loads("".join(parts), object_pairs_hook=_once)
+        return json.loads("".join(parts), object_pairs_hook=_unique_keys)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
@@ -361,30 +313,30 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
         ) from None
 
 
-def json_array(found: Any, path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a JSON document: an array of them, or an object that holds one such array.
+def json_array(document: Any, path: Path) -> list[dict[str, Any]]:
+    """Return the objects in a JSON document: an array of objects, or an object that contains one such array.
 
     Raises
     ------
     InputError
-        For a document that holds anything else.
+        For any other document.
     """
-    if isinstance(found, dict):
-        arrays = [entry for entry in found.values() if _objects(entry)]
-        found = arrays[0] if len(arrays) == 1 else found
-    if not _objects(found):
+    if isinstance(document, dict):
+        arrays = [entry for entry in document.values() if _is_object_list(entry)]
+        document = arrays[0] if len(arrays) == 1 else document
+    if not _is_object_list(document):
         raise InputError(f"{path}: is not an array of JSON objects", allowed='[{"id": …}, …]')
-    return list(found)
+    return list(document)
 
 
-def _objects(entry: Any) -> bool:
+def _is_object_list(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
-def _quickly(line: str) -> dict[str, Any] | None:
-    """Return the JSON object of a line whose colons show that no key stands in it twice; None of others.
+def _decode_quickly(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line if its number of colons excludes duplicate keys, else None.
 
-    `msgspec` takes a quarter of the time of `json`, refuses more, and keeps the last of two equal keys.
+    `msgspec` is four times as fast as `json`, accepts less, and keeps the last of two equal keys.
     """
     import msgspec
 
@@ -397,27 +349,30 @@ def _quickly(line: str) -> dict[str, Any] | None:
     return None
 
 
-_READ_NUMBERS = ("parse_float", "parse_int", "parse_constant")
+# Keywords of `json.loads` for the parsers of numbers.
+_NUMBER_PARSERS = ("parse_float", "parse_int", "parse_constant")
 
 
 def json_records(
-    text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
+    text: TextIO, path: Path, max_lines: int | None = None, parse_number: Callable[[str], Any] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line of each of the first `most` lines that holds a JSON object, and the object.
+    """Yield the line number and the JSON object of each line that is not blank, among the first `max_lines`.
 
-    Numbers are read by `numbers`, if given.
+    `parse_number` converts the text of numbers, if given.
 
     Raises
     ------
     InputError
-        For a line that is not JSON, or no object.
+        For a line that is not a JSON object.
     """
-    for number, line in enumerate(itertools.islice(bounded(text, path), most), start=1):
+    for number, line in enumerate(itertools.islice(bounded_lines(text, path), max_lines), start=1):
         if not line.strip():
             continue
         try:
-            read = dict.fromkeys(_READ_NUMBERS, numbers)
-            record = (not numbers and _quickly(line)) or json.loads(line, object_pairs_hook=_once, **read)
+            number_parsers = dict.fromkeys(_NUMBER_PARSERS, parse_number)
+            record = (not parse_number and _decode_quickly(line)) or json.loads(
+                line, object_pairs_hook=_unique_keys, **number_parsers
+            )
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"
@@ -429,48 +384,44 @@ def json_records(
         yield number, record
 
 
-# ---- how large a table may be that is read as a whole: a small file may stand for much
+# ---- size limits of tables that are read completely: a small file may expand to a large table
 
 
-# What a table of labels may have; larger ones are no answers of people, but a population or an attack.
-MOST_ROWS = 2_000_000
-MOST_BYTES = 2**28
+# Largest table of labels. Larger ones are populations or attacks, and no answers of annotators.
+MAX_TABLE_ROWS = 2_000_000
+MAX_TABLE_BYTES = 2**28
 
-Entry = TypeVar("Entry")
+RecordT = TypeVar("RecordT")
 
 
-def limited(
-    records: Iterable[Entry],
-    size: Callable[[Entry], int],
+def limit_records(
+    records: Iterable[RecordT],
+    size: Callable[[RecordT], int],
     path: Path | str,
-    rows: int = MOST_ROWS,
-    characters: int = MOST_BYTES,
-) -> Iterator[Entry]:
-    """Yield records, refusing to go on after so many of them, or so many characters.
+    max_rows: int = MAX_TABLE_ROWS,
+    max_characters: int = MAX_TABLE_BYTES,
+) -> Iterator[RecordT]:
+    """Yield records up to a maximum number of rows and characters.
 
     Raises
     ------
     InputError
-        Where there are more.
-
-    Examples
-    --------
-    >>> list(limited(["a", "b"], len, Path("labels.csv"), rows=1))
-    Traceback (most recent call last):
-    stratal.errors.InputError: labels.csv: is too large for a table of labels (allowed: up to 1 rows and ...
+        If there are more.
     """
-    held = 0
+    total = 0
     for number, record in enumerate(records, start=1):
-        held += size(record)
-        if number > rows or held > characters:
-            raise too_large(path, rows, characters)
+        total += size(record)
+        if number > max_rows or total > max_characters:
+            raise too_large_error(path, max_rows, max_characters)
         yield record
 
 
-def too_large(path: Path | str, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
-    """Return the error of a table of labels that is too large."""
+def too_large_error(
+    path: Path | str, max_rows: int = MAX_TABLE_ROWS, max_characters: int = MAX_TABLE_BYTES
+) -> InputError:
+    """Return the error for a table of labels that is too large."""
     return InputError(
         f"{path}: is too large for a table of labels",
-        allowed=f"up to {rows:,} rows and {characters // 2**20:,} MiB of text",
+        allowed=f"up to {max_rows:,} rows and {max_characters // 2**20:,} MiB of text",
         action="Keep the labelled units and the columns that are needed.",
     )

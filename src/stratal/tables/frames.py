@@ -1,4 +1,4 @@
-"""Dataframes and Ibis tables as sources: any dataframe through the Arrow interface, a table where it is."""
+"""Dataframes and Ibis tables as sources: dataframes through the Arrow interface, tables in their engine."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 from stratal.errors import InputError, lone_surrogate
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.parquet import arrow_names, with_nested
+from stratal.tables.parquet import add_nested_columns, arrow_field_paths
 from stratal.tables.row_index import index_name, row_index
-from stratal.tables.source import Rows, Source, Table, readable
-from stratal.tables.spark_files import table_of
+from stratal.tables.source import Rows, Source, Table, translate_engine_errors
+from stratal.tables.spark_files import ibis_table
 
-LABEL = "the table"
+TABLE_LABEL = "the table"
 
-# Types of PyArrow's that DuckDB reads as something else, or not at all.
-_NO_ENGINES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
+# Types of PyArrow that DuckDB reads incorrectly or not at all.
+_UNSUPPORTED_TYPES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
 
 
 def frame_table(table: Any) -> Table:
     """Return a dataframe or an Ibis table as a table."""
     backend = None
     if hasattr(table, "createOrReplaceTempView"):
-        table, backend = table_of(table)
+        table, backend = ibis_table(table)
     if hasattr(table, "get_backend"):
         backend = backend or table.get_backend()
-        table, columns = with_nested(table)
-        source = Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False)
-        return Table(label=LABEL, names=tuple(columns), take=lambda chosen: source)
-    return arrow_table(duckdb_connection(), table, LABEL)
+        table, columns = add_nested_columns(table)
+        source = Source(label=TABLE_LABEL, backend=backend, table=table, columns=columns, ordered=False)
+        return Table(label=TABLE_LABEL, names=tuple(columns), take=lambda chosen: source)
+    return arrow_table(duckdb_connection(), table, TABLE_LABEL)
 
 
 def arrow_table(connection: Any, table: Any, label: str) -> Table:
@@ -39,42 +39,29 @@ def arrow_table(connection: Any, table: Any, label: str) -> Table:
         label=label,
         names=tuple(names),
         index=row_index(table),
-        take=lambda chosen: registered(connection, read(chosen.among(names)), label),
+        take=lambda chosen: register_columns(connection, read(chosen.among(names)), label),
     )
 
 
-def registered(connection: Any, columns: Mapping[str, Any], label: str) -> Rows:
-    """Return Arrow columns by name as rows of a connection to DuckDB, called `label` in errors.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from stratal.tables.engine import duckdb_connection
-    >>> registered(duckdb_connection(), {"id": pa.chunked_array([[1, 2]])}, "the table").label
-    'the table'
-    """
+def register_columns(connection: Any, columns: Mapping[str, Any], label: str) -> Rows:
+    """Return Arrow columns by name as rows of a connection to DuckDB, called `label` in errors."""
     import pyarrow as pa
 
-    plain = [_engines(name, column, label) for name, column in columns.items()]
+    readable_columns = [_readable_column(name, column, label) for name, column in columns.items()]
     name = f"held_{uuid.uuid4().hex}"
-    with readable(label):
-        connection.register(name, pa.table({f"c{at}": column for at, column in enumerate(plain)}))
-    internal = {name: f"c{at}" for at, name in enumerate(columns)}
+    with translate_engine_errors(label):
+        connection.register(
+            name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
+        )
+    internal = {name: f"c{number}" for number, name in enumerate(columns)}
     return Rows(label=label, connection=connection, origin=name, columns=internal)
 
 
 def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
-    """Return the names of a dataframe's columns, and what reads some of them as Arrow columns by name.
+    """Return the names of a dataframe's columns, and a function that returns some as Arrow columns by name.
 
-    Through the Arrow interface, but for pandas: its own conversion makes null of NaN, a column of any index,
-    and fails where two columns have one name. An index that identifies rows is the last column.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> names, read = frame_columns(pa.table({"a": [1], "b": [2]}))
-    >>> names, list(read(["b"]))
-    (['a', 'b'], ['b'])
+    pandas is converted without the Arrow interface, whose conversion replaces NaN by null, turns any index
+    into a column, and fails for duplicate names. An index that identifies rows is the last column.
     """
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         names = [name if isinstance(name, str) else repr(name) for name in table.columns]
@@ -82,10 +69,10 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
         if index is not None and index.nlevels == 1:
             names.append(index_name(index, names))
         return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
-    reader = _reader(table)
+    reader = _arrow_reader(table)
     names = reader.schema.names
     if len(set(names)) == len(names):
-        paths = arrow_names(reader.schema)
+        paths = arrow_field_paths(reader.schema)
     else:
         paths = {name: (name,) for name in names}
     return [*names, *(name for name in paths if name not in names)], lambda used: _arrow_columns(
@@ -93,63 +80,65 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
     )
 
 
-def _reader(table: Any) -> Any:
+def _arrow_reader(table: Any) -> Any:
+    """Return a dataframe as a PyArrow reader of record batches."""
     import pyarrow as pa
 
     if hasattr(table, "with_format") and hasattr(table, "column_names"):
         if isinstance(table.column_names, Mapping):
-            given = ", ".join(map(repr, table.column_names))
+            splits = ", ".join(map(repr, table.column_names))
             action = "Give one of them: dataset['test']."
-            raise InputError("this holds several splits", given=given, action=action)
+            raise InputError("this holds several splits", given=splits, action=action)
         table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not hasattr(table, "__arrow_c_stream__"):
         if hasattr(table, "collect"):
-            lazy = "Collect it first: .collect()."
+            hint = "Collect it first: .collect()."
         else:
-            lazy = None
+            hint = None
         raise InputError(
             "the table is of a kind that cannot be read",
             given=f"{type(table).__module__}.{type(table).__qualname__}",
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
-            action=lazy or "Files are read by Population.read, arrays by Population.from_arrays.",
+            action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
     schema = getattr(table, "schema", None)
-    kinds = schema.items() if isinstance(schema, Mapping) else ()
-    objects = [name for name, kind in kinds if str(kind) == "Object"]
-    if objects:
+    column_types = schema.items() if isinstance(schema, Mapping) else ()
+    object_columns = [name for name, kind in column_types if str(kind) == "Object"]
+    if object_columns:
+        names = ", ".join(map(repr, object_columns))
         raise InputError(
-            f"{LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
-            given=", ".join(map(repr, objects)),
-            action=f"Leave it out, .drop({', '.join(map(repr, objects))}), or turn it into numbers or texts.",
+            f"{TABLE_LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
+            given=names,
+            action=f"Leave it out, .drop({names}), or turn it into numbers or texts.",
         )
     try:
         return pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, OSError, RuntimeError) as error:
         raise InputError(
-            f"{LABEL} cannot be read through the Arrow interface",
+            f"{TABLE_LABEL} cannot be read through the Arrow interface",
             given=str(error),
             action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
         ) from error
 
 
 def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Return the named columns by the paths to them, the others left behind batch by batch."""
+    """Return the columns at the paths by name; other columns are dropped batch by batch to save memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    tops = list(dict.fromkeys(path[0] for path in paths.values()))
-    schema = pa.schema([reader.schema.field(name) for name in tops])
-    whole = pa.Table.from_batches([batch.select(tops) for batch in reader], schema)
+    top_names = list(dict.fromkeys(path[0] for path in paths.values()))
+    schema = pa.schema([reader.schema.field(name) for name in top_names])
+    selected = pa.Table.from_batches([batch.select(top_names) for batch in reader], schema)
     return {
-        name: pc.struct_field(whole[top], inner) if inner else whole[top]
+        name: pc.struct_field(selected[top], inner) if inner else selected[top]
         for name, (top, *inner) in paths.items()
     }
 
 
 def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
-    """Return the columns at these positions by name; the index stands behind the last column."""
+    """Return the columns at positions by name; the position after the last column is the index."""
     import pyarrow as pa
 
     columns = {}
@@ -162,21 +151,24 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
         try:
             columns[name] = _pandas_array(series)
         except UnicodeEncodeError as error:
-            raise lone_surrogate(f"{LABEL}: column {name!r}", error.object) from None
+            raise lone_surrogate(f"{TABLE_LABEL}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
-                f"{LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
+                f"{TABLE_LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
             ) from None
     return columns
 
 
 def _pandas_array(series: Any) -> Any:
-    """Return a column with NaN kept apart from null, where pandas does."""
+    """Return a column that distinguishes NaN and null, if pandas does."""
     import pyarrow as pa
 
     kind = getattr(series.dtype, "categories", series).dtype
     if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
-        texts = [None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)]
+        texts = [
+            None if is_missing else str(value)
+            for value, is_missing in zip(series, series.isna(), strict=True)
+        ]
         return pa.array(texts, pa.string())
     if type(series.dtype).__name__ == "SparseDtype":
         series = series.sparse.to_dense()
@@ -189,13 +181,13 @@ def _pandas_array(series: Any) -> Any:
         return pa.array(values, from_pandas=True)
 
 
-def _engines(name: str, column: Any, label: str) -> Any:
-    """Return a column in a type that every engine reads, or refuse it by name."""
+def _readable_column(name: str, column: Any, label: str) -> Any:
+    """Return a column in a type that every engine reads; an error has its name."""
     import pyarrow as pa
 
     try:
-        plain = _plain(column)
-        if any(getattr(pa.types, kind)(plain.type) for kind in _NO_ENGINES):
+        plain = _plain_column(column)
+        if any(getattr(pa.types, kind)(plain.type) for kind in _UNSUPPORTED_TYPES):
             raise KeyError(plain.type)
         return plain
     except (KeyError, ValueError, pa.ArrowException):
@@ -206,28 +198,32 @@ def _engines(name: str, column: Any, label: str) -> Any:
         ) from None
 
 
-def _plain(column: Any) -> Any:
-    """Return the column without extensions, half floats and the like; durations are text."""
+def _plain_column(column: Any) -> Any:
+    """Return a column without extension types, half floats and similar types; durations become text."""
     import pyarrow as pa
 
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
-    kind = column.type
-    if isinstance(kind, pa.UuidType):
+    column_type = column.type
+    if isinstance(column_type, pa.UuidType):
         return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()])])
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], type=kind.storage_type))
-    if pa.types.is_dictionary(kind):
-        parts = [  # DuckDB writes them out batch by batch
-            pa.DictionaryArray.from_arrays(chunk.indices, _plain(chunk.dictionary).combine_chunks())
+    if isinstance(column_type, pa.BaseExtensionType):
+        return _plain_column(
+            pa.chunked_array([chunk.storage for chunk in column.chunks], type=column_type.storage_type)
+        )
+    if pa.types.is_dictionary(column_type):
+        chunks = [  # DuckDB decodes them batch by batch
+            pa.DictionaryArray.from_arrays(chunk.indices, _plain_column(chunk.dictionary).combine_chunks())
             for chunk in column.chunks
         ]
-        return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
-    if pa.types.is_duration(kind):  # engines keep microseconds
+        return pa.chunked_array(
+            chunks, None if chunks else _plain_column(pa.array([], column_type.value_type)).type
+        )
+    if pa.types.is_duration(column_type):  # engines round to microseconds
         texts = column.to_numpy().astype(str)
         return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
-    if pa.types.is_decimal256(kind):
-        return column.cast(pa.decimal128(38, kind.scale))
-    if pa.types.is_float16(kind):
+    if pa.types.is_decimal256(column_type):
+        return column.cast(pa.decimal128(38, column_type.scale))
+    if pa.types.is_float16(column_type):
         return column.cast(pa.float32())
     return column

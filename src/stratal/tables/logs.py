@@ -1,4 +1,4 @@
-"""Logs of evaluation tools: one row per unit, however many answers of it a tool has kept.
+"""Logs of evaluation tools, as tables with one row per unit.
 
 lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples` (as of 0.4.13). One line
 per document and filter. A document's id is made of its three hashes (document, prompt, target), so that it
@@ -43,48 +43,43 @@ from stratal.arrays import Record
 from stratal.errors import InputError, installed
 from stratal.tables.no_answer import is_no_verdict
 
-# Columns that are taken as the id when none is named.
+# Names of the id column, unless another is stated.
 ID_NAMES = ("id", "item_id")
 
-# Stands between a column and the filter or model that it is of, where a log has several: `score@large`.
-AT = "@"
+# Separates a column from its filter or model, in logs with several: `score@large`.
+VARIANT_SEPARATOR = "@"
 
-# Stands between what repeats (an epoch's sample, a talk) and the number of the time: `q7#2`.
-NTH = "#"
+# Separates the id of a repeated sample or of a conversation from the number of the repeat or turn: `q7#2`.
+REPEAT_SEPARATOR = "#"
 
 
-# What a person needs to judge a unit, in this order.
-_SHOWN = ("input", "turns", "target", "answer")
+# Columns that annotators need to judge a unit, in this order.
+_SHOWN_COLUMNS = ("input", "turns", "target", "answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """One line of a log: what one filter or model said of one unit.
+    """One line of a log: the answer and the scores of one filter or model for one unit.
 
     Parameters
     ----------
     unit : str
         Id of the unit.
-    shared : mapping
-        What holds of the unit whoever answers: input, target, epoch.
-    own : mapping
-        What this filter or model said, `scores` apart.
+    unit_columns : mapping
+        Entries of the unit that do not depend on the filter or model: input, target, epoch.
+    variant_columns : mapping
+        Entries of this filter or model, except its `scores`.
     scores : mapping of str to value
-        As the tool wrote them; None where a metric gave no score.
+        Scores as the tool wrote them; None if a metric has no score.
     variant : str
         The filter or model.
     failed : bool
         Whether the application returned an error or nothing, so that there is no answer to score.
-
-    Examples
-    --------
-    >>> LogRow(unit="q7", scores={"exact_match": 1.0}).variant
-    ''
     """
 
     unit: str
-    shared: Mapping[str, Any] = field(default_factory=dict)
-    own: Mapping[str, Any] = field(default_factory=dict)
+    unit_columns: Mapping[str, Any] = field(default_factory=dict)
+    variant_columns: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     failed: bool = False
@@ -100,21 +95,16 @@ class Log(Record):
     columns : mapping of str to list (N,)
         `id` among them.
     proxies : tuple of str
-        Columns of scores; the first is the likeliest proxy. None where no metric has a number per unit.
+        Columns of scores, the most useful proxy first; empty if no metric has a number per unit.
     shown : tuple of str
-        What a person needs to judge a unit.
+        Columns that annotators need to judge a unit.
     cluster : str, optional
-        Column of what several rows belong to: a sample with epochs, a talk with turns.
+        Column with the cluster of each row: a sample with epochs, or a conversation with turns.
     notes : tuple of str
     failed : mapping of str to tuple of str
         Units whose answer failed, by the column of a metric.
     missing : mapping of str to int
         Units whose answer did not fail and that have no score, by the column of scores.
-
-    Examples
-    --------
-    >>> make_log("a tool", [LogRow(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
-    ('exact_match',)
     """
 
     tool: str
@@ -128,13 +118,15 @@ class Log(Record):
 
     @property
     def failed_by_variant(self) -> dict[str, int]:
-        """How many answers of each filter or model failed, the name being "" where there is but one."""
-        return {name.partition(AT)[2]: len(units) for name, units in self.failed.items() if units}
+        """Number of failed answers of each filter or model; the name is empty if there is only one."""
+        return {
+            name.partition(VARIANT_SEPARATOR)[2]: len(units) for name, units in self.failed.items() if units
+        }
 
     def columns_to_show(self, proxy: str | None) -> tuple[str, ...]:
-        """Return the columns to show beside a proxy: those of no filter or model, and those of its own."""
-        variant = (proxy or next(iter(self.failed))).partition(AT)[2]
-        return tuple(name for name in self.shown if name.partition(AT)[2] in ("", variant))
+        """Return the columns to show with a proxy: those of its filter or model, and those of the unit."""
+        variant = (proxy or next(iter(self.failed))).partition(VARIANT_SEPARATOR)[2]
+        return tuple(name for name in self.shown if name.partition(VARIANT_SEPARATOR)[2] in ("", variant))
 
 
 def make_log(
@@ -145,115 +137,131 @@ def make_log(
     cluster: str | None = None,
     notes: Sequence[str] = (),
 ) -> Log:
-    """Return rows as a log: one row per unit; with several filters or models, a column of each.
+    """Return rows as a log with one row per unit, and a column for each of several filters or models.
 
     Parameters
     ----------
     tool : str
     rows : sequence of LogRow
     variants : str
-        What the variants are called, in words.
+        Noun for the filters or models in notes.
     cluster : str, optional
-        Column of `shared` that tells what several units belong to; left out where none has two.
+        Column of `unit_columns` with the cluster of each unit; ignored if no cluster has two units.
     notes : sequence of str
 
     Raises
     ------
     InputError
         For a log without rows or scores, and for two answers of one variant about one unit.
-
-    Examples
-    --------
-    >>> two = [LogRow(unit="q7", scores={"score": s}, variant=v) for v, s in (("large", 1.0), ("small", 0.0))]
-    >>> make_log("a tool", two).columns
-    {'id': ['q7'], 'score@large': [1.0], 'score@small': [0.0]}
     """
-    names = list(dict.fromkeys(row.variant for row in rows))
-    several = len(names) > 1
-    units: dict[str, dict[str, Any]] = {}
-    seen: set[tuple[str, str]] = set()
-    scored: dict[str, str] = {}  # the variant of each column of a metric
-    failed: dict[str, list[str]] = {name: [] for name in names}
+    failed: dict[str, list[str]] = {row.variant: [] for row in rows}
     for row in rows:
-        if (row.unit, row.variant) in seen:
+        if row.failed:
+            failed[row.variant].append(row.unit)
+    _refuse_duplicate_answers(tool, rows)
+    units, variant_of = _columns_of_units(rows)
+    if not variant_of:
+        raise _no_score_error(tool, sum(map(len, failed.values())), len(rows))
+    columns: dict[str, list[Any]] = {"id": list(units)}
+    for name in dict.fromkeys(name for entries in units.values() for name in entries):
+        if name not in variant_of and name != "id":
+            columns[name] = unify_column([entries.get(name) for entries in units.values()])
+    proxies: list[str] = []
+    score_notes: list[str] = []
+    missing: dict[str, int] = {}
+    for name, variant in variant_of.items():
+        if name == "id":  # the ids of the units have this name
+            continue
+        values = [entries.get(name) for entries in units.values()]
+        numbers = score_numbers(values)
+        if numbers is None:
+            columns[name] = unify_column(values)
+            score_notes.append(_not_scores_note(name, values, list(units)))
+            continue
+        columns[name] = numbers
+        missing[name] = numbers.count(None) - len(failed[variant])
+        if numbers.count(None) < len(units):
+            proxies.append(name)
+    if not proxies:
+        score_notes.append("no unit has a number as score")
+    # Units that are each alone in their cluster are not clustered.
+    has_clusters = cluster is not None and len(set(columns[cluster])) < len(units)
+    base_names = {name: name.partition(VARIANT_SEPARATOR)[0] for name in columns}
+    return Log(
+        tool=tool,
+        columns=columns,
+        proxies=tuple(proxies),
+        shown=tuple(name for kind in _SHOWN_COLUMNS for name in columns if base_names[name] == kind),
+        cluster=cluster if has_clusters else None,
+        notes=(_log_summary(tool, len(units), variants, list(failed), variant_of), *score_notes, *notes),
+        failed={name: tuple(failed[variant]) for name, variant in variant_of.items()},
+        missing=missing,
+    )
+
+
+def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
+    """Refuse two answers of one filter or model for one unit."""
+    seen_answers: set[tuple[str, str]] = set()
+    for row in rows:
+        if (row.unit, row.variant) in seen_answers:
             raise InputError(
                 f"{tool}: two answers of unit {row.unit!r}",
                 given=row.variant or None,
                 allowed="one of each filter or model",
                 action="Read one run of the evaluation at a time.",
             )
-        seen.add((row.unit, row.variant))
-        tail = f"{AT}{row.variant}".replace(",", ";") if several else ""  # options list columns by commas
-        found = units.setdefault(row.unit, {})
-        found |= dict(row.shared)
-        scores = dict.fromkeys(row.scores) if row.failed else row.scores
-        found |= {f"{name}{tail}": value for name, value in (*row.own.items(), *scores.items())}
-        scored |= {f"{name}{tail}": row.variant for name in row.scores}
+        seen_answers.add((row.unit, row.variant))
+
+
+def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the entries of each unit by column, and the variant of each column of scores."""
+    has_variants = len({row.variant for row in rows}) > 1
+    units: dict[str, dict[str, Any]] = {}
+    variant_of: dict[str, str] = {}
+    for row in rows:
+        suffix = ""
+        if has_variants:
+            # Options separate columns by commas, so that a name must not contain one.
+            suffix = f"{VARIANT_SEPARATOR}{row.variant}".replace(",", ";")
+        scores = row.scores
         if row.failed:
-            failed[row.variant].append(row.unit)
-    if not scored:
-        answers = sum(map(len, failed.values()))
-        reason = f"{answers:,} of {len(rows):,} answers failed (an error, or no output)"
-        raise InputError(
-            f"{tool}: no unit has a score",
-            given=reason if answers else None,
-            action="Run the evaluation with a metric, on an application that answers.",
-        )
-    keys = dict.fromkeys(name for found in units.values() for name in found if name not in scored)
-    columns: dict[str, list[Any]] = {"id": list(units)}
-    proxies: list[str] = []
-    remarks: list[str] = []
-    missing: dict[str, int] = {}
-    for name in (*keys, *scored):
-        if name == "id":
-            continue
-        values = [found.get(name) for found in units.values()]
-        numbers = score_numbers(values) if name in scored else None
-        columns[name] = one_kind(values) if numbers is None else numbers
-        if name not in scored:
-            continue
-        if numbers is None:
-            remarks.append(_not_scores(name, values, list(units)))
-            continue
-        missing[name] = numbers.count(None) - len(failed[scored[name]])
-        if missing[name] + len(failed[scored[name]]) < len(units):
-            proxies.append(name)
-    if not proxies:
-        remarks.append("no unit has a number as score")
-    if cluster and len(set(columns[cluster])) < len(units):
-        kept = cluster
-    else:
-        kept = None
-    usual = [name for kind in _SHOWN for name in columns if name.partition(AT)[0] == kind]
-    said = f"{tool}: {len(units):,} units"
-    if several:
-        said += (
-            f"; {len(names)} {variants} ({', '.join(names)}), a column of each, such as {next(iter(scored))}"
-        )
-    return Log(
-        tool=tool,
-        columns=columns,
-        proxies=tuple(proxies),
-        shown=tuple(usual),
-        cluster=kept,
-        notes=(said, *remarks, *notes),
-        failed={name: tuple(failed[variant]) for name, variant in scored.items()},
-        missing=missing,
-    )
+            scores = dict.fromkeys(row.scores)
+        entries = units.setdefault(row.unit, {})
+        entries |= dict(row.unit_columns)
+        entries |= {
+            f"{name}{suffix}": value for name, value in (*row.variant_columns.items(), *scores.items())
+        }
+        variant_of |= {f"{name}{suffix}": row.variant for name in row.scores}
+    return units, variant_of
+
+
+def _no_score_error(tool: str, failed_count: int, answer_count: int) -> InputError:
+    """Return the error of a log without any score."""
+    reason = None
+    if failed_count:
+        reason = f"{failed_count:,} of {answer_count:,} answers failed (an error, or no output)"
+    action = "Run the evaluation with a metric, on an application that answers."
+    return InputError(f"{tool}: no unit has a score", given=reason, action=action)
+
+
+def _log_summary(
+    tool: str, unit_count: int, variants: str, names: Sequence[str], variant_of: Mapping[str, str]
+) -> str:
+    """Return the note with the number of units, and with the filters or models if there are several."""
+    summary = f"{tool}: {unit_count:,} units"
+    if len(names) <= 1:
+        return summary
+    example = next(iter(variant_of))
+    return f"{summary}; {len(names)} {variants} ({', '.join(names)}), a column of each, such as {example}"
 
 
 def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
-    """Return scores as numbers, None for each that is missing; None for a column with a value that is none.
+    """Return scores as numbers with None for missing ones, or None if any value is no number.
 
-    Missing are NaN, an empty text and words such as `N/A` and `error`. A list of one number is that number,
-    if every list of the column is such a list.
-
-    Examples
-    --------
-    >>> score_numbers([True, "0.5", "N/A", None]), score_numbers([1.0, "odd"]), score_numbers([[1, 0], [1]])
-    ([1.0, 0.5, None, None], None, None)
+    NaN, empty texts and words such as `N/A` and `error` are missing. A list with one number counts as this
+    number.
     """
-    found: list[float | None] = []
+    numbers: list[float | None] = []
     for value in values:
         if isinstance(value, list) and len(value) == 1:
             single = value[0]
@@ -262,12 +270,12 @@ def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
         number = number_or_none(single)
         if number is None and not _is_missing_score(single):
             return None
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _is_missing_score(value: Any) -> bool:
-    """Return whether a score that is no number is missing: None, not finite, or a word that says so."""
+    """Return whether a score that is no number is missing: None, not finite, or a word for no verdict."""
     if isinstance(value, str):
         try:
             return not math.isfinite(float(value))
@@ -276,59 +284,41 @@ def _is_missing_score(value: Any) -> bool:
     return value is None or isinstance(value, float)
 
 
-def _not_scores(name: str, values: Sequence[Any], units: Sequence[str]) -> str:
-    """Return why a metric's column is no column of scores, with the first value that is no number."""
-    odd = [at for at, value in enumerate(values) if score_numbers([value]) is None]
-    if odd:
-        first = odd[0]
+def _not_scores_note(name: str, values: Sequence[Any], units: Sequence[str]) -> str:
+    """Return the note why a column of a metric is no score, with the first value that is no number."""
+    invalid_rows = [at for at, value in enumerate(values) if score_numbers([value]) is None]
+    if invalid_rows:
+        first_row = invalid_rows[0]
     else:
-        first = next(at for at, value in enumerate(values) if value is not None)
-    text = text_of(values[first])
-    shown = f"{text[:40]!r} of unit {units[first]!r}"
-    numbers = sum(value is not None for value in values) - len(odd)
-    if isinstance(values[first], list | dict):
+        first_row = next(at for at, value in enumerate(values) if value is not None)
+    text = json_text(values[first_row])
+    shown = f"{text[:40]!r} of unit {units[first_row]!r}"
+    number_count = sum(value is not None for value in values) - len(invalid_rows)
+    if isinstance(values[first_row], list | dict):
         return f"{name!r} is no score: it holds several values per unit (first: {shown})"
-    among = f", among {numbers:,} that are" if numbers else ""
-    return f"{name!r} is no score: {shown} is no number{among}; as a verdict: --groups and --judge"
+    valid_note = f", among {number_count:,} that are" if number_count else ""
+    return f"{name!r} is no score: {shown} is no number{valid_note}; as a verdict: --groups and --judge"
 
 
-def one_kind(values: Sequence[Any]) -> list[Any]:
-    """Return a column of one kind: numbers where all are, else text, what is nested as JSON.
-
-    Examples
-    --------
-    >>> one_kind([1, 2.5, None]), one_kind(["a", 1, {"b": 2}])
-    ([1.0, 2.5, None], ['a', '1', '{"b": 2}'])
-    """
+def unify_column(values: Sequence[Any]) -> list[Any]:
+    """Return a column as numbers if all values are numbers, else as text; nested values become JSON."""
     present = [value for value in values if value is not None]
     if all(isinstance(value, int) and abs(value) < 2**53 for value in present):
         return [None if value is None else int(value) for value in values]
     if all(isinstance(value, int | float) for value in present):
         return [None if value is None else float(value) for value in values]
-    return [None if value is None else text_of(value) for value in values]
+    return [None if value is None else json_text(value) for value in values]
 
 
-def text_of(value: Any) -> str:
-    """Return a value as text, what is nested as JSON.
-
-    Examples
-    --------
-    >>> text_of("Lima"), text_of(["a"])
-    ('Lima', '["a"]')
-    """
+def json_text(value: Any) -> str:
+    """Return a value as text, nested values as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def number_or_none(value: Any) -> float | None:
-    """Return a score as a number; None where it is not finite, or no number.
-
-    Examples
-    --------
-    >>> number_or_none(True), number_or_none("0.5"), number_or_none(float("nan")), number_or_none([1])
-    (1.0, 0.5, None, None)
-    """
+    """Return a score as a finite number, None if it is not one."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -337,16 +327,8 @@ def number_or_none(value: Any) -> float | None:
 
 
 @contextmanager
-def as_written(source: str, tool: str) -> Iterator[None]:
-    """Turn whatever goes wrong in a document that a tool cannot have written into one `InputError`.
-
-    Examples
-    --------
-    >>> with as_written("log.json", "a tool"):
-    ...     {}["scores"]
-    Traceback (most recent call last):
-    stratal.errors.InputError: log.json: has no 'scores'. Take the file as a tool wrote it.
-    """
+def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
+    """Translate the errors of reading an invalid document of a tool into an `InputError`."""
     try:
         yield
     except InputError:
@@ -360,20 +342,14 @@ def as_written(source: str, tool: str) -> Iterator[None]:
         ) from error
 
 
-def times(keys: Iterable[Hashable]) -> list[int]:
-    """Return for the how-manyth time each key stands there, from 1.
-
-    Examples
-    --------
-    >>> times(["a", "b", "a"])
-    [1, 1, 2]
-    """
-    seen: Counter[Hashable] = Counter()
-    found = []
+def occurrence_numbers(keys: Iterable[Hashable]) -> list[int]:
+    """Return the number of occurrences of each key up to its position, from 1."""
+    counts: Counter[Hashable] = Counter()
+    numbers = []
     for key in keys:
-        seen[key] += 1
-        found.append(seen[key])
-    return found
+        counts[key] += 1
+        numbers.append(counts[key])
+    return numbers
 
 
 LM_EVAL = "lm-evaluation-harness"
@@ -382,30 +358,29 @@ INSPECT = "Inspect"
 DEEPEVAL = "DeepEval"
 EVALUATE = "Hugging Face evaluate"
 
-# Bytes of a file, and files of a folder, that are looked at to tell what they are.
-LARGEST = 100_000_000
-MOST = 2000
+# Largest file in bytes, and largest number of files in a folder, that are inspected to detect logs.
+MAX_LOG_BYTES = 100_000_000
+MAX_FILES_INSPECTED = 2000
 
 
-def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], LogRow]) -> list[LogRow]:
-    """Return the rows of a tool's records; an error numbers the record that it is of."""
-    found: list[LogRow] = []
+def _read_rows(
+    tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], LogRow]
+) -> list[LogRow]:
+    """Return the rows of a tool's records; an error has the number of the record."""
+    rows: list[LogRow] = []
     for number, record in enumerate(records, start=1):
-        with as_written(f"{place} {number}", tool):
-            found.append(row(record))
-    return found
+        with translate_tool_errors(f"{place} {number}", tool):
+            rows.append(row(record))
+    return rows
 
 
-def _numbered(names: Iterable[str]) -> list[str]:
-    """Return names with `#2`, `#3` behind those that were there before.
-
-    Examples
-    --------
-    >>> _numbered(["a", "b", "a"])
-    ['a', 'b', 'a#2']
-    """
-    known = list(names)
-    return [f"{name}{NTH}{n}" if n > 1 else name for name, n in zip(known, times(known), strict=True)]
+def _number_repeats(names: Iterable[str]) -> list[str]:
+    """Return names with `#2`, `#3` appended to duplicates."""
+    name_list = list(names)
+    return [
+        f"{name}{REPEAT_SEPARATOR}{repeat}" if repeat > 1 else name
+        for name, repeat in zip(name_list, occurrence_numbers(name_list), strict=True)
+    ]
 
 
 def _with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -413,13 +388,7 @@ def _with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, An
 
 
 def is_empty_output(output: Any) -> bool:
-    """Return whether an application returned nothing: no output, blank text, or an empty list or object.
-
-    Examples
-    --------
-    >>> [is_empty_output(output) for output in (None, "  ", [], {}, 0, "no")]
-    [True, True, True, True, False, False]
-    """
+    """Return whether an application returned nothing: no output, blank text, or an empty list or object."""
     if isinstance(output, str):
         return not output.strip()
     return output is None or (isinstance(output, list | dict) and not output)
@@ -429,62 +398,58 @@ def is_empty_output(output: Any) -> bool:
 
 
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
-# Of each hash, in the id: three of 48 bits.
-_DIGITS = 12
+# Hexadecimal digits of each hash in the id of a unit: three hashes of 48 bits.
+_HASH_DIGITS = 12
 
 
 def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
-    """Return the lines of a log.
-
-    Examples
-    --------
-    >>> line = {"doc_id": 0, "doc": {"q": "2 + 2?"}, "target": "4", "arguments": {}, "resps": [["4"]],
-    ...         "filtered_resps": ["4"], "filter": "none", "metrics": ["exact_match"], "exact_match": 1.0,
-    ...         "doc_hash": "a" * 64, "prompt_hash": "b" * 64, "target_hash": "c" * 64}
-    >>> read_lm_eval([line], "samples.jsonl").columns["id"]
-    ['aaaaaaaaaaaa-bbbbbbbbbbbb-cccccccccccc']
-    """
-    rows = _rows(LM_EVAL, records, f"{source}, line", _of_line)
-    again = times((row.unit, row.variant) for row in rows)  # a document may stand there twice
+    """Return the lines of a log of lm-evaluation-harness as a log."""
+    rows = _read_rows(LM_EVAL, records, f"{source}, line", _lm_eval_row)
+    repeats = occurrence_numbers((row.unit, row.variant) for row in rows)  # a document may occur twice
     rows = [
-        replace(row, unit=f"{row.unit}{NTH}{n}") if n > 1 else row for row, n in zip(rows, again, strict=True)
+        replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{n}") if n > 1 else row
+        for row, n in zip(rows, repeats, strict=True)
     ]
     return make_log(LM_EVAL, rows, variants="filters")
 
 
-# What a line holds besides its metrics: lines before 0.4.5 have no list of these.
+# Keys of a line that are no metrics. Versions before 0.4.5 have no list of the metrics.
 _LINE_KEYS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", *_HASHES),
     *("prompt", "schema", "subtask", "task"),
 }
 
 
-def _of_line(record: Mapping[str, Any]) -> LogRow:
-    prompt, choices = _requested(record["arguments"])
+def _lm_eval_row(record: Mapping[str, Any]) -> LogRow:
+    prompt, choices = _prompt_and_choices(record["arguments"])
     names = record.get("metrics")
     if names is None:
         names = [name for name in record if name not in _LINE_KEYS]
     scores = {str(name): record.get(name) for name in names}
     doc = record["doc"]
+    if not isinstance(doc, Mapping):
+        doc = {"text": doc}
     target = record.get("target")
     answers = record["filtered_resps"]
-    target = None if target is None else text_of(target)
+    target = None if target is None else json_text(target)
     failed = _all_blank(record["resps"]) and target != ""
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
     answer = answers
-    logs = _log_likelihoods(answers)
+    log_likelihoods = _log_likelihoods(answers)
     while isinstance(answer, list):
         answer = answer[0] if answer else None
-    if len(logs) > 1 and len(logs) == len(choices):
-        best = max(range(len(logs)), key=logs.__getitem__)
-        answer = choices[best].strip()
-        scores["confidence"] = 1 / math.fsum(math.exp(entry - logs[best]) for entry in logs)
-    shared = {"doc_id": record["doc_id"], "input": prompt, "target": target}
+    if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):
+        best_choice = max(range(len(log_likelihoods)), key=log_likelihoods.__getitem__)
+        answer = choices[best_choice].strip()
+        scores["confidence"] = 1 / math.fsum(
+            math.exp(entry - log_likelihoods[best_choice]) for entry in log_likelihoods
+        )
+    unit_columns = {"doc_id": record["doc_id"], "input": prompt, "target": target}
     return LogRow(
-        unit="-".join(digest[:_DIGITS] for digest in _hashes_of(record, prompt)),
-        shared=shared | _with_prefix("doc", doc if isinstance(doc, Mapping) else {"text": doc}),
-        own={"answer": None if answer is None else text_of(answer)},
+        unit="-".join(digest[:_HASH_DIGITS] for digest in _unit_hashes(record, prompt)),
+        unit_columns=unit_columns | _with_prefix("doc", doc),
+        variant_columns={"answer": None if answer is None else json_text(answer)},
         scores=scores,
         variant=str(record.get("filter", "none")),
         failed=failed,
@@ -492,14 +457,14 @@ def _of_line(record: Mapping[str, Any]) -> LogRow:
 
 
 def _all_blank(responses: Any) -> bool:
-    """Return whether the model generated nothing: no response, or blank texts alone, however nested."""
+    """Return whether the model generated nothing: no response, or only blank texts, at any depth."""
     if isinstance(responses, list):
         return all(map(_all_blank, responses))
     return is_empty_output(responses)
 
 
-def _hashes_of(record: Mapping[str, Any], prompt: str | None) -> list[str]:
-    """Return the hashes of document, prompt and target; those that an older version left out are computed.
+def _unit_hashes(record: Mapping[str, Any], prompt: str | None) -> list[str]:
+    """Return the hashes of document, prompt and target; hashes that older versions leave out are computed.
 
     As lm-evaluation-harness computes them: SHA-256 of the document as indented JSON, of the prompt, and of
     the target as text.
@@ -515,43 +480,43 @@ def _hashes_of(record: Mapping[str, Any], prompt: str | None) -> list[str]:
     ]
 
 
-def _requested(arguments: Any) -> tuple[str | None, list[str]]:
-    """Return the prompt, and the choices that were weighed; none where the model wrote freely."""
-    given = arguments.values() if isinstance(arguments, Mapping) else arguments or ()
-    calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in given]
+def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
+    """Return the prompt and the choices; the choices are empty if the model generated text."""
+    requests = arguments.values() if isinstance(arguments, Mapping) else arguments or ()
+    calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in requests]
     choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
-    return text_of(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
+    return json_text(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
 
 
 def _log_likelihoods(answers: Sequence[Any]) -> list[float]:
-    """Return the log-likelihood of each choice, empty where answers are text."""
-    firsts = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
-    found = [number for first in firsts if (number := number_or_none(first)) is not None]
-    return found if len(found) == len(answers) else []
+    """Return the log-likelihood of each choice, empty if answers are text."""
+    first_entries = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
+    likelihoods = [number for first in first_entries if (number := number_or_none(first)) is not None]
+    return likelihoods if len(likelihoods) == len(answers) else []
 
 
 # ---- promptfoo
 
 
-def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
-    results = found["results"].get("results")
+def _read_promptfoo(document: Mapping[str, Any], source: str) -> Log:
+    results = document["results"].get("results")
     if not results:
         raise InputError(f"{source}: holds no results", action="Run `promptfoo eval --output out.json`.")
     if any("testIdx" not in result or "promptIdx" not in result for result in results):
-        results = _with_places(results)
-    tests = {result["testIdx"]: _test_of(result["vars"]) for result in results}
-    tests = dict(sorted(tests.items()))
-    repeats = dict(zip(tests, times(tests.values()), strict=True))
-    names = _variants(results)
-    alike = len({_prompt(result) for result in results}) == 1
+        results = _number_results(results)
+    test_ids = {result["testIdx"]: _test_id(result["vars"]) for result in results}
+    test_ids = dict(sorted(test_ids.items()))
+    repeats = dict(zip(test_ids, occurrence_numbers(test_ids.values()), strict=True))
+    variant_names = _variant_names(results)
+    have_one_prompt = len({_prompt_name(result) for result in results}) == 1
 
-    def row(result: Mapping[str, Any]) -> LogRow:
-        test = tests[result["testIdx"]]
+    def read_result(result: Mapping[str, Any]) -> LogRow:
+        test = test_ids[result["testIdx"]]
         repeat = repeats[result["testIdx"]]
         prompt = result.get("prompt")
         response = result.get("response")
-        shared = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
-        requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
+        unit_columns = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
+        prompt_column = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
         if isinstance(response, Mapping):
             answer = response.get("output")
         else:
@@ -560,24 +525,29 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
             error = response.get("error")
         else:
             error = None
-        own = {"answer": None if answer is None else text_of(answer)}
+        variant_columns = {"answer": None if answer is None else json_text(answer)}
+        # The prompt describes the unit, unless the variants are prompts.
+        if have_one_prompt:
+            unit_columns |= prompt_column
+        else:
+            variant_columns = prompt_column | variant_columns
         return LogRow(
-            unit=f"{test}{NTH}{repeat}" if max(repeats.values()) > 1 else test,
-            shared=shared | requested if alike else shared,
-            own=own if alike else requested | own,
+            unit=f"{test}{REPEAT_SEPARATOR}{repeat}" if max(repeats.values()) > 1 else test,
+            unit_columns=unit_columns,
+            variant_columns=variant_columns,
             scores=_scores_of_result(result),
-            variant=names[result["promptIdx"]],
+            variant=variant_names[result["promptIdx"]],
             failed=bool(error) or is_empty_output(answer),
         )
 
-    rows = _rows(PROMPTFOO, results, f"{source}, result", row)
-    places = sorted(range(len(rows)), key=lambda at: (results[at]["testIdx"], results[at]["promptIdx"]))
-    rows = [rows[place] for place in places]
+    rows = _read_rows(PROMPTFOO, results, f"{source}, result", read_result)
+    row_order = sorted(range(len(rows)), key=lambda at: (results[at]["testIdx"], results[at]["promptIdx"]))
+    rows = [rows[place] for place in row_order]
     return make_log(PROMPTFOO, rows, variants="prompts and providers", cluster="test")
 
 
 # `failureReason` of a result that no assertion could score (promptfoo's ResultFailureReason.ERROR).
-_NOT_SCORED = 2
+_FAILED_WITH_ERROR = 2
 
 
 def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -587,43 +557,47 @@ def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """
     scores = {"score": None} | (result.get("namedScores") or {}) | {"score": result["score"]}
     scores |= {"success": result["success"]} if "success" in result else {}
-    if result.get("failureReason") == _NOT_SCORED:
+    if result.get("failureReason") == _FAILED_WITH_ERROR:
         return dict.fromkeys(scores)
-    graded = [
+    components = [
         part for part in (result.get("gradingResult") or {}).get("componentResults") or [] if part is not None
     ]
-    broken = [part for part in graded if (part.get("metadata") or {}).get("graderError")]
-    if not broken:
+    failed_components = [part for part in components if (part.get("metadata") or {}).get("graderError")]
+    if not failed_components:
         return scores
-    metrics = {(part.get("assertion") or {}).get("metric") for part in broken}
-    failed_otherwise = any(part.get("pass") is False for part in graded if part not in broken)
-    unknown = {"score", *(name for name in metrics if name)} | (set() if failed_otherwise else {"success"})
-    return scores | dict.fromkeys(unknown & set(scores))
+    metrics = {(part.get("assertion") or {}).get("metric") for part in failed_components}
+    has_other_failure = any(part.get("pass") is False for part in components if part not in failed_components)
+    unknown_scores = {"score", *(name for name in metrics if name)} | (
+        set() if has_other_failure else {"success"}
+    )
+    return scores | dict.fromkeys(unknown_scores & set(scores))
 
 
-def _with_places(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _number_results(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return results of version 2, which have no numbers, with those of their test and of their prompt.
 
-    A test that an answer of one prompt and provider is there twice of is a repeat.
+    A second answer of the same prompt and provider to a test is a repeat.
     """
     prompts: dict[str, int] = {}
     tests: dict[tuple[str, int], int] = {}
-    of_prompt = [json.dumps([result.get("provider"), _prompt(result)], sort_keys=True) for result in results]
-    of_test = [json.dumps(result["vars"], sort_keys=True) for result in results]
-    repeats = times(zip(of_prompt, of_test, strict=True))
+    prompt_keys = [
+        json.dumps([result.get("provider"), _prompt_name(result)], sort_keys=True) for result in results
+    ]
+    test_keys = [json.dumps(result["vars"], sort_keys=True) for result in results]
+    repeats = occurrence_numbers(zip(prompt_keys, test_keys, strict=True))
     return [
         {
             **result,
             "promptIdx": prompts.setdefault(prompt, len(prompts)),
             "testIdx": tests.setdefault((test, repeat), len(tests)),
         }
-        for result, prompt, test, repeat in zip(results, of_prompt, of_test, repeats, strict=True)
+        for result, prompt, test, repeat in zip(results, prompt_keys, test_keys, repeats, strict=True)
     ]
 
 
-def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the name of each prompt and provider: the provider's, with the prompt's where it has several."""
-    prompts = {result["promptIdx"]: _prompt(result) for result in results}
+def _variant_names(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the name of each prompt and provider: the provider, with the prompt if it has several."""
+    prompts = {result["promptIdx"]: _prompt_name(result) for result in results}
     providers = {}
     for result in results:
         provider = result.get("provider") or {}
@@ -633,22 +607,26 @@ def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
             name = provider
         providers[result["promptIdx"]] = str(name or result["promptIdx"])
     order = {text: number for number, text in enumerate(dict.fromkeys(prompts.values()), start=1)}
-    named = {index: f"{name}-prompt{order[prompts[index]]}" for index, name in providers.items()}
-    numbered = {index: f"{name}-{index}" for index, name in providers.items()}
-    return next(each for each in (providers, named, numbered) if len(set(each.values())) == len(each))
+    names_with_prompt = {index: f"{name}-prompt{order[prompts[index]]}" for index, name in providers.items()}
+    names_with_number = {index: f"{name}-{index}" for index, name in providers.items()}
+    return next(
+        names
+        for names in (providers, names_with_prompt, names_with_number)
+        if len(set(names.values())) == len(names)
+    )
 
 
-def _prompt(result: Mapping[str, Any]) -> str:
+def _prompt_name(result: Mapping[str, Any]) -> str:
     prompt = result.get("prompt")
     if isinstance(prompt, Mapping):
         return str(prompt.get("label") or "")
     return str(prompt or "")
 
 
-def _test_of(variables: Mapping[str, Any]) -> str:
+def _test_id(variables: Mapping[str, Any]) -> str:
     for name in ID_NAMES:
         if variables.get(name) not in (None, ""):
-            return text_of(variables[name])
+            return json_text(variables[name])
     text = json.dumps(variables, sort_keys=True, ensure_ascii=False)
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
 
@@ -656,12 +634,12 @@ def _test_of(variables: Mapping[str, Any]) -> str:
 # ---- Inspect
 
 
-_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-# What Inspect's reader leaves out of the samples, since nothing here needs it.
-_HEAVY = {"events", "store"}
+_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+# Fields of samples that are not read, since they are large and not needed.
+_UNUSED_FIELDS = {"events", "store"}
 
 
-def read_packed(path: Path) -> Log:
+def read_inspect_file(path: Path) -> Log:
     """Return a log of an `.eval` file.
 
     Raises
@@ -674,84 +652,88 @@ def read_packed(path: Path) -> Log:
     with installed("inspect_ai", extra="inspect"):
         from inspect_ai.log import read_eval_log
     try:
-        heavy = _HEAVY
-        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=heavy)
+        unused_fields = _UNUSED_FIELDS
+        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
         if any(sample.error is not None for sample in log.samples or ()):
-            heavy = _HEAVY - {"events"}  # they show whether the answer or a scorer failed
-            log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=heavy)
-        left_out: Any = {"plan": True, "stats": True, "samples": {"__all__": heavy}}
-        found = log.model_dump(mode="json", exclude=left_out)
+            unused_fields = _UNUSED_FIELDS - {
+                "events"
+            }  # events distinguish a failed answer from a failed scorer
+            log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
+        excluded: Any = {"plan": True, "stats": True, "samples": {"__all__": unused_fields}}
+        document = log.model_dump(mode="json", exclude=excluded)
     except Exception as error:
         raise InputError(
             f"{path}: Inspect's own reader cannot read it",
             given=f"{type(error).__name__}: {error}"[:200],
             action="Check that the log is whole, or read it where a newer version of Inspect is installed.",
         ) from None
-    with as_written(str(path), INSPECT):
-        return _inspect(found, str(path))
+    with translate_tool_errors(str(path), INSPECT):
+        return _read_inspect(document, str(path))
 
 
-def _inspect(found: Mapping[str, Any], source: str) -> Log:
-    samples = found.get("samples")
-    status = found.get("status")
-    finished = status in (None, "success")
-    error = found.get("error")
+def _read_inspect(document: Mapping[str, Any], source: str) -> Log:
+    samples = document.get("samples")
+    status = document.get("status")
+    is_finished = status in (None, "success")
+    error = document.get("error")
     if isinstance(error, Mapping):
         reason = error.get("message")
     else:
         reason = error
-    ended = f"the evaluation did not finish ({status})"
-    scored = any(sample.get("scores") or sample.get("score") for sample in samples or ())
-    if not finished and not scored:
+    status_note = f"the evaluation did not finish ({status})"
+    has_scores = any(sample.get("scores") or sample.get("score") for sample in samples or ())
+    if not is_finished and not has_scores:
         raise InputError(
-            f"{source}: {ended}, and no sample was scored",
-            given=None if reason is None else text_of(reason).strip().splitlines()[0][:200],
+            f"{source}: {status_note}, and no sample was scored",
+            given=None if reason is None else json_text(reason).strip().splitlines()[0][:200],
             action=f"Remove the cause and run it again: inspect eval-retry {source}.",
         )
     if not samples:
         raise InputError(
             f"{source}: holds no samples", action="Run the evaluation with its samples logged (log_samples)."
         )
-    rows = _with_grades(_rows(INSPECT, samples, f"{source}, sample", _of_sample))
-    rows.sort(key=lambda row: row.shared["epoch"])
+    rows = _with_grades(_read_rows(INSPECT, samples, f"{source}, sample", _inspect_row))
+    rows.sort(key=lambda row: row.unit_columns["epoch"])
     if len({row.unit for row in rows}) < len(rows):
-        rows = [replace(row, unit=f"{row.unit}{NTH}{row.shared['epoch']}") for row in rows]
-    notes = [] if finished else [f"{source}: {ended}"]
-    invalid = sum(bool(sample.get("invalidation")) for sample in samples)
-    if invalid:
-        notes.append(f"{source}: {invalid:,} samples were invalidated, and count as missing scores")
+        rows = [replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{row.unit_columns['epoch']}") for row in rows]
+    notes = [] if is_finished else [f"{source}: {status_note}"]
+    invalid_count = sum(bool(sample.get("invalidation")) for sample in samples)
+    if invalid_count:
+        notes.append(f"{source}: {invalid_count:,} samples were invalidated, and count as missing scores")
     return make_log(INSPECT, rows, cluster="sample", notes=notes)
 
 
-def _of_sample(sample: Mapping[str, Any]) -> LogRow:
+def _inspect_row(sample: Mapping[str, Any]) -> LogRow:
     unit = str(sample["id"])
     target = sample.get("target")
     output = sample.get("output")
-    shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
+    unit_columns = {"sample": unit, "epoch": sample["epoch"], "input": _input_text(sample["input"])}
     if isinstance(target, list) and len(target) == 1:
-        shared["target"] = target[0]
+        unit_columns["target"] = target[0]
     else:
-        shared["target"] = target
-    written = sample.get("scores")
-    if written is None and sample.get("score") is not None:  # logs of version 1
-        written = {"score": sample["score"]}
+        unit_columns["target"] = target
+    score_entries = sample.get("scores")
+    if score_entries is None and sample.get("score") is not None:  # logs of version 1
+        score_entries = {"score": sample["score"]}
     scores: dict[str, Any] = {}
-    for name, score in (written or {}).items():
+    for name, score in (score_entries or {}).items():
         value = None if score is None else score.get("value")
         scores |= _with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
     if sample.get("invalidation"):
         scores = dict.fromkeys(scores)
-    own = {"answer": None if output is None else output.get("completion")}
-    shared |= _with_prefix("metadata", sample.get("metadata"))
-    failed = _sample_failed(sample, output, list((written or {}).values()))
-    return LogRow(unit=unit, shared=shared, own=own, scores=scores, failed=failed)
+    variant_columns = {"answer": None if output is None else output.get("completion")}
+    unit_columns |= _with_prefix("metadata", sample.get("metadata"))
+    failed = _sample_failed(sample, output, list((score_entries or {}).values()))
+    return LogRow(
+        unit=unit, unit_columns=unit_columns, variant_columns=variant_columns, scores=scores, failed=failed
+    )
 
 
 def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]) -> bool:
-    """Return whether there is no answer: the sample ended in an error, or without any output.
+    """Return whether the answer failed: the sample ended with an error, or without any output.
 
-    An error after the scorers began is a metric's, and not the application's. Output is a text, a call of a
-    tool, or an answer that a scorer found elsewhere.
+    An error after the start of the scorers is an error of a metric. Output is a text, a call of a tool, or an
+    answer that a scorer found elsewhere.
     """
     if sample.get("error") is not None:
         return not any(_begins_scoring(event) for event in sample.get("events") or ())
@@ -760,111 +742,131 @@ def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]
     else:
         completion = output.get("completion")
     choices = (output or {}).get("choices") or []
-    called = any((choice.get("message") or {}).get("tool_calls") for choice in choices)
-    found_elsewhere = any(score is not None and score.get("answer") for score in scores)
-    return is_empty_output(completion) and not called and not found_elsewhere
+    has_tool_call = any((choice.get("message") or {}).get("tool_calls") for choice in choices)
+    has_scorer_answer = any(score is not None and score.get("answer") for score in scores)
+    return is_empty_output(completion) and not has_tool_call and not has_scorer_answer
 
 
 def _begins_scoring(event: Mapping[str, Any]) -> bool:
-    """Return whether an event of a sample is the beginning of its scorers; older versions call it a step."""
+    """Return whether an event is the start of the scorers; older versions call it a step."""
     return event.get("event") in ("span_begin", "step") and event.get("type") in ("scorers", "scorer")
 
 
 def _with_grades(rows: Sequence[LogRow]) -> list[LogRow]:
-    """Return rows in which columns of Inspect's own grades alone are numbers, as Inspect counts them.
+    """Return rows with numbers in the columns that contain only grades of Inspect.
 
-    Letters such as A, B, C and D are other grades, of which C is not `correct`.
+    If a column has letters such as A, B, C and D, its C does not mean `correct`.
     """
-    texts: dict[str, set[str]] = {}
+    texts_of_score: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.scores.items():
             if isinstance(value, str) and not _is_missing_score(value):
-                texts.setdefault(name, set()).add(value)
-    graded = {name for name, values in texts.items() if all(map(_is_grade, values))}
+                texts_of_score.setdefault(name, set()).add(value)
+    graded_scores = {name for name, values in texts_of_score.items() if all(map(_is_grade, values))}
 
-    def counted(row: LogRow) -> LogRow:
-        found = {name: _number(value) if name in graded else value for name, value in row.scores.items()}
-        return replace(row, scores=found)
+    def convert_grades(row: LogRow) -> LogRow:
+        scores = {
+            name: _grade_number(value) if name in graded_scores else value
+            for name, value in row.scores.items()
+        }
+        return replace(row, scores=scores)
 
-    return [counted(row) for row in rows]
+    return [convert_grades(row) for row in rows]
 
 
 def _is_grade(text: str) -> bool:
-    return text in _LETTERS or text.lower() in _LETTERS or number_or_none(text) is not None
+    return text in _GRADES or text.lower() in _GRADES or number_or_none(text) is not None
 
 
-def _number(value: Any) -> Any:
-    """Return a score as Inspect counts it: its grades as numbers, all else as it is."""
+def _grade_number(value: Any) -> Any:
+    """Return a score with the grades of Inspect as numbers; other values are unchanged."""
     if isinstance(value, str):
-        return _LETTERS.get(value, _LETTERS.get(value.lower(), value))
+        return _GRADES.get(value, _GRADES.get(value.lower(), value))
     return value
 
 
-def _words(content: Any) -> Any:
-    """Return an input as text; a list of messages as turns, of which the texts are kept."""
+def _input_text(content: Any) -> Any:
+    """Return an input as text, or a list of messages as turns with their texts."""
     if not isinstance(content, list):
-        return text_of(content)
+        return json_text(content)
     turns = []
     for message in content:
-        said = message.get("content")
-        if isinstance(said, list):
-            said = "\n".join(part["text"] for part in said if part.get("type") == "text")
-        turns.append({"role": message.get("role"), "content": "" if said is None else text_of(said)})
+        content_entry = message.get("content")
+        if isinstance(content_entry, list):
+            content_entry = "\n".join(part["text"] for part in content_entry if part.get("type") == "text")
+        turns.append(
+            {
+                "role": message.get("role"),
+                "content": "" if content_entry is None else json_text(content_entry),
+            }
+        )
     return turns
 
 
 # ---- DeepEval
 
 
-def _deepeval(found: Mapping[str, Any], source: str) -> Log:
-    run = found.get("testRunData", found)
+def _read_deepeval(document: Mapping[str, Any], source: str) -> Log:
+    run = document.get("testRunData", document)
     cases = run.get("testCases")
-    talks = run.get("conversationalTestCases")
-    if bool(cases) == bool(talks):
+    conversations = run.get("conversationalTestCases")
+    if bool(cases) == bool(conversations):
         raise InputError(
             f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
             allowed="test cases, or conversations",
             action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
-    given = cases or talks
-    names = _numbered(str(case.get("name") or "case") for case in given)
-    named = ({**case, "name": name} for case, name in zip(given, names, strict=True))
+    records = cases or conversations
+    unique_names = _number_repeats(str(case.get("name") or "case") for case in records)
+    named_records = ({**case, "name": name} for case, name in zip(records, unique_names, strict=True))
     if cases:
-        return make_log(DEEPEVAL, _rows(DEEPEVAL, named, f"{source}, test case", _of_case))
-    turns = [turn for talk in named for turn in _turns(talk, f"{source}, conversation")]
-    return make_log(DEEPEVAL, _rows(DEEPEVAL, turns, f"{source}, turn", _of_case), cluster="conversation")
+        return make_log(DEEPEVAL, _read_rows(DEEPEVAL, named_records, f"{source}, test case", _deepeval_row))
+    turns = [
+        turn
+        for conversation in named_records
+        for turn in _conversation_cases(conversation, f"{source}, conversation")
+    ]
+    return make_log(
+        DEEPEVAL, _read_rows(DEEPEVAL, turns, f"{source}, turn", _deepeval_row), cluster="conversation"
+    )
 
 
-def _turns(talk: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
-    """Yield the assistant's turns of a conversation as test cases, with the scores of the whole."""
-    with as_written(f"{place} {talk['name']!r}", DEEPEVAL):
-        said = [{"role": turn.get("role"), "content": turn.get("content")} for turn in talk["turns"]]
-        places = [place for place, turn in enumerate(said) if turn["role"] == "assistant"]
-    for number, at in enumerate(places, start=1):
-        shared = {"conversation": talk["name"], "turn": number, "turns": said[:at]}
-        unit = f"{talk['name']}{NTH}{number}"
-        answer = said[at]["content"]
-        yield {**talk, "name": unit, "shared": shared, "actualOutput": answer, "metadata": None}
+def _conversation_cases(conversation: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
+    """Yield the assistant's turns of a conversation as test cases, with the scores of the conversation."""
+    with translate_tool_errors(f"{place} {conversation['name']!r}", DEEPEVAL):
+        turns = [{"role": turn.get("role"), "content": turn.get("content")} for turn in conversation["turns"]]
+        answer_positions = [place for place, turn in enumerate(turns) if turn["role"] == "assistant"]
+    for number, position in enumerate(answer_positions, start=1):
+        unit_columns = {"conversation": conversation["name"], "turn": number, "turns": turns[:position]}
+        unit = f"{conversation['name']}{REPEAT_SEPARATOR}{number}"
+        answer = turns[position]["content"]
+        yield {
+            **conversation,
+            "name": unit,
+            "unit_columns": unit_columns,
+            "actualOutput": answer,
+            "metadata": None,
+        }
 
 
-def _of_case(case: Mapping[str, Any]) -> LogRow:
+def _deepeval_row(case: Mapping[str, Any]) -> LogRow:
     entries = case.get("metricsData") or case.get("metricsMetadata") or []  # the latter before version 1
-    names = _numbered(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
+    names = _number_repeats(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
     measured = [_measured_score(entry) for entry in entries]
-    failed_by_metric = any(
+    has_failed_metric = any(
         entry.get("success") is False and score is not None
         for entry, score in zip(entries, measured, strict=True)
     )
-    # The success of a case is that of all its metrics: unknown where one of them was not measured.
-    unknown = not failed_by_metric and (not entries or None in measured)
-    success = None if unknown else case.get("success")
-    shared = case.get("shared") or {"input": case["input"], "target": case.get("expectedOutput")}
-    shared |= _with_prefix("metadata", case.get("metadata"))
+    # A case succeeds if all metrics do, so that its success is unknown if one of them has no score.
+    is_unknown = not has_failed_metric and (not entries or None in measured)
+    success = None if is_unknown else case.get("success")
+    unit_columns = case.get("unit_columns") or {"input": case["input"], "target": case.get("expectedOutput")}
+    unit_columns |= _with_prefix("metadata", case.get("metadata"))
     answer = case.get("actualOutput")
     return LogRow(
         unit=case["name"],
-        shared={name: value for name, value in shared.items() if value is not None},
-        own={"answer": answer},
+        unit_columns={name: value for name, value in unit_columns.items() if value is not None},
+        variant_columns={"answer": answer},
         scores=dict(zip(names, measured, strict=True)) | {"success": success},
         failed=is_empty_output(answer) and not case.get("toolsCalled"),
     )
@@ -873,8 +875,8 @@ def _of_case(case: Mapping[str, Any]) -> LogRow:
 def _measured_score(entry: Mapping[str, Any]) -> Any:
     """Return the score of a metric, None if it failed, was skipped or is not finite."""
     score = entry.get("score")
-    unmeasured = entry.get("error") is not None or entry.get("skipped")
-    if unmeasured or (number_or_none(score) is None and _is_missing_score(score)):
+    is_unmeasured = entry.get("error") is not None or entry.get("skipped")
+    if is_unmeasured or (number_or_none(score) is None and _is_missing_score(score)):
         return None
     return score
 
@@ -882,18 +884,29 @@ def _measured_score(entry: Mapping[str, Any]) -> Any:
 # ---- Hugging Face
 
 
-# What every folder of `Dataset.save_to_disk` has.
-STATE = "state.json"
-# What `evaluate` calls the answers of the application.
+# File in every folder of `Dataset.save_to_disk`.
+DATASET_STATE = "state.json"
+# Name of the answers in files of `evaluate`.
 _PREDICTIONS = "predictions"
-_ABOUT = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_version", "_interpreter_path"}
+# Entries of a file of `evaluate` that are no lists of scores.
+_EVALUATE_METADATA = {
+    "_timestamp",
+    "_git_commit_hash",
+    "_evaluate_version",
+    "_python_version",
+    "_interpreter_path",
+}
 
 
-def _evaluate(found: Mapping[str, Any], source: str) -> Log:
-    lists = {name: value for name, value in found.items() if isinstance(value, list) and name not in _ABOUT}
+def _read_evaluate(document: Mapping[str, Any], source: str) -> Log:
+    lists = {
+        name: value
+        for name, value in document.items()
+        if isinstance(value, list) and name not in _EVALUATE_METADATA
+    }
     numbers = {name: score_numbers(value) for name, value in lists.items() if name != _PREDICTIONS}
-    scored = {name for name, value in numbers.items() if value and set(value) != {None}}
-    if not scored:
+    score_names = {name for name, value in numbers.items() if value and set(value) != {None}}
+    if not score_names:
         raise InputError(
             f"{source}: holds no score per unit, only of all together",
             allowed="lists with an entry per prediction",
@@ -906,8 +919,8 @@ def _evaluate(found: Mapping[str, Any], source: str) -> Log:
     rows = [
         LogRow(
             unit=str(number),
-            shared={name: value for name, value in entry.items() if name not in scored},
-            scores={name: value for name, value in entry.items() if name in scored},
+            unit_columns={name: value for name, value in entry.items() if name not in score_names},
+            scores={name: value for name, value in entry.items() if name in score_names},
             failed=_PREDICTIONS in entry and is_empty_output(entry[_PREDICTIONS]),
         )
         for number, entry in enumerate(entries, start=1)
@@ -915,22 +928,22 @@ def _evaluate(found: Mapping[str, Any], source: str) -> Log:
     return make_log(EVALUATE, rows)
 
 
-def saved_table(folder: Path) -> Any | None:
-    """Return a folder of `Dataset.save_to_disk` as an Arrow table, None for any other folder.
+def read_saved_dataset(folder: Path) -> Any | None:
+    """Return a folder of `Dataset.save_to_disk` as an Arrow table, None for other folders.
 
     Raises
     ------
     InputError
-        For several splits together, and where a file is missing or damaged.
+        For a folder with several splits, and if a file is missing or damaged.
     """
     if (folder / "dataset_dict.json").is_file():
-        splits = sorted(path.name for path in folder.iterdir() if (path / STATE).is_file())
+        splits = sorted(path.name for path in folder.iterdir() if (path / DATASET_STATE).is_file())
         raise InputError(
             f"{folder}: holds several splits",
             given=", ".join(splits),
             action=f"Give one of them: {folder / splits[0]}." if splits else None,
         )
-    state = folder / STATE
+    state = folder / DATASET_STATE
     if not state.is_file():
         return None
     import pyarrow as pa
@@ -948,94 +961,89 @@ def saved_table(folder: Path) -> Any | None:
         ) from None
 
 
-# ---- which tool wrote a file
+# ---- detection of the tool that wrote a file
 
 
-# The keys of every line of lm-evaluation-harness.
-_LINE = {"doc_id", "doc", "resps"}
+# Keys of every line of lm-evaluation-harness.
+_LM_EVAL_KEYS = {"doc_id", "doc", "resps"}
 
-# The keys by which a JSON document is known, and what reads it.
-_DOCUMENTS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
-    (PROMPTFOO, {"evalId", "results"}, _promptfoo),
-    (DEEPEVAL, {"testCases", "metricsScores"}, _deepeval),
-    (DEEPEVAL, {"conversationalTestCases", "metricsScores"}, _deepeval),
-    (DEEPEVAL, {"testRunData"}, _deepeval),
-    (INSPECT, {"eval", "plan", "version"}, _inspect),
-    (EVALUATE, {"_evaluate_version"}, _evaluate),
+# Tool, keys and reader of each JSON document.
+_DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
+    (PROMPTFOO, {"evalId", "results"}, _read_promptfoo),
+    (DEEPEVAL, {"testCases", "metricsScores"}, _read_deepeval),
+    (DEEPEVAL, {"conversationalTestCases", "metricsScores"}, _read_deepeval),
+    (DEEPEVAL, {"testRunData"}, _read_deepeval),
+    (INSPECT, {"eval", "plan", "version"}, _read_inspect),
+    (EVALUATE, {"_evaluate_version"}, _read_evaluate),
 )
 
 
-def _known(found: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
-    """Return the tool that wrote a JSON document, and what reads it; None of no tool's."""
-    keys = set(found) if isinstance(found, Mapping) else set()
-    return next(((tool, read) for tool, known, read in _DOCUMENTS if known <= keys), None)
+def _document_reader(document: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
+    """Return the tool that wrote a JSON document and its reader, None for other documents."""
+    keys = set(document) if isinstance(document, Mapping) else set()
+    return next(
+        (
+            (tool, read_document)
+            for tool, required_keys, read_document in _DOCUMENT_READERS
+            if required_keys <= keys
+        ),
+        None,
+    )
 
 
-def log_of_document(found: Any, source: str) -> Log | None:
-    """Return a JSON document as a log, None where it is none.
+def read_log_document(document: Any, source: str) -> Log | None:
+    """Return a JSON document as a log, None if it is not a log.
 
     Raises
     ------
     InputError
-        For a log that is not whole, and for one that holds results of all units together.
+        For an invalid log, and for a file with only aggregated results.
     """
-    if isinstance(found, Mapping) and {"results", "configs", "versions"} <= set(found):
+    if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
         raise InputError(
             f"{source}: holds results of all documents together",
             allowed=f"samples_….jsonl of {LM_EVAL}",
             action="Run it with --log_samples; the samples are then written next to this file.",
         )
-    known = _known(found)
-    if known is None:
+    document_reader = _document_reader(document)
+    if document_reader is None:
         return None
-    tool, read = known
-    with as_written(source, tool):
-        return read(found, source)
+    tool, read_document = document_reader
+    with translate_tool_errors(source, tool):
+        return read_document(document, source)
 
 
-def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
-    """Return the objects of JSON Lines as a log, None where the first is of no log."""
+def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
+    """Return the objects of JSON Lines as a log, None if the first one is not from a log."""
     remaining = iter(records)
     first = next(remaining, None)
-    if first is None or not set(first) >= _LINE:
+    if first is None or not set(first) >= _LM_EVAL_KEYS:
         return None
-    with as_written(source, LM_EVAL):
+    with translate_tool_errors(source, LM_EVAL):
         return read_lm_eval([first, *remaining], source)
 
 
-def tool_that_wrote(path: Path) -> str | None:
-    """Return the evaluation tool whose log a file is, None for any other file.
-
-    Examples
-    --------
-    >>> tool_that_wrote(Path("log.eval"))
-    'Inspect'
-    """
+def find_log_tool(path: Path) -> str | None:
+    """Return the evaluation tool that wrote a file, None for other files."""
     if path.suffix == ".eval":
         return INSPECT
-    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
+    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > MAX_LOG_BYTES:
         return None
     try:
         with path.open(encoding="utf-8") as text:
-            found = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
+            document = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
     except (OSError, ValueError, RecursionError):
         return None
     if path.suffix == ".jsonl":
-        if isinstance(found, Mapping) and set(found) >= _LINE:
+        if isinstance(document, Mapping) and set(document) >= _LM_EVAL_KEYS:
             return LM_EVAL
         return None
-    known = _known(found)
-    return None if known is None else known[0]
+    document_reader = _document_reader(document)
+    return None if document_reader is None else document_reader[0]
 
 
-def logs_below(folder: Path) -> dict[Path, str]:
-    """Return the logs in a folder and those below it, by path, with the tool that wrote each.
-
-    Examples
-    --------
-    >>> logs_below(Path("nowhere"))
-    {}
-    """
-    paths = [path for path in islice(folder.rglob("*"), MOST) if path.is_file()]
-    tools = {path: tool_that_wrote(path) for path in sorted(paths)}
+def find_logs(folder: Path) -> dict[Path, str]:
+    """Return the logs in a folder and its subfolders by path, with the tool that wrote each."""
+    paths = [path for path in islice(folder.rglob("*"), MAX_FILES_INSPECTED) if path.is_file()]
+    tools = {path: find_log_tool(path) for path in sorted(paths)}
     return {path: tool for path, tool in tools.items() if tool is not None}

@@ -1,13 +1,13 @@
-"""Words that say that there is no answer, no verdict or no score: one vocabulary for every reader."""
+"""Words for no answer, no verdict or no score: one vocabulary for all readers."""
 
 from __future__ import annotations
 
 import re
 
-# What programs write for an empty cell.
+# Texts that programs write for an empty cell.
 _PLACEHOLDERS = frozenset({"n/a", "na", "none", "null", "nil", "nan", "?", "-", "--"})
 
-# What people write where they have no answer.
+# Texts that annotators write if they have no answer.
 _NO_ANSWER = frozenset(
     {
         *_PLACEHOLDERS,
@@ -17,7 +17,7 @@ _NO_ANSWER = frozenset(
     }
 )
 
-# What judges and metrics write in addition where they failed, or could not be read; spaces for `_` and `-`.
+# Further texts that judges and metrics write if they failed or cannot be parsed; `_` and `-` are spaces.
 _NO_VERDICT = frozenset(
     {
         *("error", "errored", "exception", "timeout", "timed out", "missing", "empty", "undefined"),
@@ -34,7 +34,7 @@ _NO_VERDICT = frozenset(
     }
 )
 
-# What a spreadsheet shows where a formula fails: #DIV/0!, #N/A.
+# Result of a failed formula in a spreadsheet: #DIV/0!, #N/A.
 _SPREADSHEET_ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
 
 # lm-evaluation-harness writes [invalid] where its filter found no answer; alone, `invalid` is a class.
@@ -43,36 +43,18 @@ _BRACKETED_ONLY = "invalid"
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text is what programs write for an empty cell.
-
-    Examples
-    --------
-    >>> is_placeholder("NA"), is_placeholder("unsure")
-    (True, False)
-    """
+    """Return whether a text means an empty cell."""
     return text.strip().casefold() in _PLACEHOLDERS
 
 
 def is_no_answer(text: str) -> bool:
-    """Return whether a text says that there is no answer.
-
-    Examples
-    --------
-    >>> [is_no_answer(text) for text in ("N/A", "#DIV/0!", "no", "no answer")]
-    [True, True, False, False]
-    """
+    """Return whether a text means that there is no answer."""
     plain = text.strip().casefold()
     return plain in _NO_ANSWER or _SPREADSHEET_ERROR.fullmatch(plain) is not None
 
 
 def is_no_verdict(text: str) -> bool:
-    """Return whether a text says that a judge or a metric gave no verdict: empty, no answer, or a failure.
-
-    Examples
-    --------
-    >>> [is_no_verdict(text) for text in ("", "unknown", "NOT_PARSABLE", "[invalid]", "invalid", "fail")]
-    [True, True, True, True, False, False]
-    """
+    """Return whether a text means that a judge or a metric has no verdict: empty, no answer, or a failure."""
     plain = " ".join(re.sub(r"[_\-]+", " ", text.strip().casefold().rstrip(".!")).split())
     plain = plain.replace("seable", "sable")  # both spellings are usual
     bracketed = _BRACKETED.fullmatch(plain)

@@ -1,7 +1,7 @@
-"""How a text file writes numbers: decimal point or comma, and what stands between thousands.
+"""The number format of a text file: decimal point or comma, and the separator of thousands.
 
-One file has one convention. It is found from all values of all columns of numbers: `0,5` and `1.234.567` are
-of a decimal comma, `0.5` and `1,234,567` of a decimal point. `1.234` and `1,234` alone are ambiguous.
+One file has one format. It is detected from all values of all columns of numbers: `0,5` and `1.234.567` have
+a decimal comma, `0.5` and `1,234,567` a decimal point. `1.234` and `1,234` alone are ambiguous.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMA = ","
 
 _SIGN = r"[-+]?"
 _EXPONENT = r"([eE][-+]?[0-9]+)?"
-# What each entry of a column of numbers is; `{d}` is the mark of decimals and `{t}` the one of thousands.
+# Patterns of the entries of a column of numbers; `{mark}` is a point or comma, and `{other}` the other one.
 _WHOLE = rf"{_SIGN}[0-9]+{_EXPONENT}"
 _LONG_WHOLE = rf"{_SIGN}[1-9][0-9]{{3,}}"
 _ONE_GROUP = rf"{_SIGN}[1-9][0-9]{{0,2}}{{mark}}[0-9]{{{{3}}}}"
@@ -28,20 +28,21 @@ _GROUPS = (
 )
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
-# The share of a column's entries that are numbers, from which it is a column of numbers.
-_MOSTLY = 0.9
+# Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
+_MIN_NUMBER_SHARE = 0.9
 
-# Columns that are called so hold ids, which stay as they are.
-_ID = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
+# Name of a column of ids, whose entries are never converted.
+_ID_NAME = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
 
 
 def _with_marks(pattern: str, mark: str) -> str:
+    """Return a pattern with a mark, and with the other one as the other mark."""
     other = COMMA if mark == POINT else POINT
     filled = pattern.replace("{mark}", re.escape(mark)).replace("{other}", re.escape(other))
     return filled.replace("{{", "{").replace("}}", "}")
 
 
-# Name of a fact: the pattern of the entries that are counted for it.
+# Patterns whose matching entries are counted, by name.
 PATTERNS: dict[str, str] = {"whole": _WHOLE, "long": _LONG_WHOLE} | {
     f"{fact}{mark}": _with_marks(pattern, mark)
     for mark in (POINT, COMMA)
@@ -54,7 +55,7 @@ PATTERNS |= {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNumbers:
-    """How many entries of a column are written how.
+    """Number of entries of a column in each number format.
 
     Parameters
     ----------
@@ -72,14 +73,14 @@ class ColumnNumbers:
 
     @property
     def is_number(self) -> bool:
-        """Whether nearly all entries are numbers in some convention."""
+        """Whether nearly all entries are numbers in some format."""
         kinds = ("whole", "decimals.", "decimals,", "groups.", "groups,")
         numbers = sum(self.counts[kind] for kind in kinds)
-        return self.present > 0 and numbers >= _MOSTLY * self.present
+        return self.present > 0 and numbers >= _MIN_NUMBER_SHARE * self.present
 
     @property
     def evidence(self) -> set[str]:
-        """The marks of decimals that some entry can only have."""
+        """The decimal marks that at least one entry proves."""
         return {
             mark
             for mark, other in ((POINT, COMMA), (COMMA, POINT))
@@ -87,14 +88,14 @@ class ColumnNumbers:
         }
 
     def ambiguous_mark(self) -> str | None:
-        """Return the mark of entries such as 1.234 or 1,234; None where there are none, or of both kinds."""
+        """Return the mark of entries such as 1.234 or 1,234; None without such entries or with both kinds."""
         marks = [mark for mark in (POINT, COMMA) if self.counts[f"one{mark}"]]
         return marks[0] if len(marks) == 1 else None
 
     def guessed(self) -> str | None:
-        """Return the mark of decimals by the whole numbers beside entries such as 1.234; None if open.
+        """Return the decimal mark implied by whole numbers next to entries such as 1.234; None if unknown.
 
-        A tool that groups thousands writes no 1234. One that fills up decimals, as in 2.500, writes no 900.
+        With separators of thousands there is no 1234. With three decimals, as in 2.500, there is no 900.
         """
         mark = self.ambiguous_mark()
         if mark is None:
@@ -109,20 +110,15 @@ class ColumnNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormat:
-    """How the columns of a file write numbers.
+    """The number format of the columns of a file.
 
     Parameters
     ----------
     decimals : mapping of str to str
-        The mark of decimals of each column that is not written as Python writes numbers.
+        Decimal mark of each column that differs from the number format of Python.
     facts : mapping of str to ColumnNumbers
     ambiguous : mapping of str to str
-        Of columns that may be read in two ways: an entry.
-
-    Examples
-    --------
-    >>> column_format({"x": ["1.234", "900", "2.500"]}, may_group=True).decimals
-    {'x': ','}
+        An entry of each column with two interpretations.
     """
 
     decimals: Mapping[str, str]
@@ -130,12 +126,12 @@ class NumberFormat:
     ambiguous: Mapping[str, str]
 
     def require_unambiguous(self, label: str, names: Sequence[str]) -> None:
-        """Refuse columns of numbers that may be read in two ways.
+        """Refuse columns of numbers with two interpretations.
 
         Raises
         ------
         InputError
-            With both readings of an entry.
+            With both interpretations of an entry.
         """
         for name in names:
             if name in self.ambiguous:
@@ -143,7 +139,7 @@ class NumberFormat:
 
 
 def ambiguous_number(label: str, name: str, entry: str) -> InputError:
-    """Return the error of a column that may be read in two ways."""
+    """Return the error for a column with two interpretations."""
     grouped = re.sub(r"[.,]", "", entry)
     decimal = entry.replace(",", ".")
     return InputError(
@@ -156,13 +152,7 @@ def ambiguous_number(label: str, name: str, entry: str) -> InputError:
 
 
 def column_facts(entries: Sequence[str | None]) -> ColumnNumbers:
-    """Return how many of some entries are written how.
-
-    Examples
-    --------
-    >>> column_facts(["0,5", "1", None]).evidence
-    {','}
-    """
+    """Return the number of entries in each number format."""
     present = [entry.strip() for entry in entries if entry and entry.strip()]
     matches = {
         name: [entry for entry in present if re.fullmatch(pattern, entry)]
@@ -170,115 +160,104 @@ def column_facts(entries: Sequence[str | None]) -> ColumnNumbers:
     }
     return ColumnNumbers(
         present=len(present),
-        counts={name: len(found) for name, found in matches.items()},
-        first={name: next(iter(found), None) for name, found in matches.items()},
+        counts={name: len(matching) for name, matching in matches.items()},
+        first={name: next(iter(matching), None) for name, matching in matches.items()},
     )
 
 
 def column_format(columns: Mapping[str, Sequence[str | None]], *, may_group: bool) -> NumberFormat:
-    """Return how columns in memory write numbers; see `file_format`."""
+    """Return the number format of columns in memory; see `file_format`."""
     return file_format(
         {name: column_facts(entries) for name, entries in columns.items()}, may_group=may_group
     )
 
 
 def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: bool = True) -> NumberFormat:
-    """Return how the columns of a file write numbers.
+    """Return the number format of the columns of a file.
 
     Parameters
     ----------
     facts : mapping of column to ColumnNumbers
     may_group : bool
-        Whether `1.234` may be a thousand where nothing else tells: in files whose delimiter is a semicolon,
-        as spreadsheets write them where the mark of decimals is a comma.
+        Whether `1.234` may mean a thousand if no other entry decides: in files whose delimiter is a
+        semicolon, which spreadsheets write in locales with a decimal comma.
     shared : bool
-        Whether all columns are written alike; in a workbook only what was typed as text has such marks.
-
-    Examples
-    --------
-    >>> column_format({"a": ["1.234"], "b": ["0,5"]}, may_group=True).decimals
-    {'a': ',', 'b': ','}
-    >>> column_format({"a": ["1.234", "2.345"]}, may_group=True).ambiguous
-    {'a': '1.234'}
+        Whether all columns have one format; in a workbook only numbers typed as text have such marks.
     """
     numbers = {
         name: column
         for name, column in facts.items()
-        if column.is_number and not _ID.search(name.lower()) and len(column.evidence) < 2
+        if column.is_number and not _ID_NAME.search(name.lower()) and len(column.evidence) < 2
     }
-    of_file = set().union(*(column.evidence for column in numbers.values()))
+    file_marks = set().union(*(column.evidence for column in numbers.values()))
     decimals: dict[str, str] = {}
     ambiguous: dict[str, str] = {}
     for name, column in numbers.items():
-        own = column.evidence or (of_file if shared and len(of_file) == 1 else set())
-        mark = next(iter(own), None)
-        odd = column.ambiguous_mark()
-        if mark is None and odd is not None and may_group:
+        marks = column.evidence or (file_marks if shared and len(file_marks) == 1 else set())
+        mark = next(iter(marks), None)
+        ambiguous_mark = column.ambiguous_mark()
+        if mark is None and ambiguous_mark is not None and may_group:
             mark = column.guessed()
             if mark is None:
-                ambiguous[name] = str(column.first[f"one{odd}"])
+                ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _is_written_otherwise(column, mark):
             decimals[name] = mark
     return NumberFormat(decimals=decimals, facts=numbers, ambiguous=ambiguous)
 
 
 def _is_written_otherwise(column: ColumnNumbers, mark: str) -> bool:
-    """Return whether Python reads some entry as another number than the one that is meant, or as none."""
+    """Return whether Python would misread or reject an entry of a column."""
     other = COMMA if mark == POINT else POINT
     grouped = column.counts[f"one{other}"] or column.counts[f"groups{other}"]
     return bool(grouped or (mark == COMMA and column.counts["decimals,"]))
 
 
-def reading_notes(written: NumberFormat, names: Sequence[str]) -> tuple[str, ...]:
-    """Return which columns are read otherwise than they are written, with the first entry of each kind."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on the converted columns, with an example for each format."""
+    columns_by_format: dict[str, list[tuple[str, str, str]]] = {}
     for name in names:
-        mark = written.decimals[name]
+        mark = number_format.decimals[name]
         other = COMMA if mark == POINT else POINT
-        first = written.facts[name].first
-        grouped = first[f"groups{other}"] or first[f"one{other}"]
-        with_comma = first["decimals,"] if mark == COMMA else None
+        first_entries = number_format.facts[name].first
+        grouped = first_entries[f"groups{other}"] or first_entries[f"one{other}"]
+        with_comma = first_entries["decimals,"] if mark == COMMA else None
         if with_comma:
-            found.setdefault("with a decimal comma", []).append((name, with_comma, mark))
+            columns_by_format.setdefault("with a decimal comma", []).append((name, with_comma, mark))
         if grouped:
-            words = f"with a {'point' if other == POINT else 'comma'} between thousands"
-            found.setdefault(words, []).append((name, grouped, mark))
+            description = f"with a {'point' if other == POINT else 'comma'} between thousands"
+            columns_by_format.setdefault(description, []).append((name, grouped, mark))
     notes = []
-    for words, columns in found.items():
+    for description, columns in columns_by_format.items():
         shown = ", ".join(repr(name) for name, _, _ in columns)
         _, entry, mark = columns[0]
         verb = "are" if len(columns) > 1 else "is"
-        notes.append(f"{shown} {verb} written {words}: {entry!r} is read as {plain_number(entry, mark)}")
+        notes.append(
+            f"{shown} {verb} written {description}: {entry!r} is read as {python_number(entry, mark)}"
+        )
     return tuple(notes)
 
 
-def plain_number(entry: str, mark: str) -> str:
-    """Return a number as Python writes it.
-
-    Examples
-    --------
-    >>> plain_number("1.234,5", ","), plain_number("1,234.5", ".")
-    ('1234.5', '1234.5')
-    """
+def python_number(entry: str, mark: str) -> str:
+    """Return a number in the format of Python."""
     other = COMMA if mark == POINT else POINT
     return entry.replace(other, "").replace(mark, POINT)
 
 
-def facts_sql(column: str, text: Callable[[str], str]) -> list[str]:
-    """Return the SQL of the facts of a column: its entries, and of each pattern their count and the first.
+def column_facts_sql(column: str, text: Callable[[str], str]) -> list[str]:
+    """Return SQL for the number of entries of a column, and the count and first entry of each pattern.
 
     `text` quotes a text for SQL.
     """
     trimmed = f"trim({column})"
-    found = [f"count(*) FILTER ({trimmed} <> '')"]
+    expressions = [f"count(*) FILTER ({trimmed} <> '')"]
     for pattern in PATTERNS.values():
         match = f"regexp_full_match({trimmed}, {text(pattern)})"
-        found += [f"count(*) FILTER ({match})", f"first({trimmed}) FILTER ({match})"]
-    return found
+        expressions += [f"count(*) FILTER ({match})", f"first({trimmed}) FILTER ({match})"]
+    return expressions
 
 
-def facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
-    """Return the facts of a column from the answer of `facts_sql`."""
+def column_facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
+    """Return the facts of a column from a result row of `column_facts_sql`."""
     counts = row[1::2]
     return ColumnNumbers(
         present=int(row[0] or 0),
@@ -291,7 +270,7 @@ def facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
 
 
 def number_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
-    """Return the SQL of a column with numbers as Python writes them; other entries stay as they are."""
+    """Return the SQL of a column with numbers in the format of Python; other entries are unchanged."""
     other = COMMA if mark == POINT else POINT
     patterns = (_with_marks(_GROUPED, other), _with_marks(_DECIMALS, mark))
     match = " OR ".join(f"regexp_full_match(trim({column}), {text(pattern)})" for pattern in patterns)

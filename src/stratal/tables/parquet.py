@@ -1,4 +1,4 @@
-"""Parts of a directory: each must hold the columns that are read, of one kind."""
+"""Parquet files: nested columns, the parts of a directory, and limits of their size."""
 
 from __future__ import annotations
 
@@ -12,176 +12,152 @@ from typing import Any
 from urllib.parse import unquote
 
 from stratal.errors import InputError, unreadable
-from stratal.tables.files import MOST_BYTES
+from stratal.tables.files import MAX_TABLE_BYTES
 
 
-def nested_names(
-    kinds: Mapping[str, Any], fields: Callable[[Any], Mapping[str, Any]]
+def field_paths(
+    column_types: Mapping[str, Any], fields: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return columns, then the fields of their structs under dotted names, with the path to each.
+    """Return the path to each column, and to each field of a struct under its dotted name.
 
     Parameters
     ----------
-    kinds : mapping of str to type
-        The columns' types, as an engine has them.
+    column_types : mapping of str to type
+        Types of the columns in an engine.
     fields : callable
-        Returns the types of a struct's fields by name, nothing of another type.
-
-    Examples
-    --------
-    >>> nested_names({"id": {}, "judge": {"score": {}}}, lambda kind: kind)
-    {'id': ('id',), 'judge': ('judge',), 'judge.score': ('judge', 'score')}
+        Returns the types of a struct's fields by name, empty for other types.
     """
-    found: dict[str, tuple[str, ...]] = {name: (name,) for name in kinds}
-    for name, kind in kinds.items():
-        for inner, path in nested_names(fields(kind), fields).items():
-            found.setdefault(f"{name}.{inner}", (name, *path))
-    return found
+    paths: dict[str, tuple[str, ...]] = {name: (name,) for name in column_types}
+    for name, column_type in column_types.items():
+        for inner, path in field_paths(fields(column_type), fields).items():
+            paths.setdefault(f"{name}.{inner}", (name, *path))
+    return paths
 
 
-def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
-    """Return an Ibis table with the fields of its structs as columns, and its own names of all columns.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> table = ibis.memtable(pa.table({"judge": [{"score": 0.5}]}))
-    >>> with_nested(table)[1]
-    {'judge': 'judge', 'judge.score': 'nested0'}
-    """
-    kinds = dict(table.schema().items())
-    paths = nested_names(kinds, lambda kind: dict(kind.fields) if kind.is_struct() else {})
-    added = {name: f"nested{number}" for number, name in enumerate(list(paths)[len(kinds) :])}
-    fields = {own: reduce(getitem, paths[name], table) for name, own in added.items()}
-    return table.mutate(**fields) if fields else table, {name: name for name in kinds} | added
+def add_nested_columns(table: Any) -> tuple[Any, dict[str, str]]:
+    """Return an Ibis table with the fields of structs as columns, and the internal names of all columns."""
+    column_types = dict(table.schema().items())
+    paths = field_paths(
+        column_types, lambda column_type: dict(column_type.fields) if column_type.is_struct() else {}
+    )
+    nested_columns = {name: f"nested{number}" for number, name in enumerate(list(paths)[len(column_types) :])}
+    fields = {
+        internal_name: reduce(getitem, paths[name], table) for name, internal_name in nested_columns.items()
+    }
+    return table.mutate(**fields) if fields else table, {name: name for name in column_types} | nested_columns
 
 
-def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
-    """Return the columns of an Arrow schema and the fields of its structs, by the path to each.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> arrow_names(pa.schema({"id": pa.int64(), "judge": pa.struct({"score": pa.float64()})}))
-    {'id': ('id',), 'judge': ('judge',), 'judge.score': ('judge', 'score')}
-    """
+def arrow_field_paths(schema: Any) -> dict[str, tuple[str, ...]]:
+    """Return the paths to the columns of an Arrow schema and to the fields of its structs."""
     import pyarrow as pa
 
-    return nested_names(
+    return field_paths(
         {field.name: field.type for field in schema},
         lambda kind: {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {},
     )
 
 
-# Metadata key by which a sample file is known.
+# Metadata key that identifies a sample file.
 SAMPLE_KEY = b"stratal"
 
 
 def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mapping[str, Path]) -> None:
-    """Refuse parts that an engine would read by casting one to another, or a folder over a file's column.
+    """Refuse parts whose types differ, or whose columns conflict with the folder names.
 
-    Whole numbers of several widths may stand side by side, and floating-point numbers.
+    Integers of several widths are compatible, and so are floating-point numbers.
 
     Parameters
     ----------
     parts : sequence of Path
         Parquet files.
     used : sequence of str
-        The columns that are read.
+        Columns to read.
     keys : mapping of str to Path
-        Columns that the folders' names give, as in `language=de/0.parquet`, and a part in such a folder.
+        Columns in the names of folders, as in `language=de/0.parquet`, with a part in such a folder.
 
     Raises
     ------
     InputError
-        Naming the part and the column.
+        With the part and the column.
     """
     if len(parts) < 2 and not keys:
         return
-    schemas = {part: _schema(part) for part in parts}
+    schemas = {part: _read_schema(part) for part in parts}
     if len({tuple(schema.names) for schema in schemas.values()}) > 1:
-        for part, schema in schemas.items():  # engines tell `P` from `p` by the order of columns alone
+        for (
+            part,
+            schema,
+        ) in schemas.items():  # engines ignore case, and distinguish `P` and `p` only by position
             counts = Counter(map(str.lower, schema.names))
-            same = [name for name in schema.names if counts[name.lower()] > 1]
-            if same:
-                what = f"{part}: an engine takes columns {same[0]!r} and {same[1]!r} for one"
+            clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
+            if clashing_names:
+                problem = (
+                    f"{part}: an engine takes columns {clashing_names[0]!r} and {clashing_names[1]!r} for one"
+                )
                 action = "Rename or drop one of them, or give every part the same columns in the same order."
-                raise InputError(what, action=action)
-    requested = {name.lower() for name in used}
-    for key, where in keys.items():  # of a column in a folder's name and in a part an engine takes the former
-        if str(where).lower().count(f"{key.lower()}=") > 1:
-            raise InputError(f"{where}: two folders give {key!r}", action="Rename one of them.")
+                raise InputError(problem, action=action)
+    lowercase_names = {name.lower() for name in used}
+    for (
+        key,
+        example_part,
+    ) in keys.items():  # engines prefer the folder name to the column of a part
+        if str(example_part).lower().count(f"{key.lower()}=") > 1:
+            raise InputError(f"{example_part}: two folders give {key!r}", action="Rename one of them.")
         for part, schema in schemas.items():
-            if key.lower() in requested.intersection(map(str.lower, schema.names)):
+            if key.lower() in lowercase_names.intersection(map(str.lower, schema.names)):
                 raise InputError(
                     f"{part}: column {key!r} is in the file and in the folder's name",
                     action="Rename the folders, or write the parts without the column.",
                 )
-    read = [name for name in used if name not in keys]
-    first, *others = ((part, _held(part, schema, read)) for part, schema in schemas.items())
-    for part, kinds in others:
-        for name, kind in kinds.items():
-            if kind != first[1][name]:
+    file_columns = [name for name in used if name not in keys]
+    first_part, *other_parts = (
+        (part, _column_kinds(part, schema, file_columns)) for part, schema in schemas.items()
+    )
+    for part, column_kinds in other_parts:
+        for name, kind in column_kinds.items():
+            if kind != first_part[1][name]:
                 raise InputError(
                     f"{part}: column {name!r} holds {kind}",
-                    allowed=f"{first[1][name]}, as in {first[0].name}",
+                    allowed=f"{first_part[1][name]}, as in {first_part[0].name}",
                     action="Write all parts of a directory with one type.",
                 )
 
 
-def parts_of(folder: Path) -> list[Path]:
-    """Return a directory's Parquet files, sorted, but those hidden by `_` or `.`.
+def find_parts(folder: Path) -> list[Path]:
+    """Return the Parquet files of a directory in sorted order, without names that begin with `_` or `.`.
 
     Raises
     ------
     InputError
-        If there are none.
-
-    Examples
-    --------
-    >>> parts_of(Path("nowhere-at-all"))
-    Traceback (most recent call last):
-    stratal.errors.InputError: nowhere-at-all is not a directory...
+        If there is none.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a directory", action="Leave out directory=True to read one file.")
-    found = sorted(
+    parts = sorted(
         part
         for part in folder.rglob("*.parquet")
         if not any(name.startswith(("_", ".")) for name in part.relative_to(folder).parts)
     )
-    if not found:
+    if not parts:
         raise InputError(f"{folder} holds no Parquet file", allowed="files called *.parquet")
-    return found
+    return parts
 
 
 def partition_keys(part: Path) -> list[str]:
-    """Return the columns that the folders of a part's path name, as in `language=de/0.parquet`.
-
-    Examples
-    --------
-    >>> partition_keys(Path("language=de/0.parquet"))
-    ['language']
-    """
-    given = [folder.partition("=")[0] for folder in part.parts[:-1] if "=" in folder]
-    return list(dict.fromkeys(name for key in given for name in (unquote(key), key)))
+    """Return the columns in the folder names of a path, as in `language=de/0.parquet`."""
+    encoded_keys = [folder.partition("=")[0] for folder in part.parts[:-1] if "=" in folder]
+    return list(dict.fromkeys(name for key in encoded_keys for name in (unquote(key), key)))
 
 
-def parquet_names(part: Path, count: int) -> list[str]:
-    """Return the columns as the file has them: an engine that ignores case renames `ID` beside `id`.
+def parquet_column_names(part: Path, count: int) -> list[str]:
+    """Return the column names in the file; an engine that ignores case renames `ID` next to `id`.
 
     Raises
     ------
     InputError
-        For a sample that was drawn, and a file that cannot be read.
-
-    Examples
-    --------
-    >>> parquet_names(Path("nowhere-at-all.parquet"), 3)
-    Traceback (most recent call last):
-    stratal.errors.InputError: nowhere-at-all.parquet cannot be read (given: ...
+        For a sample file, and for a file that cannot be read.
     """
-    schema = _schema(part)
+    schema = _read_schema(part)
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
             f"{part} is a sample that was drawn, and not a file of predictions or labels",
@@ -191,10 +167,10 @@ def parquet_names(part: Path, count: int) -> list[str]:
     return names if len(names) <= count else []
 
 
-def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
-    """Return what a part's columns hold that are read, and the fields of its structs that are."""
-    paths = arrow_names(schema)
-    found = {}
+def _column_kinds(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
+    """Return the type names of the columns and struct fields to read."""
+    paths = arrow_field_paths(schema)
+    kinds = {}
     for name in used:
         if name not in paths:
             raise InputError(
@@ -203,12 +179,12 @@ def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
         kind = schema.field(paths[name][0]).type
         for step in paths[name][1:]:
             kind = kind.field(step).type
-        found[name] = _kind(kind)
-    return found
+        kinds[name] = _type_name(kind)
+    return kinds
 
 
 def parquet_columns(file: Path) -> int:
-    """Return the number of columns of a Parquet file, as its footer has them; 0 if that cannot be read."""
+    """Return the number of columns in the footer of a Parquet file, 0 if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -219,13 +195,7 @@ def parquet_columns(file: Path) -> int:
 
 
 def parquet_cells(file: Path) -> int:
-    """Return rows times columns of a Parquet file, as its footer has them; 0 for any other file.
-
-    Examples
-    --------
-    >>> parquet_cells(Path("nowhere-at-all.csv"))
-    0
-    """
+    """Return the number of cells by the footer of a Parquet file, 0 for any other file."""
     if file.suffix != ".parquet":
         return 0
     import pyarrow as pa
@@ -233,13 +203,13 @@ def parquet_cells(file: Path) -> int:
 
     try:
         footer = pyarrow.parquet.read_metadata(file)
-    except (OSError, ValueError, pa.ArrowException):  # who reads the file says what is wrong with it
+    except (OSError, ValueError, pa.ArrowException):  # reading the file raises the error
         return 0
     return int(footer.num_rows * footer.num_columns)
 
 
-def _schema(part: Path) -> Any:
-    """Return what PyArrow makes of a Parquet file's columns; an engine may take more than it does."""
+def _read_schema(part: Path) -> Any:
+    """Return the PyArrow schema of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -249,11 +219,11 @@ def _schema(part: Path) -> Any:
         raise unreadable(part, error) from None
 
 
-def _kind(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
-        return _kind(kind.value_type)
+        return _type_name(kind.value_type)
     if pa.types.is_integer(kind):
         return "whole numbers"
     if pa.types.is_floating(kind):
@@ -263,102 +233,83 @@ def _kind(kind: Any) -> str:
     return str(kind)
 
 
-# ---- how much may be read: a small file may stand for much
+# ---- size limits: a small file may expand to a large table
 
 
-# Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows.
-MOST_AT_ONCE = 2**29
-ROWS_AT_ONCE = 2048
+# Memory in bytes for one decoded column, and the number of rows that an engine decodes at once.
+MAX_BATCH_BYTES = 2**29
+BATCH_ROWS = 2048
 
-# How often a column may take what it is unpacked: true texts of such a length stand in few rows each.
-_TIMES_WRITTEN = 8
+# Largest ratio of decoded to uncompressed size: genuine long texts occur in few rows each.
+_MAX_EXPANSION = 8
 
-# Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds.
-_INSPECTED = 2**28
+# Larger Parquet files (in bytes) are not inspected: each row group costs some milliseconds.
+_MAX_INSPECTED_BYTES = 2**28
 
-# Bytes of a column in one row group, and how often what is stored: no true texts pack so well.
-_UNPACKED = 2**28
-_TIMES = 200
+# A column of a row group with more uncompressed bytes and a higher ratio of compression is no genuine text.
+_MIN_SUSPICIOUS_BYTES = 2**28
+_MAX_COMPRESSION_RATIO = 200
 
-# Physical types of a fixed width, which cannot unpack to more than the file says.
-_NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
+# Physical types of fixed width, whose size the footer states.
+_FIXED_WIDTH_TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
 
 
-def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
-    """Return a Parquet file's rows, refusing to go on where they take more memory.
+def read_bounded_table(file: Any, max_bytes: int = MAX_TABLE_BYTES) -> Any:
+    """Return the rows of a Parquet file if they need at most `max_bytes` of memory.
 
     Raises
     ------
     ValueError
-        Where they do.
-
-    Examples
-    --------
-    >>> import io, pyarrow as pa, pyarrow.parquet
-    >>> held = io.BytesIO()
-    >>> pyarrow.parquet.write_table(pa.table({"id": ["a" * 100] * 10_000}), held)
-    >>> len(bounded_table(pyarrow.parquet.ParquetFile(held))), held.tell() < 2_000
-    (10000, True)
-    >>> bounded_table(pyarrow.parquet.ParquetFile(held), 500_000)
-    Traceback (most recent call last):
-    ValueError: its rows take more than 0 MiB of memory
+        If they need more.
     """
     import pyarrow as pa
 
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    held = sum(group.total_byte_size for group in groups)
+    total_bytes = sum(group.total_byte_size for group in groups)
     batches: list[Any] = []
-    if held <= largest:
-        held = 0
-        rows = max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
+    if total_bytes <= max_bytes:
+        total_bytes = 0
+        rows = max(1, min(2**16, max_bytes // 8 // max(_largest_row(file, groups), 1)))
         for batch in file.iter_batches(batch_size=rows):
             batches.append(batch)
-            held += batch.nbytes
-            if held > largest:
+            total_bytes += batch.nbytes
+            if total_bytes > max_bytes:
                 break
-    if held > largest:
-        raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
+    if total_bytes > max_bytes:
+        raise ValueError(f"its rows take more than {max_bytes // 2**20:,} MiB of memory")
     if batches:
         return pa.Table.from_batches(batches)
     return file.schema_arrow.empty_table()
 
 
 def _largest_row(file: Any, groups: Sequence[Any]) -> int:
-    """Return the most bytes that a row may take: a text, or a list, at most what all of its column do."""
-    columns = [file.schema.column(place) for place in range(len(file.schema))]
-    numbers = [column.physical_type in _NUMBERS and column.max_repetition_level == 0 for column in columns]
+    """Return an upper bound of the bytes of a row: a text or list needs at most the size of its column."""
+    columns = [file.schema.column(position) for position in range(len(file.schema))]
+    are_fixed_width = [
+        column.physical_type in _FIXED_WIDTH_TYPES and column.max_repetition_level == 0 for column in columns
+    ]
     return sum(
-        16 if number else group.column(place).total_uncompressed_size
+        16 if is_fixed_width else group.column(position).total_uncompressed_size
         for group in groups
-        for place, number in enumerate(numbers)
+        for position, is_fixed_width in enumerate(are_fixed_width)
     )
 
 
-def refuse_exploding(part: Path, used: Sequence[str]) -> None:
-    """Refuse a Parquet file of units in which a small part stands for much in a column that is read.
+def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
+    """Refuse a Parquet file in which a column to read expands to a multiple of its stored size.
 
-    A text that stands in many rows is stored once, and written out for some thousand of them by an engine
-    whose limit of memory does not count it.
+    A text that occurs in many rows is stored once. An engine decodes it for thousands of rows, outside its
+    memory limit.
 
     Raises
     ------
     InputError
-        Naming the column.
-
-    Examples
-    --------
-    >>> import tempfile, pyarrow as pa, pyarrow.parquet
-    >>> path = Path(tempfile.mkdtemp()) / "units.parquet"
-    >>> once = pa.DictionaryArray.from_arrays(pa.array([0] * 2048), ["a" * 2**19])
-    >>> pyarrow.parquet.write_table(pa.table({"id": once}), path)
-    >>> refuse_exploding(path, ["id"])
-    Traceback (most recent call last):
-    stratal.errors.InputError: ...units.parquet: a text in column 'id' is too long to ...
+        With the column.
     """
     import pyarrow as pa
     import pyarrow.parquet
 
-    if part.stat().st_size > _INSPECTED:
+    if part.stat().st_size > _MAX_INSPECTED_BYTES:
         return
     try:
         metadata = pyarrow.parquet.read_metadata(part)
@@ -377,24 +328,24 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
 
 
 def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
-    """Refuse a column of text in a row group that stands for much more than is stored."""
+    """Refuse a text column of a row group that expands to a multiple of its stored size."""
     name = chunk.path_in_schema
     unpacked = chunk.total_uncompressed_size
     packed = chunk.total_compressed_size
-    if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
+    if unpacked > _MIN_SUSPICIOUS_BYTES and unpacked > _MAX_COMPRESSION_RATIO * max(packed, 1):
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
             given=f"{packed:,} bytes that stand for {unpacked:,}",
-            allowed=f"up to {_TIMES} times as much",
+            allowed=f"up to {_MAX_COMPRESSION_RATIO} times as much",
             action="Leave the column out of the file.",
         )
-    if unpacked > MOST_AT_ONCE // ROWS_AT_ONCE and chunk.has_dictionary_page:  # its first page is read
+    if unpacked > MAX_BATCH_BYTES // BATCH_ROWS and chunk.has_dictionary_page:  # its first page is read
         for batch in itertools.islice(file.iter_batches(1, row_groups=[group], columns=[name]), 1):
-            refuse_long(part, name, batch.column(0), chunk.num_values, unpacked)
+            refuse_long_categories(part, name, batch.column(0), chunk.num_values, unpacked)
 
 
-def refuse_long(path: Path, name: str, column: Any, count: int, unpacked: int = 0) -> None:
-    """Refuse a column of Arrow with a category that is too long to be written out for so many rows."""
+def refuse_long_categories(path: Path, name: str, column: Any, count: int, unpacked: int = 0) -> None:
+    """Refuse an Arrow column with a category that is too long to be decoded for its number of rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -405,9 +356,9 @@ def refuse_long(path: Path, name: str, column: Any, count: int, unpacked: int = 
     if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return
     pieces = getattr(column, "chunks", [column])
-    rows = min(count, ROWS_AT_ONCE)
+    rows = min(count, BATCH_ROWS)
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
-    if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * unpacked):
+    if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):
         raise InputError(
             f"{path}: a text in column {name!r} is too long to stand in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",

@@ -1,4 +1,4 @@
-"""Files as tables: DuckDB reads text, JSON Lines and Parquet where they are; libraries read the others."""
+"""Files as tables: DuckDB reads text, JSON Lines and Parquet in place; libraries read the other formats."""
 
 from __future__ import annotations
 
@@ -18,71 +18,79 @@ from typing import Any, TextIO
 from stratal.errors import InputError, MissingExtraError, installed, lone_surrogate, unreadable
 from stratal.tables import files, number_format, parquet, source
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.frames import arrow_table, registered
-from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
-from stratal.tables.source import Chosen, FileReading, Rows, Table, below_each_other, readable
+from stratal.tables.frames import arrow_table, register_columns
+from stratal.tables.logs import Log, read_inspect_file, read_log_document, read_log_lines, read_saved_dataset
+from stratal.tables.source import (
+    ColumnSelection,
+    FileReading,
+    Rows,
+    Table,
+    stack_columns,
+    translate_engine_errors,
+)
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 
-# First objects of a JSON Lines file, whose names are its columns.
+# The columns of a JSON Lines file are the names in its first objects, up to this number.
 _RECORDS_INSPECTED = 1000
-# A row beyond this is named by its number: its line is found by reading the file again, a second for so many.
-_LONGEST_LINE_SEARCH = 2_000_000
+# Error messages name a later row by its number: its line is found by reading the file again, which takes a
+# second for this number of rows.
+_MAX_ROWS_SEARCHED = 2_000_000
 
 
-def everything(names: Sequence[str]) -> bool:
-    """Return that any columns will do."""
+def accept_all_columns(names: Sequence[str]) -> bool:
+    """Return that the columns of a sheet fit, whatever they are."""
     return True
 
 
 def open_table(
     path: str | os.PathLike[str],
     reading: FileReading | None = None,
-    fits: Callable[[Sequence[str]], bool] = everything,
+    fits: Callable[[Sequence[str]], bool] = accept_all_columns,
 ) -> Table:
-    """Return a file as a table of which no column is read yet; see `Population.read`.
+    """Return a file as a table without reading its rows; see `Population.read`.
 
     Parameters
     ----------
     path : str or path
     reading : FileReading
     fits : callable
-        Whether the columns of a sheet are those that are meant, of a workbook with several.
+        `fits(columns)` returns whether a sheet of a workbook with several sheets is the one to read.
     """
-    reading = source.checked_reading(reading or {})
+    reading = source.check_reading(reading or {})
     if reading.get("engine") == source.SPARK:
         return read_on_spark(path, reading)
     address = address_of(path, remote=reading.get("remote", False))
     if address is not None:
-        return _remote(address, reading, fits)
+        return _remote_table(address, reading, fits)
     file = files.local_path(path)
     connection = duckdb_connection(reading.get("threads"), reading.get("memory"))
     if reading.get("directory", False):
-        return _parquet(connection, file, parquet.parts_of(file))
-    saved = saved_table(file) if file.is_dir() else None
+        return _parquet_table(connection, file, parquet.find_parts(file))
+    saved = read_saved_dataset(file) if file.is_dir() else None
     if saved is not None:
         return arrow_table(connection, saved, str(file))
-    kind = files.kind_of(file, reading.get("format"))
+    kind = files.format_of_file(file, reading.get("format"))
     if kind == "parquet":
-        return _parquet(connection, file, [file])
-    files.whole_gzip(file)
+        return _parquet_table(connection, file, [file])
+    files.check_gzip(file)
     try:
         if kind == "csv":
-            return _csv(connection, file, reading.get("delimiter"))
+            return _csv_table(connection, file, reading.get("delimiter"))
         if kind == "xlsx":
-            return _workbook(connection, file, fits)
+            return _workbook_table(connection, file, fits)
         return _READERS[kind](connection, file)
-    except files.UNREADABLE as error:
+    except files.READ_ERRORS as error:
         raise unreadable(file, error) from error
 
 
-def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
-    """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
+def _remote_table(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
+    """Return a file on the web or in S3: Parquet is read in place, other formats are copied first."""
     kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
     if kind == "parquet" and literal_path(address) == address:
         connection = duckdb_connection(reading.get("threads"), reading.get("memory"), shared=False)
-        return _parquet(connection, address, [address])
-    copy = fetched(address)
+        return _parquet_table(connection, address, [address])
+    copy = fetch_copy(address)
     table = open_table(copy, reading | {"format": kind, "directory": False}, fits)
     return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))
 
@@ -90,272 +98,279 @@ def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], 
 # ---- Parquet
 
 
-def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
-    local = [part for part in parts if isinstance(part, Path)]
-    keys = {key: part for part in local for key in parquet.partition_keys(part.relative_to(file))}
+def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
+    local_parts = [part for part in parts if isinstance(part, Path)]
+    partition_parts = {
+        key: part for part in local_parts for key in parquet.partition_keys(part.relative_to(file))
+    }
     options = {}
-    if local:
-        options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
-        options |= {"hive_types_autocast": False} if keys else {}
+    if local_parts:
+        options = {"hive_partitioning": bool(partition_parts), "union_by_name": len(local_parts) > 1}
+        options |= {"hive_types_autocast": False} if partition_parts else {}
     else:
-        register(connection, str(file))
-    if keys and _needs_link(str(file)):
+        register_address(connection, str(file))
+    if partition_parts and _needs_link(str(file)):
         raise InputError(
             f"{file}: a partitioned table needs a folder without a backslash, and not beginning with ~",
             action="Rename the folder.",
         )
-    paths = [_text(duckdb_path(part) if local else str(part)) for part in parts]
-    written = {name: str(value).lower() for name, value in options.items()}
-    origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
-    with readable(str(file)):
-        found = connection.sql(f"SELECT * FROM {origin}")
-    if local:
-        names = parquet.parquet_names(local[0], len(found.columns))
+    paths = [_quote_text(duckdb_path(part) if local_parts else str(part)) for part in parts]
+    sql_options = {name: str(value).lower() for name, value in options.items()}
+    origin = _function_sql("read_parquet", f"[{', '.join(paths)}]", **sql_options)
+    with translate_engine_errors(str(file)):
+        relation = connection.sql(f"SELECT * FROM {origin}")
+    if local_parts:
+        names = parquet.parquet_column_names(local_parts[0], len(relation.columns))
     else:
         names = []
-    names += found.columns[len(names) :]
-    kinds = dict(zip(reversed(names), reversed(found.types), strict=True))
-    tops = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
-    fields = parquet.nested_names(
-        {name: kinds[name] for name in names}, lambda kind: dict(kind.children) if kind.id == "struct" else {}
+    names += relation.columns[len(names) :]
+    column_types = dict(zip(reversed(names), reversed(relation.types), strict=True))
+    top_columns = dict(zip(reversed(names), map(_quote_name, reversed(relation.columns)), strict=True))
+    fields = parquet.field_paths(
+        {name: column_types[name] for name in names},
+        lambda kind: dict(kind.children) if kind.id == "struct" else {},
     )
     columns = {
-        name: "".join([tops[top], *(f"[{_text(part)}]" for part in inner)])
+        name: "".join([top_columns[top], *(f"[{_quote_text(part)}]" for part in inner)])
         for name, (top, *inner) in fields.items()
     }
 
-    def take(chosen: Chosen) -> Rows:
-        used = chosen.among(columns)
-        if local:
-            parquet.refuse_unlike_parts(local, used, keys)
-            for part in local:
-                parquet.refuse_exploding(part, chosen.among(names))
-        kept = {name: columns[name] for name in used}
-        return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
+    def take(chosen: ColumnSelection) -> Rows:
+        selected_names = chosen.among(columns)
+        if local_parts:
+            parquet.refuse_unlike_parts(local_parts, selected_names, partition_parts)
+            for part in local_parts:
+                parquet.refuse_expanding_columns(part, chosen.among(names))
+        selected_columns = {name: columns[name] for name in selected_names}
+        return Rows(label=str(file), connection=connection, origin=origin, columns=selected_columns)
 
-    return Table(label=str(file), names=(*names, *list(columns)[len(kinds) :]), take=take)
+    return Table(label=str(file), names=(*names, *list(columns)[len(column_types) :]), take=take)
 
 
 # ---- text
 
 
-def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
+def _csv_table(connection: Any, file: Path, delimiter: str | None) -> Table:
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
-    small = file.stat().st_size <= source.STORE_LIMIT
-    locate = _locator(file, lambda text: _csv_lines(text, delimiter))
-    named = files.first_line_delimiter(file)
-    whole = Rows(
+    is_small = file.stat().st_size <= source.STORE_LIMIT
+    locate = _row_locator(file, lambda text: _csv_row_lines(text, delimiter))
+    delimiter_note = files.first_line_delimiter(file)
+    all_rows = Rows(
         label=str(file),
         connection=connection,
-        origin=_read_csv(file, len(names), delimiter, first_line - 1),
+        origin=_csv_sql(file, len(names), delimiter, first_line - 1),
         columns=internal,
         text=True,
-        stored=small,
+        stored=is_small,
         locate=locate,
-        notes=() if named is None else (f"{file}: the first line, 'sep={named}', names the delimiter",),
+        notes=()
+        if delimiter_note is None
+        else (f"{file}: the first line, 'sep={delimiter_note}', names the delimiter",),
     )
-    written = cache(lambda: _csv_format(whole, internal, delimiter))
+    number_format_of_file = cache(lambda: _csv_format(all_rows, internal, delimiter))
 
-    def take(chosen: Chosen) -> Rows:
-        rows = replace(whole, columns={name: internal[name] for name in chosen.among(names)})
-        if small and (chosen.id in rows.columns or not chosen.id):
+    def take(chosen: ColumnSelection) -> Rows:
+        rows = replace(all_rows, columns={name: internal[name] for name in chosen.among(names)})
+        if is_small and (chosen.id in rows.columns or not chosen.id):
             rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
         if delimiter == ",":
             return rows
-        return with_points(rows, chosen, written())
+        return with_decimal_points(rows, chosen, number_format_of_file())
 
     return Table(label=str(file), names=tuple(names), take=take)
 
 
-def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
-    """Return a CSV file as SQL, columns of text `c0`, `c1`, …; nothing is found out from the data."""
-    rows = _call(
+def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
+    """Return the SQL of a CSV file with text columns `c0`, `c1`, …, without detection of types."""
+    rows = _function_sql(
         "read_csv",
-        _text(duckdb_path(file)),
-        columns=_columns((f"c{at}" for at in range(columns)), "VARCHAR"),
+        _quote_text(duckdb_path(file)),
+        columns=_columns_sql((f"c{at}" for at in range(columns)), "VARCHAR"),
         header="true",
         auto_detect="false",
         skip=str(blank_lines),
-        delim=_text(delimiter),
+        delim=_quote_text(delimiter),
         hive_partitioning="false",
-        max_line_size=str(files.LONGEST),
-        buffer_size=str(2 * files.LONGEST),
+        max_line_size=str(files.MAX_LINE_CHARACTERS),
+        buffer_size=str(2 * files.MAX_LINE_CHARACTERS),
     )
-    # A blank line is no unit, which only a file of one column can tell.
+    # In a file with one column, a blank line is a missing value and no unit.
     if columns == 1:
         return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)"
     return rows
 
 
-# What Python does not strip off a text.
-_INK = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
+# A character that is no white space in Python.
+_VISIBLE_CHARACTER = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
 
 
 def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
-    """Return the rows without those that hold nothing, as spreadsheets leave them; counted and said.
+    """Return the rows without blank rows, which spreadsheets leave, and with a note on their number.
 
-    Looked for where an id is missing, or none is named, and in files that are parsed once.
+    Only files with a missing id or without a column of ids are searched.
     """
-    if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
+    if ids and not rows.query_row(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
-    full = f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_INK}')"
-    left = rows.one(f"count(*) FILTER (NOT {full})")[0]
-    origin = f"(SELECT * FROM {rows.origin} WHERE {full})"
-    notes = blank_note(rows.label, left)
-    if left:
+    not_blank = (
+        f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_VISIBLE_CHARACTER}')"
+    )
+    blank_count = rows.query_row(f"count(*) FILTER (NOT {not_blank})")[0]
+    origin = f"(SELECT * FROM {rows.origin} WHERE {not_blank})"
+    notes = blank_note(rows.label, blank_count)
+    if blank_count:
         return replace(rows, origin=origin, notes=(*rows.notes, *notes))
     return rows
 
 
 def blank_note(label: str, count: int) -> tuple[str, ...]:
-    """Return what is said of blank rows that were left out.
-
-    Examples
-    --------
-    >>> blank_note("labels.csv", 1)
-    ('labels.csv: 1 blank row was left out',)
-    """
+    """Return the note on blank rows that were left out, if any."""
     if not count:
         return ()
     return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
 
 
-def _json_lines(connection: Any, file: Path) -> Table:
-    with closing(files.opened(file)) as text:
-        log = log_of_lines((record for _, record in files.json_records(text, file)), str(file))
+def _json_lines_table(connection: Any, file: Path) -> Table:
+    with closing(files.open_text(file)) as text:
+        log = read_log_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    with closing(files.opened(file)) as text:
+    with closing(files.open_text(file)) as text:
         records = (record for _, record in files.json_records(text, file, _RECORDS_INSPECTED))
-        return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
+        return _json_table(connection, file, str(file), records, _row_locator(file, _nonblank_lines))
 
 
-def _of_json(
+def _json_table(
     connection: Any,
     file: Path,
     label: str,
     records: Iterable[dict[str, Any]],
     locate: Callable[[int], str] | None,
 ) -> Table:
-    """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
-    keys = dict[str, None]()
-    nested = dict[str, None]()
+    """Return a JSON Lines file as a table with the columns of its first records; nested ones are dotted."""
+    top_names = dict[str, None]()
+    nested_names = dict[str, None]()
     for record in records:
-        if not keys.keys() >= record.keys():
-            keys |= dict.fromkeys(record)
+        if not top_names.keys() >= record.keys():
+            top_names |= dict.fromkeys(record)
         if dict in map(type, record.values()):
-            nested |= dict.fromkeys(files.flat(record))
-    names = tuple(keys | nested)
+            nested_names |= dict.fromkeys(files.flatten_record(record))
+    names = tuple(top_names | nested_names)
     if not names:
         raise InputError(f"{label} is empty", allowed="one JSON object per line")
     size = file.stat().st_size * (20 if file.suffix == ".gz" else 1)
-    unmarked = cache(partial(without_mark, file))
+    clean_file = cache(partial(without_byte_order_mark, file))
 
-    def take(chosen: Chosen) -> Rows:
-        places = {name: _place(name, keys) for name in chosen.among(names)}
+    def take(chosen: ColumnSelection) -> Rows:
+        places = {name: _key_path(name, top_names) for name in chosen.among(names)}
         numbers = set(chosen.numbers)
-        if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
+        if len(places) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
             columns = _wide_columns(file, places, numbers)
-            return replace(registered(connection, columns, label), text=True, locate=locate)
+            return replace(register_columns(connection, columns, label), text=True, locate=locate)
         return Rows(
             label=label,
             connection=connection,
-            origin=_read_json(unmarked(), places.values()),
-            columns={name: _json_text(_json_value(place), name in numbers) for name, place in places.items()},
+            origin=_json_sql(clean_file(), places.values()),
+            columns={
+                name: _json_text_sql(_json_value_sql(place), name in numbers)
+                for name, place in places.items()
+            },
             text=True,
             stored=size <= source.STORE_LIMIT,
             locate=locate,
         )
 
     def below(chosen: Sequence[str]) -> Rows:
-        places = [_place(name, keys) for name in chosen]
-        found = below_each_other(_read_json(unmarked(), places), list(map(_json_value, places)))
-        columns = {"column": "c0", "text": _json_text("c1", is_number=False)}
-        return Rows(label=label, connection=connection, origin=f"({found})", columns=columns, text=True)
+        places = [_key_path(name, top_names) for name in chosen]
+        stacked = stack_columns(_json_sql(clean_file(), places), list(map(_json_value_sql, places)))
+        columns = {"column": "c0", "text": _json_text_sql("c1", is_number=False)}
+        return Rows(label=label, connection=connection, origin=f"({stacked})", columns=columns, text=True)
 
     return Table(label=label, names=names, take=take, values=partial(_json_values, file, label), below=below)
 
 
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
-    """Return all columns of a small JSON Lines file as Python has the values, and the line of each row."""
-    with closing(files.opened(file)) as text:
-        found = list(files.limited(files.json_records(text, file), lambda record: len(str(record[1])), label))
-    records = [files.flat(record) for _, record in found]
+    """Return all columns of a small JSON Lines file as Python values, and the line of each row."""
+    with closing(files.open_text(file)) as text:
+        numbered_records = list(
+            files.limit_records(files.json_records(text, file), lambda record: len(str(record[1])), label)
+        )
+    records = [files.flatten_record(record) for _, record in numbered_records]
     names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
+    return {name: [record.get(name) for record in records] for name in names}, [
+        line for line, _ in numbered_records
+    ]
 
 
-# Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size.
-_MANY_KEYS = 200
-_WIDE_JSON = 2**26
+# With more keys DuckDB is slower than Python, whose values fit in memory up to this size in bytes.
+_MAX_SQL_KEYS = 200
+_MAX_WIDE_BYTES = 2**26
 
 
-def _place(name: str, keys: Collection[str]) -> tuple[str, ...]:
-    """Return the key of an object, and those within it, that a dotted name stands for."""
+def _key_path(name: str, keys: Collection[str]) -> tuple[str, ...]:
+    """Return the path of keys of a dotted name."""
     if name in keys:
         return (name,)
     top = next(key for key in keys if name.startswith(f"{key}."))
     return (top, *name.removeprefix(f"{top}.").split("."))
 
 
-def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
-    """Return the keys of a JSON Lines file as SQL, columns of JSON."""
-    return _call(
+def _json_sql(file: Path, places: Iterable[Sequence[str]]) -> str:
+    """Return the SQL of a JSON Lines file with a column of JSON for each key."""
+    return _function_sql(
         "read_json",
-        _text(duckdb_path(file)),
-        columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
+        _quote_text(duckdb_path(file)),
+        columns=_columns_sql(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
         hive_partitioning="false",
-        records="true",  # else DuckDB looks through the file for it, which takes longer than all else
-        maximum_object_size=str(files.LONGEST),
+        records="true",  # detection by DuckDB would take longer than reading
+        maximum_object_size=str(files.MAX_LINE_CHARACTERS),
     )
 
 
-def _json_value(place: Sequence[str]) -> str:
+def _json_value_sql(place: Sequence[str]) -> str:
     """Return the SQL of a value as JSON."""
     inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
     if inner:
-        return f"json_extract({_quoted(place[0])}, {_text(inner)})"
-    return _quoted(place[0])
+        return f"json_extract({_quote_name(place[0])}, {_quote_text(inner)})"
+    return _quote_name(place[0])
 
 
-def _json_text(column: str, is_number: bool) -> str:
+def _json_text_sql(column: str, is_number: bool) -> str:
     """Return the SQL of a value as text.
 
-    Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
-    integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
-    a category is the same from a dataframe.
+    Text is unquoted, and numbers keep their digits. As in a dataframe, whole floating-point numbers below 2⁵³
+    become integers, truth values are written as in Python, and a NaN outside columns of numbers is missing.
     """
     text = f"({column} ->> '$')"
     number = f"TRY_CAST({column} ->> '$' AS DOUBLE)"
-    whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
+    is_whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "
     return (
         f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
-        f"WHEN 'DOUBLE' THEN CASE {nan}WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
+        f"WHEN 'DOUBLE' THEN CASE {nan}WHEN {is_whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
         f"ELSE {text} END ELSE {text} END"
     )
 
 
-class _Digits(str):
-    """A number of JSON as it is written."""
+class _JsonNumber(str):
+    """A number of JSON as text, with its digits."""
 
     __slots__ = ()
 
 
 def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[str]) -> dict[str, Any]:
-    """Return columns of text, as `_json_text` writes them, of a file of very many keys.
+    """Return the text columns of a file with many keys, as `_json_text_sql` writes them.
 
-    Numbers beyond 2⁵³ stay as they are written, which DuckDB writes anew.
+    Unlike with DuckDB, numbers beyond 2⁵³ keep their digits.
     """
     import pyarrow as pa
 
     columns: dict[str, list[str | None]] = {name: [] for name in places}
-    with closing(files.opened(file)) as text:
-        for _, record in files.json_records(text, file, numbers=_Digits):
+    with closing(files.open_text(file)) as text:
+        for _, record in files.json_records(text, file, parse_number=_JsonNumber):
             for name, (top, *inner) in places.items():
                 value = record.get(top)
                 for key in inner:
@@ -368,7 +383,8 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
 
 
 def _value_text(value: Any, is_number: bool) -> str | None:
-    if isinstance(value, _Digits) and not value.lstrip("-").isdecimal():
+    """Return a value of JSON as text, as `_json_text_sql` writes it."""
+    if isinstance(value, _JsonNumber) and not value.lstrip("-").isdecimal():
         number = float(value)
         if number != number:
             return "NaN" if is_number else None
@@ -379,24 +395,27 @@ def _value_text(value: Any, is_number: bool) -> str | None:
         return value
     if isinstance(value, bool):
         return str(value)
-    return _json_of(value)
+    return _json_with_digits(value)
 
 
-def _json_of(value: Any) -> str:
-    """Return a nested value as JSON with the digits that its numbers had."""
-    if isinstance(value, _Digits):
+def _json_with_digits(value: Any) -> str:
+    """Return a nested value as JSON, with the digits of its numbers."""
+    if isinstance(value, _JsonNumber):
         return str(value)
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(key, ensure_ascii=False)}:{_json_of(each)}" for key, each in value.items())
+        pairs = (
+            f"{json.dumps(key, ensure_ascii=False)}:{_json_with_digits(entry)}"
+            for key, entry in value.items()
+        )
         return f"{{{','.join(pairs)}}}"
     if isinstance(value, list):
-        return f"[{','.join(map(_json_of, value))}]"
+        return f"[{','.join(map(_json_with_digits, value))}]"
     return json.dumps(value, ensure_ascii=False)
 
 
-def without_mark(path: Path) -> Path:
-    """Return a JSON Lines file, or a copy without its byte order mark, which the engine would refuse."""
-    with closing(files.opened(path)) as text:
+def without_byte_order_mark(path: Path) -> Path:
+    """Return a JSON Lines file, or a copy without its byte order mark, which DuckDB does not accept."""
+    with closing(files.open_text(path)) as text:
         if text.buffer.peek(3)[:3] != b"\xef\xbb\xbf":  # type: ignore[attr-defined]
             return path
         copy = private_file(".jsonl")
@@ -405,49 +424,49 @@ def without_mark(path: Path) -> Path:
     return copy
 
 
-# ---- read by a library
+# ---- formats that a library reads
 
 
-def _json(connection: Any, file: Path) -> Table:
-    """Return a log, or an array of JSON objects by way of JSON Lines."""
-    found = files.json_document(file)
-    log = log_of_document(found, str(file))
+def _json_document_table(connection: Any, file: Path) -> Table:
+    """Return a log, or an array of JSON objects, which is converted to JSON Lines."""
+    document = files.json_document(file)
+    log = read_log_document(document, str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    records = files.json_array(found, file)
+    records = files.json_array(document, file)
     lines = private_file(".jsonl")
     with lines.open("w", encoding="utf-8") as text:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         except UnicodeEncodeError as error:
             raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
-    return _of_json(connection, lines, str(file), records, None)
+    return _json_table(connection, lines, str(file), records, None)
 
 
-def _feather(connection: Any, file: Path) -> Table:
+def _feather_table(connection: Any, file: Path) -> Table:
     import pyarrow as pa
     import pyarrow.feather
 
     try:
-        found = pyarrow.feather.read_table(file, memory_map=True)
+        table = pyarrow.feather.read_table(file, memory_map=True)
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
-    for name, column in zip(found.column_names, found.columns, strict=True):
-        parquet.refuse_long(file, name, column, len(column))
-    return arrow_table(connection, found, str(file))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        parquet.refuse_long_categories(file, name, column, len(column))
+    return arrow_table(connection, table, str(file))
 
 
-def _packed_log(connection: Any, file: Path) -> Table:
-    return log_table(connection, read_packed(file), str(file))
+def _inspect_table(connection: Any, file: Path) -> Table:
+    return log_table(connection, read_inspect_file(file), str(file))
 
 
 def log_table(connection: Any, log: Log, label: str) -> Table:
     """Return an evaluation tool's log as a table."""
 
-    def take(chosen: Chosen) -> Rows:
+    def take(chosen: ColumnSelection) -> Rows:
         columns = {name: _log_column(log.columns[name]) for name in chosen.among(log.columns)}
         return replace(
-            registered(connection, columns, label),
+            register_columns(connection, columns, label),
             text=True,
             notes=log.notes,
             locate=lambda row: f"unit {log.columns['id'][row]!r}",
@@ -457,34 +476,28 @@ def log_table(connection: Any, log: Log, label: str) -> Table:
 
 
 def _log_column(values: Sequence[Any]) -> Any:
-    """Return a column for Arrow: what is missing throughout is text, and a lone surrogate is none."""
+    """Return a column for Arrow; a column without values is text, and lone surrogates are replaced."""
     import pyarrow as pa
 
-    texts = any(isinstance(value, str) for value in values) or all(value is None for value in values)
-    if not texts:
+    are_texts = any(isinstance(value, str) for value in values) or all(value is None for value in values)
+    if not are_texts:
         return pa.chunked_array([pa.array(values)])
-    whole = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
-    return pa.chunked_array([pa.array(whole, pa.string())])
+    texts = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
-# ---- workbooks, by openpyxl: the sheet that is meant, its cells as text, as in a CSV file
+# ---- workbooks, by openpyxl: cells become text, as in a CSV file
 
 
-# Whole numbers from here on have lost digits, and are not written out as if they had not.
-LARGEST_WHOLE = 2.0**53
+# Larger whole numbers have lost digits as floating-point numbers, and are not written as integers.
+MAX_EXACT_INTEGER = 2.0**53
 
 
 def cell_text(value: Any) -> str | None:
-    """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None where it is empty.
-
-    Examples
-    --------
-    >>> cell_text(415.0), cell_text(0.25), cell_text(datetime(2026, 3, 1)), cell_text(True), cell_text(None)
-    ('415', '0.25', '2026-03-01', 'True', None)
-    """
+    """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None if it is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_INTEGER:
         return str(int(value))
     if isinstance(value, datetime) and value.time() == time.min:
         return value.date().isoformat()
@@ -493,7 +506,7 @@ def cell_text(value: Any) -> str | None:
     return str(value)
 
 
-def _book(path: Path) -> Any:
+def _open_workbook(path: Path) -> Any:
     with installed("openpyxl", extra="excel"):
         import openpyxl
 
@@ -503,7 +516,7 @@ def _book(path: Path) -> Any:
 
 @contextmanager
 def _readable_workbook(path: Path) -> Iterator[None]:
-    """Turn what a damaged workbook raises into one error; errors of XML are of the kind SyntaxError."""
+    """Translate the errors of a damaged workbook into an `InputError`; errors of XML are SyntaxErrors."""
     import zipfile
     import zlib
 
@@ -525,8 +538,8 @@ def _readable_workbook(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _unreadable(book: Any, page: Any) -> str:
-    """Return which cells of a page are merged, or are formulas without a value, in words."""
+def _find_unreadable_cells(book: Any, page: Any) -> str:
+    """Return a description of the first merged cell or formula without a value, empty if there is none."""
     from xml.etree.ElementTree import iterparse
 
     with book._archive.open(page._worksheet_path) as stream:
@@ -543,59 +556,59 @@ def _unreadable(book: Any, page: Any) -> str:
     return ""
 
 
-# Cells of a sheet, at most: a few bytes may stand for a table of 16,384 columns and a million rows.
-_MOST_CELLS = 50_000_000
+# Largest sheet in cells: a few bytes may expand to 16,384 columns and a million rows.
+_MAX_SHEET_CELLS = 50_000_000
 
 
-def _sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
-    """Return the columns' names, each row below that holds anything with its number, and the blank rows.
+def _read_sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
+    """Return the column names, the rows that are not blank with their numbers, and the number of blank rows.
 
-    Empty columns at the end are none. What a sheet says of its own size is not believed.
+    Empty columns at the end are left out. The size that a sheet states is ignored, since it may be wrong.
     """
     page.reset_dimensions()
     rows: list[tuple[int, list[str | None]]] = []
-    cells_read = number = 0
-    for number, line in enumerate(page.iter_rows(values_only=True), start=1):
+    cells_read = row_number = 0
+    for row_number, line in enumerate(page.iter_rows(values_only=True), start=1):
         cells = [cell_text(cell) for cell in line]
         while cells and cells[-1] is None:
             cells.pop()
         cells_read += len(cells)
-        if cells_read > _MOST_CELLS:
-            raise files.too_large(path)
+        if cells_read > _MAX_SHEET_CELLS:
+            raise files.too_large_error(path)
         if cells:
-            rows.append((number, cells))
+            rows.append((row_number, cells))
     if not rows:
         return (), [], 0
-    (header, names), *below = rows
+    (header, names), *data_rows = rows
     width = max(len(cells) for _, cells in rows)
-    if width * len(rows) > _MOST_CELLS:
-        raise files.too_large(path)
-    padded = [(number, cells + [None] * (width - len(cells))) for number, cells in below]
-    blank = number - header - len(padded)
+    if width * len(rows) > _MAX_SHEET_CELLS:
+        raise files.too_large_error(path)
+    padded = [(row_number, cells + [None] * (width - len(cells))) for row_number, cells in data_rows]
+    blank = row_number - header - len(padded)
     return tuple((name or "").strip() for name in names + [None] * (width - len(names))), padded, blank
 
 
-def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
-    """Read the sheet of a workbook that holds anything, of several the one whose columns fit."""
+def _workbook_table(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
+    """Return the sheet of a workbook with values; among several, the one whose columns fit."""
     import pyarrow as pa
 
-    book = _book(file)
+    book = _open_workbook(file)
     try:
         with _readable_workbook(file):
-            found = [(page, *_sheet(page, file)) for page in book.worksheets]
-        sheets = [each for each in found if each[1]]
+            pages = [(page, *_read_sheet(page, file)) for page in book.worksheets]
+        sheets = [sheet for sheet in pages if sheet[1]]
         if not sheets:
             raise InputError(f"{file}: is empty", allowed="a header and one row per unit")
         titles = ", ".join(repr(page.title) for page, *_ in sheets)
-        fitting = [each for each in sheets if len(sheets) == 1 or fits(each[1])]
-        if len(fitting) != 1:
+        matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or fits(sheet[1])]
+        if len(matching_sheets) != 1:
             raise InputError(
-                f"{file}: {len(fitting)} of {len(sheets)} sheets have the columns",
+                f"{file}: {len(matching_sheets)} of {len(sheets)} sheets have the columns",
                 given=titles,
                 allowed="one sheet with them",
                 action="Save the sheet that is meant as a file of its own.",
             )
-        page, names, full, blank = fitting[0]
+        page, names, filled_rows, blank_count = matching_sheets[0]
         if [name != "" for name in names] == [True] + [False] * (len(names) - 1) != [True]:
             raise InputError(
                 f"{file}: the first row of sheet {page.title!r} is a title, and no header",
@@ -604,10 +617,10 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
                 action="Delete the rows above the header.",
             )
         with _readable_workbook(file):
-            unreadable = _unreadable(book, page)
-        if unreadable:
+            unreadable_cells = _find_unreadable_cells(book, page)
+        if unreadable_cells:
             raise InputError(
-                f"{file}: sheet {page.title!r} has {unreadable}",
+                f"{file}: sheet {page.title!r} has {unreadable_cells}",
                 allowed="a value in each cell",
                 action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, "
                 "or paste formulas as values.",
@@ -615,110 +628,113 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
     finally:
         book.close()
     if len(sheets) > 1:
-        which = [f"{file}: sheet {page.title!r} was read, of {titles}"]
+        sheet_notes = [f"{file}: sheet {page.title!r} was read, of {titles}"]
     else:
-        which = []
-    notes = (*which, *blank_note(str(file), blank))
+        sheet_notes = []
+    notes = (*sheet_notes, *blank_note(str(file), blank_count))
 
-    def take(chosen: Chosen) -> Rows:
+    def take(chosen: ColumnSelection) -> Rows:
         columns = {
-            name: pa.array([cells[names.index(name)] for _, cells in full], pa.string())
+            name: pa.array([cells[names.index(name)] for _, cells in filled_rows], pa.string())
             for name in chosen.among(names)
         }
         rows = replace(
-            registered(connection, columns, str(file)),
+            register_columns(connection, columns, str(file)),
             text=True,
             notes=notes,
-            locate=lambda row: f"row {full[row][0]}",
+            locate=lambda row: f"row {filled_rows[row][0]}",
         )
         facts = {
-            name: number_format.column_facts([cells[names.index(name)] for _, cells in full])
+            name: number_format.column_facts([cells[names.index(name)] for _, cells in filled_rows])
             for name in columns
             if name != chosen.id
         }
-        return with_points(rows, chosen, number_format.file_format(facts, may_group=False, shared=False))
+        return with_decimal_points(
+            rows, chosen, number_format.file_format(facts, may_group=False, shared=False)
+        )
 
     return Table(label=str(file), names=names, take=take)
 
 
-_READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _packed_log}
+_READERS = {
+    "jsonl": _json_lines_table,
+    "json": _json_document_table,
+    "feather": _feather_table,
+    "eval": _inspect_table,
+}
 
 
-# ---- how numbers are written
+# ---- number formats
 
 
-# Rows by which columns of numbers are recognised, before all of them are looked at.
-_HEAD = 1_000
-# Columns of one query that counts how numbers are written.
-_FORMATS_AT_ONCE = 100
+# Columns of numbers are recognised by this number of rows, before all rows are counted.
+_HEAD_ROWS = 1_000
+# Columns of one query that counts number formats.
+_MAX_FORMAT_COLUMNS = 100
 
 
 def _csv_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_format.NumberFormat:
-    """Return how the columns of a CSV file write numbers, by all entries of those that seem to hold some."""
-    every = replace(rows, columns=columns)
-    head = every.head(list(columns), _HEAD)
-    likely = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
+    """Return the number format of a CSV file, from all entries of the columns of numbers."""
+    all_columns = replace(rows, columns=columns)
+    head = all_columns.head(list(columns), _HEAD_ROWS)
+    number_columns = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
     facts = {}
-    for start in range(0, len(likely), _FORMATS_AT_ONCE):
-        names = likely[start : start + _FORMATS_AT_ONCE]
-        wanted = [number_format.facts_sql(columns[name], _text) for name in names]
-        answer = every.one(*itertools.chain.from_iterable(wanted))
-        width = len(wanted[0])
-        for at, name in enumerate(names):
-            facts[name] = number_format.facts_of_row(answer[at * width : (at + 1) * width])
+    for start in range(0, len(number_columns), _MAX_FORMAT_COLUMNS):
+        names = number_columns[start : start + _MAX_FORMAT_COLUMNS]
+        expressions = [number_format.column_facts_sql(columns[name], _quote_text) for name in names]
+        row = all_columns.query_row(*itertools.chain.from_iterable(expressions))
+        width = len(expressions[0])
+        for position, name in enumerate(names):
+            facts[name] = number_format.column_facts_of_row(row[position * width : (position + 1) * width])
     return number_format.file_format(facts, may_group=delimiter == ";")
 
 
-def with_points(rows: Rows, chosen: Chosen, written: number_format.NumberFormat) -> Rows:
-    """Return rows of text with numbers as Python writes them, as their notes say; ids stay as they are.
+def with_decimal_points(
+    rows: Rows, chosen: ColumnSelection, file_numbers: number_format.NumberFormat
+) -> Rows:
+    """Return text rows with numbers as in Python, and notes about the conversion; ids are unchanged.
 
     Raises
     ------
     InputError
-        For a column of numbers that may be read in two ways.
+        For a column of numbers with two interpretations.
     """
-    written.require_unambiguous(rows.label, chosen.numbers)
+    file_numbers.require_unambiguous(rows.label, chosen.numbers)
     changed = {
-        name: number_format.number_sql(column, written.decimals[name], _text)
+        name: number_format.number_sql(column, file_numbers.decimals[name], _quote_text)
         for name, column in rows.columns.items()
-        if name in written.decimals and name != chosen.id
+        if name in file_numbers.decimals and name != chosen.id
     }
-    ambiguous = {name: entry for name, entry in written.ambiguous.items() if name in rows.columns}
-    notes = (*rows.notes, *number_format.reading_notes(written, list(changed)))
+    ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
+    notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(changed)))
     return replace(rows, columns={**rows.columns, **changed}, notes=notes, ambiguous=ambiguous)
 
 
 # ---- SQL
 
 
-def _call(function: str, path: str, **options: str) -> str:
+def _function_sql(function: str, path: str, **options: str) -> str:
     return f"{function}({', '.join([path, *(f'{name} = {value}' for name, value in options.items())])})"
 
 
-def _columns(names: Iterable[str], kind: str) -> str:
-    return "{" + ", ".join(f"{_text(name)}: '{kind}'" for name in names) + "}"
+def _columns_sql(names: Iterable[str], kind: str) -> str:
+    return "{" + ", ".join(f"{_quote_text(name)}: '{kind}'" for name in names) + "}"
 
 
 def literal_path(path: str) -> str:
-    """Return a path in which no character is a wildcard to DuckDB.
-
-    Examples
-    --------
-    >>> literal_path("run[1]*.csv")
-    'run[[]1][*].csv'
-    """
+    """Return a path in which DuckDB finds no wildcard."""
     literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
     if "://" in path or os.path.isabs(path):
         return literal
-    # Of what precedes a colon DuckDB makes the name of a drive or a scheme.
+    # DuckDB takes a text before a colon for a drive or a scheme.
     return f"./{literal}" if ":" in path else literal
 
 
 def duckdb_path(path: Path | str) -> str:
-    """Return a local path by which DuckDB finds the same file as Python.
+    """Return a local path under which DuckDB opens the same file as Python.
 
-    A link stands for a name with a backslash, which DuckDB takes for a slash, and for one that begins with
-    ~, which it takes for the home folder.
+    A link replaces a name with a backslash, which DuckDB takes for a slash, and a name that begins with ~,
+    which it takes for the home folder.
     """
     text = str(path)
     if not _needs_link(text):
@@ -733,73 +749,68 @@ def _needs_link(path: str) -> bool:
     return "\\" in path or path.startswith("~")
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: str) -> str:
+def _quote_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-# ---- where a row is
+# ---- positions of rows
 
 
-def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[int], str]:
-    """Return what finds a row's line again by reading the file up to it; quoted line breaks shift lines."""
+def _row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[int], str]:
+    """Return a function that finds the line of a row by reading the file; quoted line breaks shift lines."""
 
     def place(row: int) -> str:
-        if row >= _LONGEST_LINE_SEARCH:
+        if row >= _MAX_ROWS_SEARCHED:
             return f"row {row + 1}"
-        with closing(files.opened(file)) as text:
+        with closing(files.open_text(file)) as text:
             line = next(itertools.islice(lines(text), row, None), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
     return place
 
 
-def _csv_lines(text: TextIO, delimiter: str) -> Iterator[int]:
-    """Yield the line on which each data row begins, blank rows left out."""
+def _csv_row_lines(text: TextIO, delimiter: str) -> Iterator[int]:
+    """Yield the first line number of each data row that is not blank."""
     rows = itertools.islice(files.csv_records(text, delimiter), 1, None)
     return (line for line, fields in rows if any(field.strip() for field in fields))
 
 
-def _full_lines(text: TextIO) -> Iterator[int]:
+def _nonblank_lines(text: TextIO) -> Iterator[int]:
     return (number for number, line in enumerate(text, start=1) if line.strip())
 
 
-# ---- files on the web and in S3, fetched only when asked for, through fsspec
+# ---- remote files, through fsspec and only on request
 
 
 _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 
-_OTHER = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
+_OTHER_ADDRESS = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
 
 _UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
-    """Return the address that a path is, None where it is a file of this machine.
+    """Return a path as the address of a remote file, None for a local file.
 
     Raises
     ------
     InputError
-        For an address, unless `remote` files were asked for.
-
-    Examples
-    --------
-    >>> address_of(Path("s3://bucket/p.parquet"), remote=True), address_of("p.csv", remote=False)
-    ('s3://bucket/p.parquet', None)
+        For an address without `remote`.
     """
     text = os.fspath(path)
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
-        if _OTHER.match(text):
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        if _OTHER_ADDRESS.match(text):
             raise InputError(
                 f"{text}: only Spark reads addresses of this kind",
                 allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
             )
         return None
-    address = f"{found[1]}://{found[2]}"
+    address = f"{match[1]}://{match[2]}"
     if not remote:
         raise InputError(
             f"{address} is not on this machine, and remote files are read only on request",
@@ -808,40 +819,32 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     return address
 
 
-def register(connection: Any, address: str) -> None:
-    """Let a DuckDB connection read an address through fsspec, by the parts of the file that it needs."""
-    with reachable(address) as system:
+def register_address(connection: Any, address: str) -> None:
+    """Register an address with a DuckDB connection, which reads the necessary parts through fsspec."""
+    with remote_filesystem(address) as system:
         system.info(address)
-        if address.startswith(
-            "http"
-        ):  # DuckDB asks when a file was changed, which fsspec cannot tell of the web
+        # DuckDB requests the time of the last change, which fsspec does not know for the web.
+        if address.startswith("http"):
             system.modified = lambda path: _UNKNOWN_TIME
         connection.register_filesystem(system)
 
 
-def fetched(address: str) -> Path:
-    """Return a copy of a remote file, which is deleted when the process ends."""
+def fetch_copy(address: str) -> Path:
+    """Download a remote file and return the copy, which is deleted when the process ends."""
     copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
-    with reachable(address) as system:
+    with remote_filesystem(address) as system:
         system.get_file(address, str(copy))
     return copy
 
 
 @contextmanager
-def reachable(address: str) -> Iterator[Any]:
-    """Yield fsspec's file system for an address; what fetching raises becomes one `InputError` that names it.
+def remote_filesystem(address: str) -> Iterator[Any]:
+    """Yield the fsspec file system of an address, and translate its errors into an `InputError`.
 
     Raises
     ------
     MissingExtraError
         If fsspec, or what it needs for this kind of address, is not installed.
-
-    Examples
-    --------
-    >>> with reachable("https://example.org/p.csv"):
-    ...     raise OSError("no route to host")
-    Traceback (most recent call last):
-    stratal.errors.InputError: https://example.org/p.csv: cannot be fetched (given: no route to host)...
     """
     try:
         import fsspec
@@ -851,7 +854,7 @@ def reachable(address: str) -> Iterator[Any]:
         raise
     except ImportError:
         raise MissingExtraError("fsspec for remote files", extra="remote") from None
-    except Exception as error:  # fsspec's file systems raise what their clients raise
+    except Exception as error:  # fsspec passes on the exceptions of its clients
         if str(error):
             reason = str(error).splitlines()[0]
         else:

@@ -9,24 +9,16 @@ import numpy as np
 
 from stratal.errors import InputError
 
-# What an index without a name is called, as in pandas' `reset_index`.
+# Name of an index without a name, as in `reset_index` of pandas.
 UNNAMED_INDEX = "index"
 
 
 def row_index(rows: Any) -> Any | None:
-    """Return the index of a pandas DataFrame or Series, None where there is none or it only numbers the rows.
+    """Return the index of a pandas DataFrame or Series, None without one and if it only numbers the rows.
 
     Parameters
     ----------
     rows : pandas DataFrame or Series, or anything else
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row_index(pd.Series([0.5, 0.2], index=["a", "b"])).tolist()
-    ['a', 'b']
-    >>> row_index(pd.Series([0.5, 0.2])) is None
-    True
     """
     if not hasattr(rows, "iloc") or not hasattr(rows, "index"):
         return None
@@ -38,14 +30,7 @@ def row_index(rows: Any) -> Any | None:
 
 
 def index_name(index: Any, columns: Collection[Any] = ()) -> str:
-    """Return the name of a pandas index among columns, none of which is called so.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> index_name(pd.Index(["a"], name="key")), index_name(pd.Index(["a"], name="key"), ["key"])
-    ('key', 'index')
-    """
+    """Return a name for a pandas index that no column has."""
     name = UNNAMED_INDEX if index.name is None else str(index.name)
     if name in columns:
         name = UNNAMED_INDEX
@@ -54,7 +39,7 @@ def index_name(index: Any, columns: Collection[Any] = ()) -> str:
     return name
 
 
-def require_ids(index: Any, label: str) -> Any:
+def require_unique_index(index: Any, label: str) -> Any:
     """Return an index that identifies rows.
 
     Raises
@@ -64,40 +49,33 @@ def require_ids(index: Any, label: str) -> Any:
     """
     action = "Name a column of unique ids, or drop the index: reset_index(drop=True)."
     if index.nlevels > 1:
-        what = f"{label}: an index of several levels cannot be the ids"
-        raise InputError(what, given=", ".join(map(str, index.names)), allowed="one level", action=action)
-    again = index[index.duplicated()]
-    if len(again):
-        what = f"{label}: the index holds duplicates (first: {again[:1].tolist()[0]!r})"
-        raise InputError(what, allowed="one unit per id", action=action)
+        problem = f"{label}: an index of several levels cannot be the ids"
+        raise InputError(problem, given=", ".join(map(str, index.names)), allowed="one level", action=action)
+    duplicates = index[index.duplicated()]
+    if len(duplicates):
+        problem = f"{label}: the index holds duplicates (first: {duplicates[:1].tolist()[0]!r})"
+        raise InputError(problem, allowed="one unit per id", action=action)
     return index
 
 
 def shared_index(columns: Mapping[str, Any]) -> Any | None:
-    """Return the index that identifies the rows of all pandas objects among columns, None if none does.
+    """Return the common index of the pandas objects among columns, None if no index identifies rows.
 
     Raises
     ------
     InputError
         For an index that cannot be the ids, and if two objects have different ones: their rows may be in
         different orders.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> proxy = pd.Series([0.5, 0.2], index=["a", "b"])
-    >>> shared_index({"proxy": proxy, "language": ["de", "en"]}).tolist()
-    ['a', 'b']
     """
-    found = {name: row_index(values) for name, values in columns.items()}
-    first = next((name for name, index in found.items() if index is not None), None)
-    if first is None:
+    indexes = {name: row_index(values) for name, values in columns.items()}
+    first_name = next((name for name, index in indexes.items() if index is not None), None)
+    if first_name is None:
         return None
-    index = require_ids(found[first], first)
+    index = require_unique_index(indexes[first_name], first_name)
     for name, values in columns.items():
         if hasattr(values, "iloc") and not values.index.equals(index):
             raise InputError(
-                f"the indexes of {first!r} and {name!r} differ",
+                f"the indexes of {first_name!r} and {name!r} differ",
                 given=f"{index[:1].tolist()[0]!r}, … and {values.index[:1].tolist()[0]!r}, …",
                 allowed="one index, in one order",
                 action="Align them (reindex), or give ids=, and arrays in their order (to_numpy()).",
@@ -106,7 +84,7 @@ def shared_index(columns: Mapping[str, Any]) -> Any | None:
 
 
 def refuse_two_ids(index: str, columns: Sequence[str], label: str, keyword: str = "id") -> None:
-    """Refuse a table whose index and one of `columns` may both be the ids, where nobody named either."""
+    """Refuse a table whose index and one of `columns` may both have the ids, if neither was named."""
     if columns:
         raise InputError(
             f"{label}: the index {index!r} and the column {columns[0]!r} may both be the ids",

@@ -1,4 +1,4 @@
-"""Small tables that a user hands over (labels, sizes, moments): columns by name, the place of each row."""
+"""Small tables (labels, sizes, moments): columns as lists, with the position of each row in its source."""
 
 from __future__ import annotations
 
@@ -32,27 +32,22 @@ class SmallTable:
     Parameters
     ----------
     label : str
-        What it is called in errors.
+        Name in error messages.
     lists : mapping of column to list (m,)
     places : tuple of str (m,)
-        Where each row stands: `line 7` of a text file, else `row 7`.
+        Position of each row: `line 7` of a text file, else `row 7`.
     repeated : mapping of column to int
-        Columns whose name occurs more than once, and how often.
+        Number of columns with each name that occurs more than once.
     notes : tuple of str
-        What was done to read it: blank rows left out, a sheet chosen.
+        Notes about reading the table, such as blank rows and the sheet.
     log : Log, optional
-        The evaluation tool's log that it is of, with every unit that was scored.
+        The evaluation log with all units, if the file is one.
     ambiguous : mapping of str to str
-        Columns of numbers that may be read in two ways, with an entry.
+        Columns of numbers with two interpretations, with an example.
     index : pandas Index, optional
-        That of a dataframe, where it identifies rows: its last column, and its ids unless others are named.
+        Index of a dataframe that identifies its rows; it is the last column, and the default column of ids.
     single : mapping of column to list (m,)
-        Columns of lists of one value each, or none, as they were read; `lists` has these values.
-
-    Examples
-    --------
-    >>> SmallTable.of({"size": ["3", 4]}, "sizes").numbers("size")
-    array([3., 4.])
+        Columns in which each entry is a list of at most one value; `lists` has the values.
     """
 
     label: str
@@ -66,18 +61,18 @@ class SmallTable:
     single: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
+    def of(cls, table: Any, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
         """Return a path, a mapping of columns or a dataframe as a small table.
 
-        Of a workbook with several sheets the one is read that has the `wanted` columns.
+        Of a workbook with several sheets the one is read that has the `required_columns` columns.
 
         Raises
         ------
         InputError
-            For a file that cannot be read, an empty table, and anything else.
+            For a file that cannot be read, an empty table, and other types.
         """
         if isinstance(table, str | Path):
-            return _read(Path(table), wanted)
+            return _read_file(Path(table), required_columns)
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
         elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "with_format"):
@@ -108,40 +103,42 @@ class SmallTable:
         return replace(self, lists=lists, single=single, places=tuple(self.places[row] for row in rows))
 
     def answers(self, name: str, action: str | None = None) -> list[Any]:
-        """Return a column of labels or answers, of which lists of one value stay lists: they may be sets."""
+        """Return a column of labels or answers; lists of one value stay lists, as they may be sets."""
         values = self.values(name, action)
         return self.single.get(self.find(name) or name, values)
 
     def find(self, *names: str) -> str | None:
-        """Return the first of these columns that is there, without regard to case where that is unique."""
-        found = (same_name(name, self.lists) for name in names)
-        return next((name for name in found if name is not None), None)
+        """Return the first existing column of the names, without regard to case if that is unambiguous."""
+        matches = (same_name(name, self.lists) for name in names)
+        return next((name for name in matches if name is not None), None)
 
     def failed(self, name: str) -> tuple[bool, ...] | None:
-        """Return which rows (m,) are of an answer that failed; None of a column that is no log's metric."""
+        """Return which rows (m,) have a failed answer, None for a column that is no metric of a log."""
         column = self.find(name)
         if self.log is None or column is None or column not in self.log.failed:
             return None
-        units = set(self.log.failed[column])
-        return tuple(unit in units for unit in self.lists["id"])
+        failed_units = set(self.log.failed[column])
+        return tuple(unit in failed_units for unit in self.lists["id"])
 
-    def distinct_texts(self, most_each: int) -> dict[str, set[str]]:
-        """Return the entries, as text, of the columns in which none need stand in more rows than that."""
+    def distinct_texts(self, max_rows_each: int) -> dict[str, set[str]]:
+        """Return the distinct texts of columns with at most `max_rows_each` rows for each text."""
         texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.lists.items()}
-        columns = {name: {str(text) for text in found} for name, found in texts.items()}
-        return {name: entries for name, entries in columns.items() if most_each * len(entries) > len(self)}
+        columns = {name: {str(text) for text in distinct} for name, distinct in texts.items()}
+        return {
+            name: entries for name, entries in columns.items() if max_rows_each * len(entries) > len(self)
+        }
 
     def values(self, name: str, action: str | None = None) -> list[Any]:
-        """Return a column as it is, refusing one that is not there or there more than once."""
-        found = self.find(name)
-        if found is None:
+        """Return the entries of a column, refusing a missing or duplicate column."""
+        column = self.find(name)
+        if column is None:
             raise MissingColumnError(
                 f"{self.label}: no column {name!r}",
                 column=name,
                 allowed=near_names(name, self.lists),
                 action=action,
             )
-        name = found
+        name = column
         if name in self.repeated:
             raise InputError(
                 f"{self.label}: {self.repeated[name]} columns are called {name!r}",
@@ -152,25 +149,27 @@ class SmallTable:
         return self.lists[name]
 
     def texts(self, name: str, *, sets: bool = False) -> AnyArray:
-        """Return a column as text, whole numbers without a point, refusing what is missing.
+        """Return a column as text, whole numbers without a point; missing entries are refused.
 
         Lists are JSON if they are `sets` of tags.
         """
         entries = self.answers(name) if sets else self.values(name)
-        found = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
-        if None in found:
+        texts = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
+        if None in texts:
             raise InputError(
-                f"{self.label}: column {name!r} is empty in {self.places[found.index(None)]}",
+                f"{self.label}: column {name!r} is empty in {self.places[texts.index(None)]}",
                 action="Fill it in, or leave the row out.",
             )
-        return np.array(found, dtype=np.str_)
+        return np.array(texts, dtype=np.str_)
 
     def numbers(self, name: str, *, positive: bool = False, whole: bool = False) -> FloatArray:
         """Return a column as finite numbers."""
         entries = self.values(name)
-        result = np.array([_number(entry) for entry in entries])
-        bad = ~np.isfinite(result) | (positive & (result <= 0)) | (whole & (result != np.floor(result)))
-        for row in np.flatnonzero(bad)[:1].tolist():
+        result = np.array([_to_number(entry) for entry in entries])
+        is_invalid = (
+            ~np.isfinite(result) | (positive & (result <= 0)) | (whole & (result != np.floor(result)))
+        )
+        for row in np.flatnonzero(is_invalid)[:1].tolist():
             kind = "whole numbers of units" if whole else "finite numbers"
             raise InputError(
                 f"{self.label}: column {name!r}, {self.places[row]} is not usable",
@@ -181,31 +180,19 @@ class SmallTable:
 
 
 def is_missing(entry: Any) -> bool:
-    """Return whether an entry is None, NaN (of any kind), masked or blank.
-
-    Examples
-    --------
-    >>> is_missing(" "), is_missing(0), is_missing(np.ma.masked)
-    (True, False, True)
-    """
+    """Return whether an entry is None, NaN (of any kind), masked or blank."""
     if isinstance(entry, str):
         return not entry.strip()
     if is_null(entry):
         return True
-    # Containers would compare their entries, and a signalling NaN refuses to be compared.
+    # Comparing containers compares their entries, and comparing a signalling NaN raises an error.
     if isinstance(entry, Decimal):
         return entry.is_nan()
     return isinstance(entry, Number | np.generic) and bool(entry != entry)
 
 
 def plain_text(entry: Any) -> str | None:
-    """Return an entry as text, whole numbers without a point, None where it is missing.
-
-    Examples
-    --------
-    >>> plain_text(3.0), plain_text(" a "), plain_text(float("nan"))
-    ('3', 'a', None)
-    """
+    """Return an entry as text, whole numbers without a point; None if it is missing."""
     if is_missing(entry):
         return None
     if isinstance(entry, float) and entry.is_integer():
@@ -213,7 +200,8 @@ def plain_text(entry: Any) -> str | None:
     return str(entry).strip()
 
 
-def _number(entry: Any) -> float:
+def _to_number(entry: Any) -> float:
+    """Return an entry as a number, NaN if it is not one."""
     try:
         if isinstance(entry, str):
             truth = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold())
@@ -223,86 +211,89 @@ def _number(entry: Any) -> float:
         return float("nan")
 
 
-def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
-    """Return a small file as a table: text is never taken for anything else, and JSON keeps its values."""
+def _read_file(path: Path, required_columns: Sequence[str]) -> SmallTable:
+    """Return a small file as a table: text is not converted, and JSON has Python values."""
     path = files.local_path(path)
     files.existing_file(path)
     try:
-        table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
+        table = open_table(path, fits=lambda names: all(same_name(name, names) for name in required_columns))
         if table.log is not None:
             places = tuple(f"unit {unit!r}" for unit in table.log.columns["id"])
             return SmallTable(str(path), dict(table.log.columns), places, {}, table.log.notes, table.log)
-        found = _file_columns(table, path)
-    except files.UNREADABLE as error:
+        small_table = _file_columns(table, path)
+    except files.READ_ERRORS as error:
         raise unreadable(path, error) from None
-    if not len(found):
+    if not len(small_table):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
-    return found
+    return small_table
 
 
 def _file_columns(table: Table, path: Path) -> SmallTable:
     """Return all columns of a file without its blank rows."""
-    kind = files.format_of(path)
+    file_format = files.format_of(path)
     notes: tuple[str, ...] = ()
     ambiguous: Mapping[str, str] = {}
     lists: dict[str, list[Any]]
     if table.values is not None:
         lists, lines = table.values()
         names = list(lists)
-        places = [f"{'line' if kind == 'jsonl' else 'row'} {line}" for line in lines]
+        places = [f"{'line' if file_format == 'jsonl' else 'row'} {line}" for line in lines]
     else:
-        places = _csv_lines(path) if kind == "csv" else []
+        places = _csv_row_places(path) if file_format == "csv" else []
         rows = table.take(EveryColumn(table.names))
-        found = rows.arrow(*rows.columns.values(), most=files.MOST_ROWS)
-        if found is None:
-            raise files.too_large(path)
-        lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
+        arrow_columns = rows.arrow(*rows.columns.values(), max_rows=files.MAX_TABLE_ROWS)
+        if arrow_columns is None:
+            raise files.too_large_error(path)
+        lists = {name: column.to_pylist() for name, column in zip(rows.columns, arrow_columns, strict=True)}
         names = list(table.names)
         notes = rows.notes
         ambiguous = rows.ambiguous
-        count = len(found[0]) if found else 0
+        count = len(arrow_columns[0]) if arrow_columns else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
-    if kind in ("csv", "xlsx"):  # an apostrophe keeps a spreadsheet from running the text behind it
-        names = list(map(files.text_of_cell, names))
+    if file_format in ("csv", "xlsx"):  # an apostrophe protects a text from running as a formula
+        names = list(map(files.unquote_cell, names))
         lists = {
-            files.text_of_cell(name): [files.text_of_cell(entry) if entry else entry for entry in entries]
+            files.unquote_cell(name): [files.unquote_cell(entry) if entry else entry for entry in entries]
             for name, entries in lists.items()
         }
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     lists |= {name: [None] * len(places) for name in repeated if name not in lists}
-    plain = {name: _single_entries(entries) for name, entries in lists.items()}
-    single = {name: entries for name, entries in lists.items() if plain[name] is not entries}
-    lists = plain
-    whole = SmallTable(str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous, single=single)
+    plain_lists = {name: _single_entries(entries) for name, entries in lists.items()}
+    single = {name: entries for name, entries in lists.items() if plain_lists[name] is not entries}
+    lists = plain_lists
+    small_table = SmallTable(
+        str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous, single=single
+    )
     rows_of = zip(*lists.values(), strict=True) if lists else ()
-    full = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
-    blank = blank_note(str(path), len(places) - len(full))
-    if blank:
-        return replace(whole.only(full), notes=(*notes, *blank))
-    return whole
+    filled_rows = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
+    notes_on_blank_rows = blank_note(str(path), len(places) - len(filled_rows))
+    if notes_on_blank_rows:
+        return replace(small_table.only(filled_rows), notes=(*notes, *notes_on_blank_rows))
+    return small_table
 
 
 def _single_entries(entries: list[Any]) -> list[Any]:
-    """Return a column of lists of one value each as these values, and any other as it is.
+    """Return the values of a column of lists of at most one value each; other columns are unchanged.
 
-    So annotation tools write a label that could be several.
+    Annotation tools that allow several labels write single labels as lists.
     """
-    there = [entry for entry in entries if entry is not None]
-    single = all(
-        isinstance(e, list) and len(e) <= 1 and not isinstance(next(iter(e), 0), list | dict) for e in there
+    present_entries = [entry for entry in entries if entry is not None]
+    have_one_value = all(
+        isinstance(e, list) and len(e) <= 1 and not isinstance(next(iter(e), 0), list | dict)
+        for e in present_entries
     )
-    if not there or not single:
+    if not present_entries or not have_one_value:
         return entries
     return [entry[0] if entry else None for entry in entries]
 
 
-def _csv_lines(path: Path) -> list[str]:
-    """Return where each row of a CSV file begins, refusing one of more or fewer columns than the header."""
+def _csv_row_places(path: Path) -> list[str]:
+    """Return the first line of each row of a CSV file, refusing a row with another number of columns."""
     delimiter, _, header = files.csv_header(path)
-    with closing(files.opened(path)) as text:
+    with closing(files.open_text(path)) as text:
         records = itertools.islice(files.csv_records(text, delimiter), 1, None)
-        found = []
-        for line, fields in files.limited(records, lambda record: sum(map(len, record[1])), path):
+        places = []
+        for line, fields in files.limit_records(records, lambda record: sum(map(len, record[1])), path):
             if len(fields) != len(header or ()):
                 raise InputError(
                     f"{path}, line {line}: wrong number of columns",
@@ -310,5 +301,5 @@ def _csv_lines(path: Path) -> list[str]:
                     allowed=str(len(header or ())),
                 )
             if any(field.strip() for field in fields):
-                found.append(f"line {line}")
-    return found
+                places.append(f"line {line}")
+    return places

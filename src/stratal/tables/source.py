@@ -1,4 +1,4 @@
-"""Where a table's rows are: as Ibis queries them on any engine, or as DuckDB reads them into memory."""
+"""Sources of rows: tables that Ibis queries on any engine, and columns that DuckDB reads into memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, Protocol, TypedDict
 
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError, refuse_unknown, unreadable
-from stratal.tables.engine import answer, reader_of, record_batches
+from stratal.tables.engine import arrow_reader, record_batches, run_query
 from stratal.tables.logs import Log
 
 
-class Chosen(Protocol):
-    """The columns of a table that are read."""
+class ColumnSelection(Protocol):
+    """A selection of columns to read from a table."""
 
     @property
     def id(self) -> str:
@@ -27,14 +27,14 @@ class Chosen(Protocol):
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Those that are read as numbers."""
+        """Columns to read as numbers."""
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of a table with these columns."""
+        """Return the selected columns among the names of a table's columns."""
 
 
 class EveryColumn:
-    """Chooses every column of a table that has its name alone."""
+    """Selects every column of a table whose name is unique."""
 
     id = ""
     numbers = ()
@@ -43,7 +43,7 @@ class EveryColumn:
         self._counts = Counter(names)
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of a table with these columns."""
+        """Return the selected columns among the names of a table's columns."""
         return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
 
 
@@ -54,7 +54,7 @@ _MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IG
 
 
 class FileReading(TypedDict, total=False):
-    """How `Population.read` is to read a file: the keywords that are of no column."""
+    """Options of `Population.read` that describe the file and not its columns."""
 
     delimiter: str | None
     format: str | None
@@ -66,22 +66,16 @@ class FileReading(TypedDict, total=False):
     memory: str | None
 
 
-def checked_reading(given: FileReading) -> FileReading:
-    """Return how a file is to be read, refusing what cannot be, and options of another engine.
-
-    Examples
-    --------
-    >>> checked_reading({"engine": "duckdb", "threads": 2})
-    {'engine': 'duckdb', 'threads': 2}
-    """
-    engine = given.get("engine", DUCKDB)
-    threads = given.get("threads")
-    memory = given.get("memory")
+def check_reading(reading: FileReading) -> FileReading:
+    """Return the options of reading a file, refusing invalid values and options of another engine."""
+    engine = reading.get("engine", DUCKDB)
+    threads = reading.get("threads")
+    memory = reading.get("memory")
     refuse_unknown("engine", engine, (DUCKDB, SPARK))
-    for name, own in (("master", SPARK), ("threads", DUCKDB), ("memory", DUCKDB)):
-        if given.get(name) is not None and engine != own:
+    for name, option_engine in (("master", SPARK), ("threads", DUCKDB), ("memory", DUCKDB)):
+        if reading.get(name) is not None and engine != option_engine:
             raise InputError(
-                f"{name} is of engine={own!r} (--engine {own}) alone",
+                f"{name} is an option of engine={option_engine!r} (--engine {option_engine}) only",
                 given=f"engine {engine!r}",
                 action="Spark has its own: master='local[2]', or spark.executor.memory.",
             )
@@ -89,38 +83,38 @@ def checked_reading(given: FileReading) -> FileReading:
         checked_threads(threads)
     if memory is not None and not _MEMORY_AMOUNT.fullmatch(memory):
         raise InputError("memory must be an amount with a unit", given=repr(memory), allowed="500MB, 2GB")
-    return given
+    return reading
 
 
-_DRIVERS = {"psycopg": "PostgreSQL", "py4j": "Spark", "pyarrow": "PyArrow", "pyspark": "Spark"}
-_DRIVERS |= {"sqlite3": "SQLite"}
-"""What raises errors of its own, and how it is called."""
+# Name in error messages of each library that raises its own exceptions.
+_DRIVER_NAMES = {"psycopg": "PostgreSQL", "py4j": "Spark", "pyarrow": "PyArrow", "pyspark": "Spark"}
+_DRIVER_NAMES |= {"sqlite3": "SQLite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
-    """A table somewhere, not yet looked at.
+    """A table on an engine, whose rows are not read yet.
 
     Parameters
     ----------
     label : str
-        What it is called in errors: a file's name, or `the table`.
+        Name in error messages: a file's name, or `the table`.
     backend : Ibis backend
         Runs the queries.
     table : Ibis table
         The rows.
     columns : mapping of str to str
-        The user's names to the table's own.
+        The user's names to the internal names of the table.
     text : bool
-        Whether every value is text, to be converted by declaration (CSV, JSON Lines).
+        Whether every value is text that the declaration of columns converts (CSV, JSON Lines).
     ordered : bool
-        Whether rows have a number, so that an error can name the first bad one.
+        Whether rows have a number, so that an error can name the first invalid row.
     locate : callable, optional
-        Row number (from 0) to words such as `line 17`; row numbers if left out.
+        Returns the position of a row number (from 0) as text, such as `line 17`; row numbers if left out.
     notes : tuple of str
-        What was done to read the rows: blank ones left out, a sheet chosen.
+        Notes about reading the rows, such as blank rows and the sheet.
     lock
-        Held by a query: a connection answers one at a time.
+        Lock of a query: a connection runs one query at a time.
     """
 
     label: str
@@ -134,7 +128,7 @@ class Source:
     lock: Any = field(default_factory=threading.RLock)
 
     def is_text(self, name: str) -> bool:
-        """Return whether a column's values are text that is to be converted."""
+        """Return whether the values of a column are text to convert."""
         return self.text and bool(self.column(name).type().is_string())
 
     def column(self, name: str) -> Any:
@@ -143,8 +137,8 @@ class Source:
 
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
-        with self.lock, readable(self.label):
-            return answer(self.backend, expression)
+        with self.lock, translate_engine_errors(self.label):
+            return run_query(self.backend, expression)
 
     def first(self, expression: Any) -> dict[str, Any]:
         """Return the first row of a query's result by column."""
@@ -152,36 +146,36 @@ class Source:
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with self.lock, readable(self.label):
+        with self.lock, translate_engine_errors(self.label):
             yield from record_batches(self.backend, expression, size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table(Record):
-    """A table whose columns are known by name, and not read yet.
+    """A table whose column names are known, and whose rows are not read yet.
 
     Parameters
     ----------
     label : str
-        What it is called in errors.
+        Name in error messages.
     names : tuple of str
-        Its columns; of two with one name the first is read.
+        Names of the columns; the first of several columns with one name is read.
     take : callable
-        Returns the columns that were chosen: as `Rows`, or as a `Source` on an engine of its own.
+        Returns the selected columns as `Rows`, or as a `Source` on another engine.
     values : callable, optional
-        Of JSON, whose cells may be more than text: returns all columns as lists, and the line of each row.
+        For JSON, whose values may be nested: returns all columns as lists, and the line of each row.
     log : Log, optional
-        The evaluation tool's log that it is of.
+        The evaluation log, if the file is one.
     below : callable, optional
-        Of JSON, whose values take long to write as text key by key: returns columns below each other, as
-        `Rows` of the `column`, by its place among the names, and the `text`.
+        For JSON, whose values are slow to convert column by column: returns the values of several columns as
+        `Rows` with the `column` (its position among the names) and the `text`.
     index : pandas Index, optional
-        That of a dataframe, where it identifies rows: the ids, unless others are named.
+        Index of a dataframe that identifies its rows; it has the ids unless a column is named.
     """
 
     label: str
     names: tuple[str, ...]
-    take: Callable[[Chosen], Any]
+    take: Callable[[ColumnSelection], Any]
     values: Callable[[], tuple[dict[str, list[Any]], list[int]]] | None = None
     log: Log | None = None
     below: Callable[[Sequence[str]], Rows] | None = None
@@ -189,8 +183,8 @@ class Table(Record):
 
 
 @contextmanager
-def readable(label: str) -> Iterator[None]:
-    """Turn what an engine says of a file that it cannot read into one `InputError`."""
+def translate_engine_errors(label: str) -> Iterator[None]:
+    """Translate the errors of an engine that reads a file into an `InputError`."""
     import duckdb
 
     try:
@@ -198,13 +192,15 @@ def readable(label: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
-        _refuse_spilling(label, error)
+        _translate_memory_error(label, error)
         if isinstance(error, duckdb.OutOfMemoryException):
             raise
         if "state machine" not in str(error):
-            raise unreadable(label, ValueError(_reason(str(error)))) from error
+            raise unreadable(label, ValueError(_short_message(str(error)))) from error
         action = "Its line ends differ (CRLF and LF): save it again with one kind."
-        raise InputError(f"{label} cannot be read", given=_reason(str(error)), action=action) from error
+        raise InputError(
+            f"{label} cannot be read", given=_short_message(str(error)), action=action
+        ) from error
     except Exception as error:
         if type(error).__name__ == "OperationNotDefinedError":  # of Ibis, which loads slowly
             raise InputError(
@@ -214,83 +210,84 @@ def readable(label: str) -> Iterator[None]:
                 action="Write the columns to a Parquet file and read that.",
             ) from error
         engine = type(error).__module__.split(".")[0]
-        if engine not in _DRIVERS or isinstance(error, MemoryError):
+        if engine not in _DRIVER_NAMES or isinstance(error, MemoryError):
             raise
         raise InputError(
-            f"{label}: {_DRIVERS[engine]} could not answer",
-            given=_reason(str(error)),
+            f"{label}: {_DRIVER_NAMES[engine]} could not answer",
+            given=_short_message(str(error)),
             action="Check the table and the engine's message, or write the columns to a Parquet file.",
         ) from error
 
 
-def _refuse_spilling(label: str, error: Exception) -> None:
-    """Say it if what does not fit in memory has no room on the disk, or may not use the memory it needs."""
+def _translate_memory_error(label: str, error: Exception) -> None:
+    """Raise an `InputError` if the disk or the memory limit does not suffice for the data."""
     message = str(error)
-    first = _reason(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
+    reason = _short_message(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
     if "duckdb_temp_" in message or "max_temp_directory_size" in message:
         raise InputError(
             f"{label}: the disk has no room for the data that does not fit in memory",
-            given=f"{tempfile.gettempdir()}: {first}",
+            given=f"{tempfile.gettempdir()}: {reason}",
             action="Set TMPDIR to a folder with more room, or let more stay in memory: memory= (--memory).",
         ) from error
     if " used)" in message:
         raise InputError(
             f"{label}: the memory that may be used does not suffice",
-            given=first,
+            given=reason,
             action="Allow more, memory='2GB' (--memory 2GB), or fewer threads.",
         ) from error
 
 
-def _reason(message: str) -> str:
-    """Return the first telling lines of an engine's message."""
+def _short_message(message: str) -> str:
+    """Return the first informative lines of an engine's message."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    kept = []
+    telling_lines = []
     for line in lines:
         if line.startswith(("Possible", "*", "file =", "LINE ", "This can happen")):
             break
-        kept.append(line)
-    reason = "; ".join(kept[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
+        telling_lines.append(line)
+    reason = "; ".join(telling_lines[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
     return reason if len(reason) <= 300 else reason[:297] + "…"
 
 
-# What fits in memory: more rows are hashed faster where they are, more bytes are copied too often.
-MOST_ROWS = 500_000
-MOST_BYTES = 2**28
+# Limits of reading into memory: an engine hashes more rows faster, and more bytes are copied too often.
+MAX_MEMORY_ROWS = 500_000
+MAX_MEMORY_BYTES = 2**28
 
-# Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query.
+# Text files of up to this many bytes are parsed once and stored; each query parses larger ones again.
 STORE_LIMIT = 256 * 2**20
 
-# Rows that come at once: DuckDB writes a text out for each row that it stands in.
-_BATCH = 2_048
+# Rows of a batch: DuckDB copies a text for each row that contains it.
+_BATCH_ROWS = 2_048
 
-# Columns of one query: each takes DuckDB 100 kB meanwhile.
-_AT_ONCE = 2_000
+# Columns of one query: DuckDB needs 100 kB for each during the query.
+_MAX_QUERY_COLUMNS = 2_000
 
-WHOLE = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
-_REAL = ("float", "double")
+# Names of numeric types in DuckDB.
+INTEGER_TYPES = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
+_REAL_TYPES = ("float", "double")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows(Record):
-    """The columns of a table that were chosen, in a connection to DuckDB.
+    """The selected columns of a table, in a connection to DuckDB.
 
     Parameters
     ----------
     label : str
-        What the table is called in errors.
+        Name of the table in error messages.
     connection : duckdb.DuckDBPyConnection
     origin : str
-        What stands behind FROM.
+        SQL of the table, after FROM.
     columns : mapping of str to str
-        The user's names to SQL.
+        The user's names to SQL expressions.
     text : bool
-        Whether every value is text, to be converted by declaration.
+        Whether every value is text that the declaration of columns converts.
     stored : bool
-        Whether rows that do not fit in memory are copied into DuckDB's storage, not read by each query.
+        Whether rows that do not fit in memory are copied into DuckDB's storage instead of read by each query.
     notes, locate
-        As of `Source`.
+        As in `Source`.
     ambiguous : mapping of str to str
-        Columns of numbers that may be read in two ways, with an entry: see `number_format`.
+        Columns of numbers with two interpretations, with an example: see `number_format`.
     """
 
     label: str
@@ -304,63 +301,69 @@ class Rows(Record):
     ambiguous: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, *expressions: str, end: str = "") -> str:
-        """Return the query of some expressions of the columns."""
+        """Return the query of expressions of the columns."""
         listed = ", ".join(f"{expression} AS c{at}" for at, expression in enumerate(expressions))
         return f"SELECT {listed} FROM {self.origin}{end}"
 
     def types(self) -> dict[str, str]:
         """Return DuckDB's types of the columns, by the user's names."""
-        with readable(self.label):
-            found = [
+        with translate_engine_errors(self.label):
+            types = [
                 kind.id
-                for names in _groups(list(self.columns.values()))
+                for names in _column_groups(list(self.columns.values()))
                 for kind in self.connection.sql(self.sql(*names)).types
             ]
-        return dict(zip(self.columns, found, strict=True))
+        return dict(zip(self.columns, types, strict=True))
 
     def head(self, names: Sequence[str], rows: int) -> dict[str, list[Any]]:
         """Return the first rows of some columns."""
-        found = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
-        if found is None:
+        columns = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
+        if columns is None:
             return {}
-        return dict(zip(names, (column.to_pylist() for column in found), strict=True))
+        return dict(zip(names, (column.to_pylist() for column in columns), strict=True))
 
-    def one(self, *expressions: str) -> tuple[Any, ...]:
-        """Return the answer of a query of one row."""
-        with readable(self.label):
+    def query_row(self, *expressions: str) -> tuple[Any, ...]:
+        """Return the row of a query with one row."""
+        with translate_engine_errors(self.label):
             return tuple(self.connection.execute(self.sql(*expressions)).fetchall()[0])
 
     def totals(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
+        """Return the number `n` of complete rows, the `least` value, and the largest error `off` of a sum."""
         types = self.types()
         values = f"[{', '.join(str(self.as_number(name, types[name])) for name in names)}]"
         facts = ("count(*)", f"min(list_min({values}))", f"max(abs(list_sum({values}) - 1))")
-        whole = f"FILTER (NOT isnan(list_sum({values})) AND list_count({values}) = {len(names)})"
-        return dict(zip(("n", "least", "off"), self.one(*(f"{fact} {whole}" for fact in facts)), strict=True))
+        complete_rows = f"FILTER (NOT isnan(list_sum({values})) AND list_count({values}) = {len(names)})"
+        return dict(
+            zip(
+                ("n", "least", "off"),
+                self.query_row(*(f"{fact} {complete_rows}" for fact in facts)),
+                strict=True,
+            )
+        )
 
-    def arrow(self, *expressions: str, most: int | None = None) -> list[Any] | None:
-        """Return expressions of the columns as PyArrow columns, None where they do not fit in memory."""
-        return self._read(expressions, "", MOST_ROWS if most is None else most)
+    def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Any] | None:
+        """Return expressions of the columns as PyArrow columns, None if they do not fit in memory."""
+        return self._read(expressions, "", MAX_MEMORY_ROWS if max_rows is None else max_rows)
 
-    def _read(self, expressions: Sequence[str], end: str, most: int) -> list[Any] | None:
+    def _read(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Any] | None:
         import pyarrow as pa
 
-        found: list[Any] = []
-        held = 0
-        for group in _groups(expressions):
+        columns: list[Any] = []
+        total_bytes = 0
+        for group in _column_groups(expressions):
             batches: list[Any] = []
             rows = 0
-            with readable(self.label):
-                reader = reader_of(self.connection.sql(self.sql(*group, end=end)), _BATCH)
-                for batch in _batches(reader):
+            with translate_engine_errors(self.label):
+                reader = arrow_reader(self.connection.sql(self.sql(*group, end=end)), _BATCH_ROWS)
+                for batch in _record_batches(reader):
                     batches.append(batch)
-                    held = held + batch.nbytes
+                    total_bytes = total_bytes + batch.nbytes
                     rows = rows + batch.num_rows
-                    if held > MOST_BYTES or rows > most:
+                    if total_bytes > MAX_MEMORY_BYTES or rows > max_rows:
                         reader.close()
                         return None
-                found += pa.Table.from_batches(batches, reader.schema).columns
-        return found
+                columns += pa.Table.from_batches(batches, reader.schema).columns
+        return columns
 
     def source(self) -> Source:
         """Return the rows as a table that Ibis queries."""
@@ -368,13 +371,13 @@ class Rows(Record):
 
         backend = ibis.duckdb.from_connection(self.connection)
         name = f"rows_{uuid.uuid4().hex}"
-        columns = self.columns or {"": "0"}  # rows of which no column is used are counted all the same
+        columns = self.columns or {"": "0"}  # rows without a selected column are counted too
         kind = "TABLE" if self.stored else "VIEW"
-        with readable(self.label):
+        with translate_engine_errors(self.label):
             self.connection.execute(f"CREATE TEMP {kind} {name} AS {self.sql(*columns.values())}").fetchall()
         try:
             table = backend.table(name)
-        except Exception as error:  # of sqlglot, of Ibis
+        except Exception as error:  # raised by sqlglot or Ibis
             raise InputError(
                 f"{self.label}: a column has a type that no engine reads",
                 given=", ".join(columns),
@@ -401,7 +404,7 @@ class Rows(Record):
             # Truth values are 1 and 0, as those of Parquet are.
             truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
             return f"coalesce({number}, {truth})"
-        numeric = kind in (*WHOLE, *_REAL, "decimal", "boolean")
+        numeric = kind in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean")
         return f"CAST({column} AS DOUBLE)" if numeric else None
 
     def as_category(self, name: str, kind: str) -> str | None:
@@ -409,38 +412,34 @@ class Rows(Record):
         column = self.columns[name]
         if kind == "boolean":
             return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
-        if kind in (*WHOLE, "varchar", "date", "enum"):
+        if kind in (*INTEGER_TYPES, "varchar", "date", "enum"):
             return f"CAST({column} AS VARCHAR)"
         return None
 
 
 # Expressions in one list: DuckDB takes several times as long for each value of a list of 500.
-_IN_A_LIST = 50
+_ROWS_IN_A_LIST = 50
 
 
-def below_each_other(origin: str, *lists: Sequence[str]) -> str:
-    """Return the query of lists of expressions below each other, `c1`, …, beside their place, `c0`.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> duckdb.sql(below_each_other("(SELECT 7 AS a, 8 AS b)", ["a", "b"])).fetchall()[:2]
-    [(0, 7), (1, 8)]
-    """
-    starts = range(0, len(lists[0]), _IN_A_LIST)
-    parts = [", ".join(f"[{', '.join(each[at : at + _IN_A_LIST])}]" for at in starts) for each in lists]
+def stack_columns(origin: str, *lists: Sequence[str]) -> str:
+    """Return the query of lists of expressions below each other, `c1`, …, beside their place, `c0`."""
+    starts = range(0, len(lists[0]), _ROWS_IN_A_LIST)
+    parts = [
+        ", ".join(f"[{', '.join(parts_of_column[at : at + _ROWS_IN_A_LIST])}]" for at in starts)
+        for parts_of_column in lists
+    ]
     nested = ", ".join(f"unnest([{part}]) AS c{at}" for at, part in enumerate(parts, start=1))
     within = ", ".join(f"unnest(c{at}) AS c{at}" for at in range(1, len(parts) + 1))
-    place = f"c0 + unnest(range({_IN_A_LIST})) AS c0"
+    place = f"c0 + unnest(range({_ROWS_IN_A_LIST})) AS c0"
     return f"SELECT {place}, {within} FROM (SELECT unnest({[*starts]}) AS c0, {nested} FROM {origin})"
 
 
-def _groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
+def _column_groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[start : start + _MAX_QUERY_COLUMNS] for start in range(0, len(names), _MAX_QUERY_COLUMNS))
 
 
-def _batches(reader: Any) -> Iterator[Any]:
-    """Yield what a reader of DuckDB's gives, with DuckDB's errors, which PyArrow makes its own."""
+def _record_batches(reader: Any) -> Iterator[Any]:
+    """Yield the batches of a DuckDB reader, with the errors of DuckDB, which PyArrow replaces by its own."""
     import duckdb
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Files as Spark reads them, where its workers are; only counts and the units that were drawn come back."""
+"""Files that Spark reads on its workers; only counts and the drawn units are transferred."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ from typing import Any
 
 from stratal.errors import InputError, installed
 from stratal.tables import files
-from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
-from stratal.tables.source import Chosen, FileReading, Source, Table, readable
+from stratal.tables.parquet import (
+    add_nested_columns,
+    find_parts,
+    parquet_column_names,
+    partition_keys,
+    refuse_unlike_parts,
+)
+from stratal.tables.source import ColumnSelection, FileReading, Source, Table, translate_engine_errors
 
-# Where Spark runs if nobody says.
+# Default master: all cores of this machine.
 EVERY_CORE = "local[*]"
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/")
 
+# Settings that make Spark read as the other engines do.
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+_QUIET_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
 
 
 def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
@@ -34,33 +45,33 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     """
     text = os.fspath(path)
     if not _ADDRESS.match(text) and Path(text).exists():
-        here = Path(text)
+        local_path = Path(text)
     else:
-        here = None
-    kind = _kind(text, here, reading)
-    parts: list[Path] = []  # on this machine; a sample that was drawn is refused
-    if here is not None and kind == "parquet":
-        parts = parts_of(here) if reading.get("directory") else [here]
-        parquet_names(parts[0], 0)
+        local_path = None
+    kind = _spark_format(text, local_path, reading)
+    parts: list[Path] = []  # local files only; a sample file is refused
+    if local_path is not None and kind == "parquet":
+        parts = find_parts(local_path) if reading.get("directory") else [local_path]
+        parquet_column_names(parts[0], 0)
     session = session_at(reading.get("master"))
-    with readable(text):
-        frame = _frame(kind, session.read, _literal(text, here), text, reading)
-        table, backend = table_of(frame)
-    table, columns = with_nested(table)
+    with translate_engine_errors(text):
+        frame = _read_frame(kind, session.read, _escape_wildcards(text, local_path), text, reading)
+        table, backend = ibis_table(frame)
+    table, columns = add_nested_columns(table)
     source = Source(
         label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
     )
 
-    def take(chosen: Chosen) -> Source:
-        if here is not None and reading.get("directory"):
-            keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
+    def take(chosen: ColumnSelection) -> Source:
+        if local_path is not None and reading.get("directory"):
+            keys = {key: part for part in parts for key in partition_keys(part.relative_to(local_path))}
             refuse_unlike_parts(parts, chosen.among(columns), keys)
         return source
 
     return Table(label=text, names=tuple(columns), take=take)
 
 
-def table_of(frame: Any) -> tuple[Any, Any]:
+def ibis_table(frame: Any) -> tuple[Any, Any]:
     """Return a Spark dataframe as an Ibis table, and the Ibis connection to its session.
 
     Parameters
@@ -92,24 +103,24 @@ def session_at(master: str | None) -> Any:
     """
     with installed("PySpark", extra="spark"):
         from pyspark.sql import SparkSession
-    running = SparkSession.getActiveSession()
-    if running is None:
-        running = _started(SparkSession.builder, master or EVERY_CORE)
-    elif master not in (None, running.conf.get("spark.master")):
+    active_session = SparkSession.getActiveSession()
+    if active_session is None:
+        active_session = _start_session(SparkSession.builder, master or EVERY_CORE)
+    elif master not in (None, active_session.conf.get("spark.master")):
         raise InputError(
             "another Spark runs in this process already",
             given=f"master {master!r}",
-            allowed=f"master {running.conf.get('spark.master')!r}, or none",
+            allowed=f"master {active_session.conf.get('spark.master')!r}, or none",
             action="Stop that session first.",
         )
-    session = running.newSession()
+    session = active_session.newSession()
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
 
 
-def _started(builder: Any, master: str) -> Any:
-    for name, value in _QUIET.items():
+def _start_session(builder: Any, master: str) -> Any:
+    for name, value in _QUIET_SETTINGS.items():
         builder = builder.config(name, value)
     try:
         return builder.appName("stratal").master(master).getOrCreate()
@@ -121,14 +132,14 @@ def _started(builder: Any, master: str) -> Any:
         ) from error
 
 
-def _kind(text: str, here: Path | None, reading: FileReading) -> str:
+def _spark_format(text: str, local_path: Path | None, reading: FileReading) -> str:
     kind = reading.get("format")
-    if here is not None and here.is_dir() and reading.get("directory"):
+    if local_path is not None and local_path.is_dir() and reading.get("directory"):
         return "parquet"
-    if here is None:
+    if local_path is None:
         kind = kind or files.format_of(Path(text))
     else:
-        kind = files.kind_of(here, kind)
+        kind = files.format_of_file(local_path, kind)
     if kind not in _FORMATS:
         raise InputError(
             f"{text}: Spark does not read this format",
@@ -139,22 +150,22 @@ def _kind(text: str, here: Path | None, reading: FileReading) -> str:
     return kind
 
 
-def _literal(text: str, here: Path | None) -> str:
-    """Return a path in which no character is a wildcard to Spark."""
-    escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", text if here is None else str(here.absolute()))
-    return escaped if here is None else f"file:{escaped}"
+def _escape_wildcards(text: str, local_path: Path | None) -> str:
+    """Return a path in which Spark finds no wildcard."""
+    escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", text if local_path is None else str(local_path.absolute()))
+    return escaped if local_path is None else f"file:{escaped}"
 
 
-def _frame(kind: str, reader: Any, address: str, text: str, reading: FileReading) -> Any:
+def _read_frame(kind: str, reader: Any, address: str, text: str, reading: FileReading) -> Any:
     if kind == "parquet":
         return reader.parquet(address)
     if kind == "jsonl":
         return reader.json(address, mode="FAILFAST")
-    how: dict[str, Any] = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
-    if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
-        how["sep"], _, names = files.csv_header(Path(text), reading.get("delimiter"))
-        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
-    return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
+    options: dict[str, Any] = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
+    if address.startswith("file:"):  # otherwise Spark would scan the file for the names in its first line
+        options["sep"], _, names = files.csv_header(Path(text), reading.get("delimiter"))
+        options["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
+    return reader.csv(address, **options, header=True, multiLine=True, escape='"', mode="FAILFAST")
 
 
 _FORMATS = ("parquet", "csv", "jsonl")

@@ -1,6 +1,7 @@
-"""Where a process may put what does not fit in memory: a private folder, gone with the process.
+"""The private temporary folder of a process, for data that does not fit in memory.
 
-A folder whose process was killed is removed at the next start, which its lock tells.
+It is removed with the process. If the process was killed, the next start finds the folder unlocked and
+removes it.
 """
 
 from __future__ import annotations
@@ -20,122 +21,105 @@ _PREFIX = "stratal-spill-"
 _LOCK = "lock"
 
 
-def locked(path: Path) -> Callable[[], None] | None:
-    """Take the lock of a file that is made where it does not exist; `None` if another process holds it.
+def lock_file(path: Path) -> Callable[[], None] | None:
+    """Lock a file, which is created if necessary; return None if another process has the lock.
 
-    The lock ends with the process, however that ends, or when the returned function is called. A folder that
-    exists can be locked too, but not on Windows.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "lock"
-    >>> release, again = locked(path), locked(path)
-    >>> again is None
-    True
-    >>> release()
+    The lock ends when the process ends or when the returned function is called. An existing folder can be
+    locked too, except on Windows.
     """
-    how = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    handle = os.open(path, how | getattr(os, "O_CLOEXEC", 0), 0o600)
+    mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    handle = os.open(path, mode | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
-        _take(handle)
+        _acquire(handle)
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
-            raise FileNotFoundError(path)  # removed by who held it before
+            raise FileNotFoundError(path)  # the previous owner removed it
     except OSError:
         os.close(handle)
         return None
     return lambda: os.close(handle)
 
 
-# Where Windows locks a byte: locks there forbid to read and write, and nothing is so far.
-_FAR = 2**40
+# Position of the byte that Windows locks: beyond the data, since a lock prevents reading and writing.
+_LOCK_OFFSET = 2**40
 
 
-def _take(handle: int) -> None:
+def _acquire(handle: int) -> None:
+    """Lock an open file without waiting; an OSError means that it is locked."""
     try:
         import fcntl
     except ImportError:  # Windows
         import msvcrt
 
-        os.lseek(handle, _FAR, os.SEEK_SET)
+        os.lseek(handle, _LOCK_OFFSET, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         return
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def private_folder() -> Path:
-    """Return this process's own folder for temporary files, readable by nobody else.
+    """Return the temporary folder of this process, which other users cannot read.
 
     Raises
     ------
     InputError
         If the temporary folder cannot be written to.
-
-    Examples
-    --------
-    >>> private_folder().is_dir()
-    True
     """
-    return _folder_of(os.getpid(), tempfile.gettempdir())
+    return _make_folder(os.getpid(), tempfile.gettempdir())
 
 
 @cache
-def _folder_of(process: int, place: str) -> Path:
-    _clear(Path(place))
+def _make_folder(process: int, parent: str) -> Path:
+    _remove_abandoned(Path(parent))
     try:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-        release = locked(folder / _LOCK)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        release = lock_file(folder / _LOCK)
     except OSError as error:
         raise InputError(
-            f"{place}: cannot write here ({error.strerror})", action="Set TMPDIR to a folder with room."
+            f"{parent}: cannot write here ({error.strerror})", action="Set TMPDIR to a folder with room."
         ) from None
 
-    _held.append((process, folder, release))
+    _private_folders.append((process, folder, release))
     return folder
 
 
-# The private folders, the process that each is of, and what releases its lock.
-_held: list[tuple[int, Path, Callable[[], None] | None]] = []
+# Process, folder and release function of each private folder.
+_private_folders: list[tuple[int, Path, Callable[[], None] | None]] = []
 
-_TRIES = 20
+# Attempts to remove a folder while threads of a stopped query write to it.
+_MAX_REMOVAL_TRIES = 20
 
 
 @atexit.register
 def remove_all() -> None:
-    """Remove this process's private folders; called at its exit, and where it ends without one."""
+    """Remove the private folders of this process, at its exit or when it ends without one."""
     with contextlib.suppress(OSError):
-        for process, folder, release in _held:
+        for process, folder, release in _private_folders:
             if os.getpid() == process:
                 if release is not None:
                     release()
-                for _ in range(_TRIES):  # the threads of a stopped query may still be writing
+                for _ in range(_MAX_REMOVAL_TRIES):  # the threads of a stopped query may still be writing
                     shutil.rmtree(folder, ignore_errors=True)
                     if not folder.exists():
                         break
-        _held.clear()
+        _private_folders.clear()
 
 
-def _clear(place: Path) -> None:
-    """Remove what killed processes of this user have left."""
-    for folder in place.glob(_PREFIX + "*"):
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the folders of killed processes of this user."""
+    for folder in parent.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
             if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
                 continue
             if folder.is_symlink() or not (folder / _LOCK).is_file():
                 continue
-            release = locked(folder / _LOCK)
+            release = lock_file(folder / _LOCK)
             if release is not None:
                 release()
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def private_file(suffix: str) -> Path:
-    """Return a new file in the private folder.
-
-    Examples
-    --------
-    >>> private_file(".csv").suffix
-    '.csv'
-    """
+    """Return a new file in the private folder."""
     handle, name = tempfile.mkstemp(dir=private_folder(), suffix=suffix)
     os.close(handle)
     return Path(name)

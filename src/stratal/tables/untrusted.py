@@ -1,4 +1,4 @@
-"""What files and folders from elsewhere may name: files in their own folder, and nothing on a network.
+"""Checks of names in untrusted files and folders: only files in the same folder, no network.
 
 A study, a plan, a sample and a returned file are data that anybody may have written. Every name, link,
 address or engine in them passes one of these functions before something is opened.
@@ -22,29 +22,18 @@ LOCAL_ENGINE = "duckdb"
 
 
 def is_address(text: str | os.PathLike[str]) -> bool:
-    """Return whether a text names a place on a network, or what some engine might take for one.
-
-    Examples
-    --------
-    >>> is_address("s3://bucket/p.csv"), is_address("C:/p.csv"), is_address("data/p.csv")
-    (True, False, False)
-    """
+    """Return whether a text names a place on a network, or what some engine might take for one."""
     path = os.fspath(text)
     return _ADDRESS.match(path) is not None or path.startswith("\\\\")  # a share of Windows
 
 
-def connections_of(options: Mapping[str, Any]) -> dict[str, str]:
+def find_connections(options: Mapping[str, Any]) -> dict[str, str]:
     """Return option → value of those by which reading would open a connection or start another program.
 
     Parameters
     ----------
     options : mapping
         Options of reading a file, such as a plan stores them: `file`, `history`, `remote`, `engine`.
-
-    Examples
-    --------
-    >>> connections_of({"file": "p.csv", "engine": "spark=spark://host:7077", "remote": False})
-    {'engine': 'spark=spark://host:7077'}
     """
     connections = {}
     for name in ("file", "history"):
@@ -64,17 +53,11 @@ def file_inside(folder: Path, name: str) -> Path:
     ------
     InputError
         For a name with a folder in it, and for a link that leaves the folder.
-
-    Examples
-    --------
-    >>> file_inside(Path("study"), "../.bashrc")
-    Traceback (most recent call last):
-    stratal.errors.InputError: study: the name of a file must not contain a folder (given: '../.bashrc')...
     """
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-        what = f"{folder}: the name of a file must not contain a folder"
+        problem = f"{folder}: the name of a file must not contain a folder"
         action = "Do not use this folder."
-        raise InputError(what, given=repr(name)[:100], action=action)
+        raise InputError(problem, given=repr(name)[:100], action=action)
     path = folder / name
     refuse_leaving_link(folder, path)
     return path
@@ -91,15 +74,15 @@ def refuse_leaving_link(folder: Path, path: Path) -> None:
         raise InputError(f"{path}: is a link that leaves the folder {folder}", action=action)
 
 
-def refuse_leaving_links(folder: Path, below: Path) -> None:
+def refuse_leaving_links(folder: Path, subfolder: Path) -> None:
     """Refuse links that leave a folder, anywhere below one of its folders."""
-    if below.is_symlink():
-        refuse_leaving_link(folder, below)
-    for path in _links(below):
+    if subfolder.is_symlink():
+        refuse_leaving_link(folder, subfolder)
+    for path in _symbolic_links(subfolder):
         refuse_leaving_link(folder, path)
 
 
-def _links(folder: Path) -> Iterator[Path]:
+def _symbolic_links(folder: Path) -> Iterator[Path]:
     """Yield the symbolic links below a folder, following none."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

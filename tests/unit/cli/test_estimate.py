@@ -57,18 +57,19 @@ def test_planned_looks_are_not_forgotten(audit, run_command):
 
 
 def test_a_file_of_labels_is_read_once(audit, run_command, monkeypatch):
-    from stratal.labels import exchange
+    from stratal.labels import label_files
 
-    read, usual = [], exchange._read_one
+    read_paths = []
+    read_label_file = label_files._read_label_file
 
-    def counted(*given):
-        read.append(given)
-        return usual(*given)
+    def counted(path, *options):
+        read_paths.append(path)
+        return read_label_file(path, *options)
 
-    monkeypatch.setattr(exchange, "_read_one", counted)
+    monkeypatch.setattr(label_files, "_read_label_file", counted)
 
     assert run_command(*audit.split(), "--details").status == 0
-    assert len(read) == 1
+    assert len(read_paths) == 1
 
 
 def test_what_is_missing_is_named(audit, run_command, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import LabelError
 from stratal.estimands import ClassReport
-from stratal.estimation.resolve import refuse_unlike
+from stratal.estimation.resolve import refuse_incomparable_classes
 
 
 @pytest.fixture(scope="module")
@@ -196,8 +196,8 @@ def test_few_preferences_are_refused_too_and_answers_in_the_same_words_are_not()
     refused = [["A", "B", "tie"], ["Pass"], ["yes", "no"]]
     for labels in refused:
         with pytest.raises(LabelError, match="which of two models is better"):
-            refuse_unlike(labels, ["cat", "dog"])
-    refuse_unlike(["no", "no"], ["yes", "yes"])
-    refuse_unlike(["tie", "A"], ["A", "B"])
-    refuse_unlike(["eel"], ["cat", "dog"])
-    refuse_unlike([f"answer {k}" for k in range(30)], [f"text {k}" for k in range(30)])
+            refuse_incomparable_classes(labels, ["cat", "dog"])
+    refuse_incomparable_classes(["no", "no"], ["yes", "yes"])
+    refuse_incomparable_classes(["tie", "A"], ["A", "B"])
+    refuse_incomparable_classes(["eel"], ["cat", "dog"])
+    refuse_incomparable_classes([f"answer {k}" for k in range(30)], [f"text {k}" for k in range(30)])

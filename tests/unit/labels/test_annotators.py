@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, MissingExtraError
 from stratal.estimands import ClassReport
-from stratal.labels.annotators import level_of_answers
+from stratal.labels.annotators import measurement_level
 
 pytest.importorskip("krippendorff")
 
@@ -123,4 +123,4 @@ def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_dif
 def test_three_numbers_or_more_that_are_no_classes_are_a_scale(values, classes, level):
     given = stratal.Labels(ids=[f"u{k}" for k in range(len(values))], values=values)
 
-    assert level_of_answers(given, classes=classes) == level
+    assert measurement_level(given, classes=classes) == level

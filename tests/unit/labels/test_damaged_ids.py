@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
-from stratal.labels.labels import matched
+from stratal.labels.labels import restore_spreadsheet_ids
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from stratal.labels.labels import matched
     ],
 )
 def test_a_damaged_id_finds_its_unit(damaged, whole):
-    ids, notes = matched([damaged], None, {whole, "other", "99"})
+    ids, notes = restore_spreadsheet_ids([damaged], None, {whole, "other", "99"})
 
     assert ids == (whole,)
     assert repr(damaged) in notes[0]
@@ -41,12 +41,12 @@ def test_a_damaged_id_finds_its_unit(damaged, whole):
     ],
 )
 def test_nothing_is_guessed(damaged, known):
-    assert matched([damaged], None, known) == ((damaged,), ())
+    assert restore_spreadsheet_ids([damaged], None, known) == ((damaged,), ())
 
 
 def test_a_unit_that_has_its_own_label_is_not_given_another():
-    assert matched(["0415", "415"], None, {"0415"})[0] == ("0415", "415")
-    assert matched(["0415", "415"], ["ann", "bob"], {"0415"})[0] == ("0415", "0415")
+    assert restore_spreadsheet_ids(["0415", "415"], None, {"0415"})[0] == ("0415", "415")
+    assert restore_spreadsheet_ids(["0415", "415"], ["ann", "bob"], {"0415"})[0] == ("0415", "0415")
 
 
 def test_labels_of_damaged_ids_are_joined_and_it_is_said():

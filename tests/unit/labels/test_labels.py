@@ -10,9 +10,9 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.evaluation import estimate
-from stratal.labels.exchange import read_labels
-from stratal.labels.labels import Labels, join
-from stratal.labels.meanings import Declared
+from stratal.labels.label_files import read_labels
+from stratal.labels.label_values import LabelMapping
+from stratal.labels.labels import Labels, join_labels
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def test_every_kind_of_labels_gives_the_same_join(sample, truth):
     mapping = {name: truth[name] for name in sample.ids.tolist()}
     series = pd.Series(mapping)
     array = np.array([truth[name] for name in sample.ids.tolist()])
-    expected = join(sample, mapping).numbers().tolist()
+    expected = join_labels(sample, mapping).numbers().tolist()
 
     for labels in (series, series.sample(frac=1, random_state=0), array, array.tolist(), pl.Series(array)):
-        assert join(sample, labels).numbers().tolist() == expected
+        assert join_labels(sample, labels).numbers().tolist() == expected
 
 
 def test_integer_ids_are_joined_whatever_their_type():
@@ -38,13 +38,13 @@ def test_integer_ids_are_joined_whatever_their_type():
     series = pd.Series([1, 0, 1], index=[7.0, 8.0, 9.0])
 
     for labels in ({7: 1, 8: 0, 9: 1}, {"7": 1, "8": 0, "9": 1}, series, made):
-        values = dict(zip(sample.ids.tolist(), join(sample, labels).numbers().tolist(), strict=True))
+        values = dict(zip(sample.ids.tolist(), join_labels(sample, labels).numbers().tolist(), strict=True))
         assert values == {7: 1, 8: 0, 9: 1}
 
 
 def test_strangers_are_counted_and_the_first_is_named(sample):
     with pytest.raises(LabelError, match=r"2 ids are not in this sample \(first: 'nobody'\)"):
-        join(sample, {"nobody": 1, "noone": 0, sample.ids[0]: 1})
+        join_labels(sample, {"nobody": 1, "noone": 0, sample.ids[0]: 1})
 
 
 def test_missing_labels_are_nonresponse(sample, truth):
@@ -63,7 +63,7 @@ def test_missing_labels_are_nonresponse(sample, truth):
 
 def test_an_array_of_the_wrong_length_is_refused(sample):
     with pytest.raises(LabelError, match="one entry per drawn unit"):
-        join(sample, [1, 0])
+        join_labels(sample, [1, 0])
 
 
 def test_no_label_at_all_is_refused(sample):
@@ -78,7 +78,7 @@ def test_a_label_that_is_not_a_number_is_named(sample, value):
 
 
 def test_true_and_false_are_one_and_zero():
-    assert list(Declared().numbers(["True", "false", "TRUE"]).values()) == [1, 0, 1]
+    assert list(LabelMapping().numbers(["True", "false", "TRUE"]).values()) == [1, 0, 1]
 
 
 # ---- files
@@ -140,7 +140,7 @@ def test_duplicates_are_named_with_their_line(tmp_path, sample):
     path.write_text(f"id,label\n{name},1\n{name},0\n")
 
     with pytest.raises(LabelError, match=f"line 3: id '{name}' has two labels"):
-        join(sample, read_labels(path))
+        join_labels(sample, read_labels(path))
 
 
 def test_the_same_annotator_twice_is_refused_and_two_annotators_are_averaged(tmp_path, sample):
@@ -151,12 +151,12 @@ def test_the_same_annotator_twice_is_refused_and_two_annotators_are_averaged(tmp
         assert estimate(sample, read_labels(path), bounds=(0, 1)).value == 0.5
     path.write_text(f"id,label,annotator\n{name},1,ann\n{name},0,ann\n")
     with pytest.raises(LabelError, match="two labels by annotator 'ann'"):
-        join(sample, read_labels(path))
+        join_labels(sample, read_labels(path))
 
 
 @pytest.mark.parametrize("text", ["1_0", "0_1", "_1"])
 def test_an_underscore_is_in_no_label(text):
-    assert np.isnan(Declared().numbers(["0", text])[text])
+    assert np.isnan(LabelMapping().numbers(["0", text])[text])
 
 
 def test_masked_labels_are_not_there():
@@ -164,7 +164,7 @@ def test_masked_labels_are_not_there():
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
     given = np.ma.masked_array([1.0, 99.0, 0.0], [False, True, False])
 
-    assert join(sample, given).labelled.tolist() == [True, False, True]
+    assert join_labels(sample, given).labelled.tolist() == [True, False, True]
     assert stratal.estimate(sample, given).n == 2
 
 

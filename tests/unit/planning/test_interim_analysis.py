@@ -164,7 +164,7 @@ def test_an_estimate_from_which_a_round_is_planned_does_not_hold_the_sample():
     sample = stratal.plan(units, 80, estimand="f1:a").draw(seed=1)
     seen = InterimAnalysis(sample, truth[sample.ids])
 
-    assert [own.kept for own in seen.found[0].read.columns.values()] == [{}]
+    assert [labels.cache for labels in seen.found[0].read.columns.values()] == [{}]
 
 
 def test_what_decides_nothing_is_refused():

@@ -93,7 +93,7 @@ def test_a_draw_in_memory_makes_none_until_a_file_needs_it(tmp_path):
 
 
 def test_a_draw_from_a_table_makes_it_in_its_own_pass(monkeypatch):
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 0)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 0)
     table = pa.table({"id": range(20_000), "proxy": RNG.random(20_000)})
     population = stratal.Population.from_table(table, proxy="proxy")
     plan = stratal.plan(population, budget=20, n_strata=2)

@@ -29,7 +29,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("most", [500_000, 0])
 def test_several_threads_draw_from_one_population(path, monkeypatch, most):
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", most)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", most)
     population = Population.read(path, proxy="p", groups="g")
     assert isinstance(population, ArrayPopulation) == bool(most)
     plan = stratal.plan(population, 60)
@@ -44,9 +44,9 @@ def test_several_threads_draw_from_one_population(path, monkeypatch, most):
 
 
 def test_more_rows_than_fit_stay_where_they_are(path, monkeypatch):
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 2999)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 2999)
     here = Population.read(path, proxy="p")
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 3000)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 3000)
     held = Population.read(path, proxy="p")
 
     assert [isinstance(population, ArrayPopulation) for population in (here, held)] == [False, True]
@@ -73,7 +73,7 @@ class Gone:
 sys.meta_path.insert(0, Gone())
 import stratal
 from stratal.tables import source as rows
-for rows.MOST_ROWS in (500_000, 0):
+for rows.MAX_MEMORY_ROWS in (500_000, 0):
     population = stratal.Population.read(sys.argv[1], proxy="p", groups="g")
     sample = stratal.plan(population, 60).draw(seed=3)
     print(type(population).__name__, sample.ids.tolist()[:5], population.levels("g"))
@@ -98,7 +98,7 @@ def test_a_table_is_queried_where_pandas_is_not_installed(path):
 def both_ways(path: Path, monkeypatch: pytest.MonkeyPatch, **columns: Any) -> tuple[Population, Population]:
     held = Population.read(path, **columns)
     with monkeypatch.context() as patched:
-        patched.setattr("stratal.tables.source.MOST_ROWS", 0)
+        patched.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 0)
         queried = Population.read(path, **columns)
     assert isinstance(held, ArrayPopulation)
     assert not isinstance(queried, ArrayPopulation)
@@ -118,7 +118,7 @@ def test_a_proxy_may_be_a_group_as_well(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_nan_in_parquet_is_missing_though_the_extents_of_its_columns_have_none(tmp_path, monkeypatch, kind):
     """DuckDB 2 takes the extents' word: `isnan` and `x != x` are false, a stratum was called nan."""
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 0)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 0)
     score = np.random.default_rng(1).random(200).astype(kind)
     score[[5, 70]] = np.nan
     columns = {"id": np.arange(200), "score": score, "other": 1 - score}

@@ -145,7 +145,7 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_AT_ONCE", 4)
     monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
-    monkeypatch.setattr("stratal.tables.source._IN_A_LIST", 3)
+    monkeypatch.setattr("stratal.tables.source._ROWS_IN_A_LIST", 3)
     assert found == describe_columns(path)
 
     def through_ibis(rows, names, below):

@@ -6,7 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
-from stratal.labels.annotation_tools import Answers, ToolAnswer
+from stratal.labels.annotation_tools import ToolAnswer, ToolAnswers
 from stratal.study import StudyQuestion, create_study, study_status
 from stratal.study.exchange import tool_question
 
@@ -27,7 +27,7 @@ def study(tmp_path):
 
 
 def answers(*said, tool="csv"):
-    return Answers(tool=tool, said=tuple(said))
+    return ToolAnswers(tool=tool, answers=tuple(said))
 
 
 def said(item, value, annotator="ann", **more):

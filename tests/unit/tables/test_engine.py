@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stratal.tables.engine import answer, duckdb_connection, memory_limit, record_batches, small_table
+from stratal.tables.engine import duckdb_connection, literal_table, memory_limit, record_batches, run_query
 
 TEXTS = ["a", "b\tc\nd", "'quoted' \\ \ue000", "日本"]
 
@@ -26,7 +26,7 @@ def test_small_tables_are_the_same_however_an_engine_takes_them(name):
         "number": np.array([0.1, -np.inf, 1e-300, 5.0]),
         "told": np.array([True, False, True, True]),
     }
-    found = ibis.duckdb.connect().to_pyarrow(small_table(columns, SimpleNamespace(name=name)))
+    found = ibis.duckdb.connect().to_pyarrow(literal_table(columns, SimpleNamespace(name=name)))
 
     assert found.sort_by("whole").to_pydict() == {key: values.tolist() for key, values in columns.items()}
 
@@ -34,7 +34,7 @@ def test_small_tables_are_the_same_however_an_engine_takes_them(name):
 def test_an_engine_without_small_tables_of_its_own_needs_none():
     import ibis
 
-    table = small_table({"code": np.arange(3)}, SimpleNamespace(name="postgres"))
+    table = literal_table({"code": np.arange(3)}, SimpleNamespace(name="postgres"))
 
     assert "memtable" not in ibis.to_sql(table, dialect="postgres")
 
@@ -127,4 +127,4 @@ def test_an_answer_of_duckdb_is_what_ibis_hands_on(columns):
     ibis = pytest.importorskip("ibis")
     connection, table = ibis.duckdb.connect(), ibis.memtable(pa.table(columns))
 
-    assert answer(connection, table).equals(connection.to_pyarrow(table))
+    assert run_query(connection, table).equals(connection.to_pyarrow(table))

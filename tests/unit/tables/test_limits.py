@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import read_labels
+from stratal.labels.label_files import read_labels
 from stratal.population import Population
 from stratal.tables import files, parquet
-from stratal.tables.files import limited
-from stratal.tables.parquet import MOST_AT_ONCE, bounded_table, refuse_exploding
+from stratal.tables.files import limit_records
+from stratal.tables.parquet import MAX_BATCH_BYTES, read_bounded_table, refuse_expanding_columns
 
 TEXT = "x" * 1_000_000
 
@@ -56,7 +56,7 @@ def test_a_feather_file_is_bounded_as_a_parquet_file_is(tmp_path, version):
 
 @pytest.mark.parametrize("text", ['[{"id": "a", "label": 1}]', '[{"id": "a", "label": 1}]' + " " * 10**6])
 def test_a_json_document_of_labels_is_bounded(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(files, "MAX_TABLE_BYTES", 2**20)
     path = tmp_path / "labels.json.gz"
     path.write_bytes(gzip.compress(text.encode()))
     assert list(read_labels(path).values) == [1]
@@ -69,18 +69,18 @@ def test_a_json_document_of_labels_is_bounded(tmp_path, monkeypatch, text):
 def test_a_json_document_of_units_is_bounded(tmp_path, monkeypatch):
     path = tmp_path / "units.json.gz"
     path.write_bytes(gzip.compress(b'[{"id": "a", "proxy": 0.5}]'))
-    monkeypatch.setattr(files, "MOST_VALUES", 10)
+    monkeypatch.setattr(files, "MAX_JSON_VALUES", 10)
     assert Population.read(path, proxy="proxy").size == 1
 
     path.write_bytes(gzip.compress(b'[{"id": "a", "proxy": 0.5}%s]' % (b', {"a": [[]]}' * 3)))
     with pytest.raises(InputError, match=r"units.json.gz: is too large .*10 values.*call it .jsonl"):
         Population.read(path, proxy="proxy")
     with pytest.raises(InputError, match=r"units.json.gz: is too large .*up to 0 MiB"):
-        files.json_document(path, most=20)
+        files.json_document(path, max_characters=20)
 
 
 def test_too_many_objects_of_a_json_document_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "limited", partial(limited, rows=3))
+    monkeypatch.setattr(files, "limit_records", partial(limit_records, max_rows=3))
     path = tmp_path / "labels.json"
     path.write_text('[{"id": 1, "label": 1}%s]' % (', {"id": 2, "label": 1}' * 3))
     with pytest.raises(InputError, match="too large for a table of labels"):
@@ -104,7 +104,7 @@ def test_one_long_text_of_many_units_is_refused_where_it_is_read(tmp_path, colum
 
 
 def test_texts_that_pack_too_well_are_refused_and_long_ones_alone_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_UNPACKED", 2**22)
+    monkeypatch.setattr(parquet, "_MIN_SUSPICIOUS_BYTES", 2**22)
     path = tmp_path / "units.parquet"
     table = pa.table({"id": range(9), "proxy": [0.5] * 9, "text": [TEXT] * 9})
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
@@ -113,17 +113,17 @@ def test_texts_that_pack_too_well_are_refused_and_long_ones_alone_are_read(tmp_p
 
     pq.write_table(table.slice(0, 3), path, use_dictionary=False)
     assert Population.read(path, proxy="proxy", show=["text"]).size == 3
-    few = MOST_AT_ONCE // len(TEXT)
+    few = MAX_BATCH_BYTES // len(TEXT)
     once = pa.table({"id": range(few), "proxy": [0.5] * few, "text": repeated([TEXT], few)})
     pq.write_table(once, path)
-    refuse_exploding(path, ["id", "proxy", "text"])
+    refuse_expanding_columns(path, ["id", "proxy", "text"])
 
 
 def test_categories_of_a_parquet_file_are_read(tmp_path):
     path = tmp_path / "labels.parquet"
     pq.write_table(pa.table({"id": ["a", "b", "c"], "label": repeated(["Pass"], 3)}), path)
 
-    assert bounded_table(pq.ParquetFile(path)).column("label").to_pylist() == ["Pass"] * 3
+    assert read_bounded_table(pq.ParquetFile(path)).column("label").to_pylist() == ["Pass"] * 3
     assert list(read_labels(path).values) == ["Pass"] * 3
 
 
@@ -131,7 +131,7 @@ def test_no_rows_and_two_columns_of_one_name_stay_as_they_are(tmp_path):
     for table in (pa.table({"id": pa.array([], pa.int64())}), pa.table([[1], [2]], names=["id", "id"])):
         pq.write_table(table, tmp_path / "t.parquet")
         with pq.ParquetFile(tmp_path / "t.parquet") as file:
-            assert bounded_table(file).equals(table)
+            assert read_bounded_table(file).equals(table)
 
 
 @pytest.mark.parametrize(("lists", "fewest", "most"), [(False, 1, 2_000), (True, 10_000, 50_000)])
@@ -142,7 +142,7 @@ def test_numbers_and_short_texts_are_read_in_large_pieces_lists_in_small(tmp_pat
     columns = {"id": np.arange(count) * 7, "group.kind": ["a", "b"] * (count // 2), "proxy.score": values}
     pq.write_table(pa.table(columns), path)
 
-    table = bounded_table(pq.ParquetFile(path), 10**7)
+    table = read_bounded_table(pq.ParquetFile(path), 10**7)
 
     assert table.equals(pa.table(columns))
     assert fewest <= table.column("id").num_chunks <= most
@@ -151,15 +151,15 @@ def test_numbers_and_short_texts_are_read_in_large_pieces_lists_in_small(tmp_pat
 @pytest.mark.parametrize(("rows", "characters"), [(2, 100), (100, 4)])
 def test_too_many_records_and_too_much_text_are_refused(rows, characters):
     with pytest.raises(InputError, match="too large for a table of labels"):
-        list(limited(["ab", "cd", "ef"], len, Path("labels.csv"), rows, characters))
-    assert list(limited(["ab", "cd"], len, Path("labels.csv"), 2, 4)) == ["ab", "cd"]
+        list(limit_records(["ab", "cd", "ef"], len, Path("labels.csv"), rows, characters))
+    assert list(limit_records(["ab", "cd"], len, Path("labels.csv"), 2, 4)) == ["ab", "cd"]
 
 
 @pytest.mark.parametrize(
     ("name", "head", "row"), [("l.csv.gz", b"id,label\n", b"u1,1\n"), ("l.jsonl.gz", b"", b'{"id":1}\n')]
 )
 def test_packed_rows_without_end_are_refused(tmp_path, monkeypatch, name, head, row):
-    monkeypatch.setattr(files, "limited", partial(limited, rows=1_000))
+    monkeypatch.setattr(files, "limit_records", partial(limit_records, max_rows=1_000))
     path = tmp_path / name
     path.write_bytes(gzip.compress(head + row * 2_000))
     with pytest.raises(InputError, match="up to 1,000 rows"):

@@ -15,8 +15,8 @@ def log():
     rows = [
         LogRow(
             unit=f"{s}#{e}",
-            shared={"sample": s},
-            own={"answer": "x\ud800"},
+            unit_columns={"sample": s},
+            variant_columns={"answer": "x\ud800"},
             scores={"match": 1.0, "near": None},
         )
         for s in "ab"

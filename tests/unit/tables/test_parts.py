@@ -14,7 +14,7 @@ from tests.tiers import sized
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.strata import Everything
-from stratal.tables.parquet import parquet_names
+from stratal.tables.parquet import parquet_column_names
 
 
 def written(folder: Path, *parts: dict, under: tuple[str, ...] = ()) -> Path:
@@ -97,7 +97,7 @@ def test_a_flipped_bit_of_the_footer_is_one_message_or_read(tmp_path):
         for bit in range(8):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
             try:
-                parquet_names(path, 2)
+                parquet_column_names(path, 2)
             except InputError as error:
                 kinds.add(type(error.__context__))
 

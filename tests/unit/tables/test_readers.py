@@ -140,7 +140,7 @@ def test_files_too_large_to_keep_are_parsed_by_each_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stratal.tables.source.STORE_LIMIT", 10)
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 1)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 1)
     path = write(tmp_path, "rows.csv", "id,proxy\na,0.5\nb,0.25\n")
     population = Population.read(path, proxy="proxy")
     assert population.distribution().values.tolist() == [0.25, 0.5]
@@ -278,7 +278,7 @@ def test_json_broken_far_down(tmp_path: Path) -> None:
 
 def test_unknown_formats_and_delimiters(tmp_path: Path) -> None:
     path = write(tmp_path, "rows.ods", "id,proxy\n1,0.5\n")
-    assert "does not tell the format" in refusal(path, proxy="proxy")
+    assert ".parquet" in refusal(path, proxy="proxy")
     assert "no such file format" in refusal(path, proxy="proxy", format="excel")
     assert "delimiter" in refusal(path, proxy="proxy", format="csv", delimiter="||")
 
@@ -539,7 +539,7 @@ def test_a_wide_text_file_read_by_groups_of_columns_is_the_same(tmp_path, monkey
         return describe_columns(path), {name: column.tolist() for name, column in population.features.items()}
 
     once = look()
-    monkeypatch.setattr("stratal.tables.source._AT_ONCE", 3)
+    monkeypatch.setattr("stratal.tables.source._MAX_QUERY_COLUMNS", 3)
     monkeypatch.setattr("stratal.population.inspection._AT_ONCE", 3)
 
     assert look() == once
@@ -576,7 +576,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
         return taken.head(table.names, 10_000)
 
     few = held()
-    monkeypatch.setattr("stratal.tables.readers._MANY_KEYS", 1)
+    monkeypatch.setattr("stratal.tables.readers._MAX_SQL_KEYS", 1)
 
     assert "k 3.b.d" in few or rows == 1
     assert held() == few
@@ -586,7 +586,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 @pytest.mark.parametrize("column", ["id", "language", "proxy"])
 def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, monkeypatch, name, column, many) -> None:
-    monkeypatch.setattr("stratal.tables.readers._MANY_KEYS", many)
+    monkeypatch.setattr("stratal.tables.readers._MAX_SQL_KEYS", many)
     rows = [{"id": "a", "language": "NaN", "proxy": 0.5}, {"id": "NaN", "language": "de", "proxy": 0.25}]
     text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
     read = Population.read(write(tmp_path, name, text), proxy="proxy", groups="language")

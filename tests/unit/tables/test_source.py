@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.source import readable
+from stratal.tables.source import translate_engine_errors
 
 FULL = (
     "failed to offload data block of size 192.0 KiB (7.1 MiB/7.1 MiB used).\nThis limit was set by the "
@@ -22,7 +22,7 @@ FULL = (
 
 
 def raised(error):
-    with pytest.raises(Exception, match=r".") as caught, readable("rows.parquet"):
+    with pytest.raises(Exception, match=r".") as caught, translate_engine_errors("rows.parquet"):
         raise error
     return caught.value
 

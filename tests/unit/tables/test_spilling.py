@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stratal.tables.spilling import locked, private_folder
+from stratal.tables.spilling import lock_file, private_folder
 
 HOLDS = "from stratal.tables.spilling import private_folder as f; print(f(), flush=True); input()"
 
@@ -59,11 +59,11 @@ def test_what_a_killed_process_left_goes_at_the_next_start_and_a_living_ones_sta
 
 
 def test_a_lock_is_held_by_one(tmp_path):
-    release = locked(tmp_path / "lock")
+    release = lock_file(tmp_path / "lock")
 
-    assert locked(tmp_path / "lock") is None
+    assert lock_file(tmp_path / "lock") is None
     release()
-    assert locked(tmp_path / "lock") is not None
+    assert lock_file(tmp_path / "lock") is not None
 
 
 def test_an_abrupt_end_can_take_the_folder_with_it(tmp_path):

@@ -17,8 +17,8 @@ from stratal.estimation.resolve import class_column, group_column, named_groups,
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
-from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import class_text
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
@@ -135,12 +135,12 @@ def answered_classes(
         The units that the metric does not look at; see `Respondents.of`.
     """
     named = y_pred is None or isinstance(y_pred, str)
-    if not named or not isinstance(y_true, Joined):
+    if not named or not isinstance(y_true, JoinedLabels):
         return _answered(sample, y_true, y_pred, classes, needless)
     key = (y_pred, classes and tuple(classes), needless)
-    if key not in y_true.kept or y_true.kept[key][0] is not sample:
-        y_true.kept[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
-    answered: AnsweredClasses = y_true.kept[key][1]
+    if key not in y_true.cache or y_true.cache[key][0] is not sample:
+        y_true.cache[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
+    answered: AnsweredClasses = y_true.cache[key][1]
     return answered
 
 
@@ -218,21 +218,21 @@ def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
     return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
 
 
-def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> Joined:
+def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> JoinedLabels:
     """Return joined labels in which those that agree with a verdict have its spelling.
 
-    See `Declared.spelled_as_verdicts` for what agrees.
+    See `LabelMapping.spelled_as_verdicts` for what agrees.
     """
-    joined = join(sample, labels, "y_true")
+    joined = join_labels(sample, labels, "y_true")
     missing = no_verdicts(sample, joined, judge)
     column = group_column(sample, judge)
     no_verdict_words = {*column[missing].tolist()}
     words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
-    texts = [class_text(value) for value in dict.fromkeys(joined.given.tolist())]
-    declared = joined.declared.spelled_as_verdicts(texts, words)
-    if declared == joined.declared:
+    texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
+    declared = joined.label_mapping.spelled_as_verdicts(texts, words)
+    if declared == joined.label_mapping:
         return joined
-    return replace(joined, declared=declared)
+    return replace(joined, label_mapping=declared)
 
 
 def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool = True) -> AnsweredClasses:

@@ -39,7 +39,7 @@ from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.estimation.respondents import known_without_labels
-from stratal.labels.meanings import class_text
+from stratal.labels.label_values import class_text
 from stratal.population.answer_sets import population_tags, sets_by_text
 from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies, total
 from stratal.population.influence import Influence, averages, stratum_averages

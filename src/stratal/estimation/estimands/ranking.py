@@ -24,7 +24,7 @@ from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.resolve import class_column, none_labelled, number_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
-from stratal.labels.meanings import class_text
+from stratal.labels.label_values import class_text
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 

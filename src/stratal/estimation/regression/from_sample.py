@@ -41,7 +41,7 @@ from stratal.estimation.regression.quantiles import (
 from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
-from stratal.labels.labels import Joined, join
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
@@ -296,12 +296,12 @@ def labelled_units(
     *,
     estimator: str,
     columns: Columns | None = None,
-) -> tuple[Joined, Respondents, dict[str, Any]]:
+) -> tuple[JoinedLabels, Respondents, dict[str, Any]]:
     """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
     The last two are left out of a classical one, and where the sample has no proxy.
     """
-    joined = join(sample, labels)
+    joined = join_labels(sample, labels)
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)

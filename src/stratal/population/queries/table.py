@@ -29,7 +29,14 @@ from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
-from stratal.tables.engine import ANALYTIC, digest, double, in_byte_order, key_bits, small_table
+from stratal.tables.engine import (
+    ANALYTIC_ENGINES,
+    byte_order_key,
+    double,
+    key_bits,
+    literal_table,
+    md5_digest,
+)
 from stratal.tables.source import Source
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
@@ -213,7 +220,7 @@ def level_bins(
     if second is not None:
         steps = pictures.Steps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
-    parameter_table = small_table(parameters, backend)
+    parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
 
     def moments(rows: Any) -> Any:
@@ -327,7 +334,7 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
         case rules.Categories():
             level = units.internal(rule.column, units.categories)
             level_name = f"{out}_level"
-            code_table = small_table(
+            code_table = literal_table(
                 {level_name: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend
             )
             return table.left_join(code_table, table[level] == code_table[level_name]).drop(level_name)
@@ -393,7 +400,7 @@ def _cuts_by_level(
     names = [f"{out}_level", f"{out}_low", f"{out}_high"]
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
     intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}
-    interval_table = small_table(intervals, units.backend)
+    interval_table = literal_table(intervals, units.backend)
     value = table[units.internal(column, units.numbers)]
     level_column = table[units.internal(rule.categories.column, units.categories)]
     conditions = [
@@ -526,7 +533,7 @@ class TablePopulation(Population):
         # Whether the engine hands on rows with sums: structs of types that come through Arrow.
         kinds = [units.table[name].type() for name in units.shown.values()]
         passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
-        collects = units.backend.name in ANALYTIC and passes
+        collects = units.backend.name in ANALYTIC_ENGINES and passes
         if seed in self._digests or highest > _FEW or not collects:
             wanted = np.flatnonzero(counts)
             table = units.table.mutate(digest=_digest(units, seed))
@@ -571,7 +578,7 @@ class TablePopulation(Population):
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
         units = self.units
         internal = {name: units.internal(name, units.numbers) for name in columns}
-        ordered = units.table.order_by(in_byte_order(units.backend, units.table.unit_id)).select(
+        ordered = units.table.order_by(byte_order_key(units.backend, units.table.unit_id)).select(
             *dict.fromkeys(internal.values())
         )
         for batch in self.source.batches(ordered, size):
@@ -623,18 +630,18 @@ class TablePopulation(Population):
         table = table.select(wanted="unit_id", value=value, digest=_digest(self.units, seed))
         window = ibis.window(order_by=[table.value, table.digest, table.wanted])
         numbered = table.select("wanted", position=ibis.row_number().over(window).cast("int64"))
-        ranked = small_table({"rank": ranks}, self.units.backend)
+        ranked = literal_table({"rank": ranks}, self.units.backend)
         drawn = numbered.join(ranked, numbered.position == ranked.rank).select("wanted")
         return self._matching("unit_id", drawn, seed)
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
-        wanted = small_table({"wanted": np.array(levels, object)}, self.units.backend)
+        wanted = literal_table({"wanted": np.array(levels, object)}, self.units.backend)
         return self._matching(self.units.categories[self.require_group(group)], wanted, seed)
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
-        wanted = small_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend)
+        wanted = literal_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend)
         return self._matching("unit_id", wanted, 0)
 
     def _matching(self, column: str, wanted: Any, seed: int) -> Drawn:
@@ -765,7 +772,7 @@ def _plain(column: Any) -> AnyArray:
 def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
     """Return the query for the rows whose digest is at most the limit of their code."""
     names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
-    of_code = small_table({"limited": names[0], "highest": names[1]}, units.backend)
+    of_code = literal_table({"limited": names[0], "highest": names[1]}, units.backend)
     joined = coded.join(of_code, coded.code == of_code.limited)
     under = joined.filter(joined.digest <= joined.highest)
     return under.select("unit_id", *kept, *_payload(units))
@@ -806,7 +813,7 @@ def _payload(units: Units) -> list[str]:
 
 
 def _digest(units: Units, seed: int) -> Any:
-    return digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
+    return md5_digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
 
 
 def _digest_limit(key: int) -> str:

@@ -32,8 +32,15 @@ from stratal.proxy.agreement import (
     peer_weights,
 )
 from stratal.proxy.history import KEY_PURPOSE, MAX_ITEMS
-from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
-from stratal.tables.source import Source, readable
+from stratal.tables.engine import (
+    double,
+    duplicate_key,
+    literal_table,
+    md5_digest,
+    store_table,
+    timestamp_text,
+)
+from stratal.tables.source import Source, translate_engine_errors
 
 # Floating-point ids are taken as integers below this.
 WHOLE_LIMIT = 2.0**53
@@ -177,7 +184,7 @@ def category(column: Any, words: str) -> Any:
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
     if kind.is_timestamp():
-        return moment_text(column)
+        return timestamp_text(column)
     return column.cast("string")
 
 
@@ -397,8 +404,8 @@ def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> 
 def _stored(source: Source, names: Sequence[str]) -> Source:
     """Return some columns of the source, copied into the engine's storage."""
     kept = {name: source.columns[name] for name in names}
-    with readable(source.label):
-        table = stored(source.backend, source.table.select(*kept.values()))
+    with translate_engine_errors(source.label):
+        table = store_table(source.backend, source.table.select(*kept.values()))
     return replace(source, table=table, columns=kept)
 
 
@@ -482,7 +489,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     }
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
-        key=digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
+        key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
     )
     # The limit first, of keys alone: engines that sort rows of a thousand answers hold them all.
@@ -546,7 +553,7 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     past = declared.history
     assert past is not None
     columns = {f"history_{at}_": values for at, values in enumerate(past.values.T)}
-    small = small_table({"history_key": np.array(past.ids.tolist(), object), **columns}, source.backend)
+    small = literal_table({"history_key": np.array(past.ids.tolist(), object), **columns}, source.backend)
     key = id_text_of(source.column(declared.id), f"{source.label}: column {declared.id!r}")
     joined = source.table.mutate(history_own=key)
     joined = joined.left_join(small, joined.history_own == small.history_key)

@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def nothing_fits_in_memory(monkeypatch):
-    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 0)
+    monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 0)

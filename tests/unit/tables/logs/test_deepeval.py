@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stratal import Population
-from stratal.tables.logs import log_of_document
+from stratal.tables.logs import read_log_document
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def test_test_cases_are_units_and_metrics_columns(tools):
 
 
 def test_ids_survive(found):
-    assert log_of_document(found, "a").columns["id"] == ["007", 'a"b', "köln", "0x1"]
+    assert read_log_document(found, "a").columns["id"] == ["007", 'a"b', "köln", "0x1"]
 
 
 def test_the_latest_run_is_read_from_its_envelope(found):
-    assert log_of_document({"testRunData": found}, "a") == log_of_document(found, "b")
+    assert read_log_document({"testRunData": found}, "a") == read_log_document(found, "b")
 
 
 def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
@@ -38,7 +38,7 @@ def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
         talk = document["conversationalTestCases"][0]
         talk["turns"] += [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "So long"}]
 
-    log = log_of_document(changed(found, longer), "a")
+    log = read_log_document(changed(found, longer), "a")
 
     assert log.cluster == "conversation"
     assert log.columns["id"] == ["talk#1", "talk#2"]

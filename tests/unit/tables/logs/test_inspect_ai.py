@@ -10,7 +10,7 @@ import pytest
 
 from stratal import Population
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.logs import log_of_document, read_packed
+from stratal.tables.logs import read_inspect_file, read_log_document
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_units_are_epochs_and_samples_clusters(tools):
 
 
 def test_the_mean_is_that_of_the_tool(found):
-    log = log_of_document(found, "a")
+    log = read_log_document(found, "a")
     accuracy = {score["name"]: score["metrics"]["accuracy"]["value"] for score in found["results"]["scores"]}
 
     assert sum(log.columns["match"]) / 8 == accuracy["match"]
@@ -38,7 +38,7 @@ def test_one_epoch_needs_no_cluster_and_keeps_the_samples_ids(found, changed):
     def first(document):
         document["samples"] = [sample for sample in document["samples"] if sample["epoch"] == 1]
 
-    log = log_of_document(changed(found, first), "a")
+    log = read_log_document(changed(found, first), "a")
 
     assert log.cluster is None
     assert sorted(log.columns["id"]) == ["007", "0x1", 'a"b', "köln"]
@@ -66,7 +66,7 @@ def test_values_count_as_inspect_counts_them(found, changed, value, counts):
         for sample in document["samples"]:
             sample["scores"]["match"]["value"] = value
 
-    assert log_of_document(changed(found, score), "a").columns["match"][0] == counts
+    assert read_log_document(changed(found, score), "a").columns["match"][0] == counts
 
 
 def test_a_score_of_several_parts_becomes_several_columns(found, changed):
@@ -74,7 +74,7 @@ def test_a_score_of_several_parts_becomes_several_columns(found, changed):
         for sample in document["samples"]:
             sample["scores"] = {"judge": {"value": {"clear": 1, "true": 0.5}}}
 
-    assert log_of_document(changed(found, score), "a").proxies == ("judge.clear", "judge.true")
+    assert read_log_document(changed(found, score), "a").proxies == ("judge.clear", "judge.true")
 
 
 def test_a_chat_is_kept_as_turns(found, changed):
@@ -82,13 +82,13 @@ def test_a_chat_is_kept_as_turns(found, changed):
         parts = [{"type": "text", "text": "Hi"}, {"type": "image", "image": "…"}]
         document["samples"][0]["input"] = [{"role": "user", "content": parts}]
 
-    written = log_of_document(changed(found, chat), "a").columns["input"][0]
+    written = read_log_document(changed(found, chat), "a").columns["input"][0]
 
     assert json.loads(written) == [{"role": "user", "content": "Hi"}]
 
 
 def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
-    log = log_of_document(changed(found, lambda document: document.update(status="cancelled")), "a")
+    log = read_log_document(changed(found, lambda document: document.update(status="cancelled")), "a")
 
     assert "did not finish (cancelled)" in log.notes[-1]
 
@@ -122,7 +122,7 @@ def test_packed_logs_are_read_by_inspects_own_reader(tools):
 
     assert packed.size == 8
     assert packed.distribution().mean == Population.read(tools / "inspect-0.3.285.json").distribution().mean
-    assert read_packed(tools / "inspect-0.3.285.eval").columns["id"][0] == "007#1"
+    assert read_inspect_file(tools / "inspect-0.3.285.eval").columns["id"][0] == "007#1"
 
 
 def test_a_damaged_packed_log_is_refused_by_name(tools, tmp_path, monkeypatch):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.logs import LogRow, make_log, one_kind
+from stratal.tables.logs import LogRow, make_log, unify_column
 
 
 def test_several_variants_become_columns_and_units_do_not_double():
     rows = [
-        LogRow(unit=unit, own={"answer": f"{unit}-{variant}"}, scores={"score": score}, variant=variant)
+        LogRow(
+            unit=unit,
+            variant_columns={"answer": f"{unit}-{variant}"},
+            scores={"score": score},
+            variant=variant,
+        )
         for unit, score in (("a", 1.0), ("b", 0.0))
         for variant in ("large", "small, old")
     ]
@@ -40,19 +45,19 @@ def test_two_answers_of_one_variant_about_one_unit_are_refused():
 
 def test_a_log_without_scores_is_refused():
     with pytest.raises(InputError, match="no unit has a score"):
-        make_log("a tool", [LogRow(unit="a", own={"answer": "x"})])
+        make_log("a tool", [LogRow(unit="a", variant_columns={"answer": "x"})])
 
 
 def test_a_cluster_counts_only_where_several_units_share_one():
-    alone = [LogRow(unit=u, shared={"sample": u}, scores={"s": 1.0}) for u in "ab"]
-    shared = [LogRow(unit=u, shared={"sample": "x"}, scores={"s": 1.0}) for u in "ab"]
+    alone = [LogRow(unit=u, unit_columns={"sample": u}, scores={"s": 1.0}) for u in "ab"]
+    shared = [LogRow(unit=u, unit_columns={"sample": "x"}, scores={"s": 1.0}) for u in "ab"]
 
     assert make_log("a tool", alone, cluster="sample").cluster is None
     assert make_log("a tool", shared, cluster="sample").cluster == "sample"
 
 
 def test_columns_are_of_one_kind():
-    assert one_kind([True, False]) == [1, 0]
-    assert one_kind([2**60, 1]) == [float(2**60), 1.0]
-    assert one_kind([None, None]) == [None, None]
-    assert one_kind(["007", 7, None]) == ["007", "7", None]
+    assert unify_column([True, False]) == [1, 0]
+    assert unify_column([2**60, 1]) == [float(2**60), 1.0]
+    assert unify_column([None, None]) == [None, None]
+    assert unify_column(["007", 7, None]) == ["007", "7", None]

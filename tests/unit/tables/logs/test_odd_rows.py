@@ -8,7 +8,7 @@ import pytest
 
 from stratal import Population, read_labels
 from stratal.errors import InputError
-from stratal.tables.logs import log_of_document, read_lm_eval
+from stratal.tables.logs import read_lm_eval, read_log_document
 
 SCORE, MISSING, FAILED = "score", "missing", "failed"
 
@@ -62,7 +62,7 @@ GOOD_CASE = case("good")
     ],
 )
 def test_deepeval(row, metric, success):
-    log = log_of_document({"testCases": [GOOD_CASE, row], "metricsScores": []}, "run.json")
+    log = read_log_document({"testCases": [GOOD_CASE, row], "metricsScores": []}, "run.json")
 
     assert state(log, "m0", "q") == pytest.approx(metric, nan_ok=True)
     assert state(log, "success", "q") == success
@@ -74,7 +74,7 @@ def test_two_metrics_of_one_name_are_two_columns():
     for entry in row["metricsData"]:
         entry["name"] = "Correctness [GEval]"
 
-    log = log_of_document({"testCases": [row], "metricsScores": []}, "run.json")
+    log = read_log_document({"testCases": [row], "metricsScores": []}, "run.json")
 
     assert log.proxies == ("Correctness [GEval]", "Correctness [GEval]#2", "success")
 
@@ -124,7 +124,7 @@ SCORING = [{"event": "span_begin", "type": "solvers"}, {"event": "span_begin", "
     ],
 )
 def test_inspect(row, expected):
-    log = log_of_document(inspect_document(sample("good"), row), "log.json")
+    log = read_log_document(inspect_document(sample("good"), row), "log.json")
 
     assert state(log, "grade", "q") == expected
     assert state(log, "grade", "good") == 1.0
@@ -135,7 +135,7 @@ def test_inspect_logs_of_version_1_have_one_score():
     row |= {"score": {"value": "C"}}
     del row["scores"]
 
-    assert log_of_document(inspect_document(row), "log.json").columns["score"] == [1.0]
+    assert read_log_document(inspect_document(row), "log.json").columns["score"] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_column_with_a_value_that_is_no_score_stays_text_and_the_row_is_named(
     samples = [sample(f"q{k}", value=value) for k, value in enumerate(values)]
     document = inspect_document(*samples)
 
-    log = log_of_document(document, "log.json")
+    log = read_log_document(document, "log.json")
 
     assert log.proxies == ()
     assert all(isinstance(value, str) for value in log.columns["grade"])
@@ -276,7 +276,7 @@ def graded(*components):
 )
 def test_promptfoo(row, score, success, exact):
     document = {"evalId": "e", "results": {"version": 3, "results": [result(0), row]}}
-    log = log_of_document(document, "out.json")
+    log = read_log_document(document, "out.json")
 
     assert [state(log, name, "q1") for name in ("score", "success", "exact")] == [score, success, exact]
     assert [state(log, name, "q0") for name in ("score", "success", "exact")] == [1.0, 1.0, 1.0]
@@ -292,7 +292,7 @@ def test_results_of_promptfoo_before_version_3_have_no_numbers():
         del row["promptIdx"]
         del row["testIdx"]
 
-    log = log_of_document({"evalId": "e", "results": {"version": 2, "results": rows}}, "out.json")
+    log = read_log_document({"evalId": "e", "results": {"version": 2, "results": rows}}, "out.json")
 
     assert log.columns["id"] == ["q0", "q1"]
     assert log.columns["score@large"] == [1.0, 1.0]
@@ -313,7 +313,7 @@ def test_results_of_promptfoo_before_version_3_have_no_numbers():
 def test_hugging_face_evaluate(value, prediction, expected):
     document = {"_evaluate_version": "0.4.6", "exact_match": [1.0, value], "predictions": ["x", prediction]}
 
-    log = log_of_document(document, "result.json")
+    log = read_log_document(document, "result.json")
 
     assert state(log, "exact_match", "2") == expected
 
@@ -347,6 +347,6 @@ def test_labels_know_which_answers_failed(written):
     ],
 )
 def test_logs_that_the_tools_wrote_of_failures(tools, name, column, states):
-    log = log_of_document(json.loads((tools / name).read_text()), name)
+    log = read_log_document(json.loads((tools / name).read_text()), name)
 
     assert {unit: state(log, column, unit) for unit in log.columns["id"]} == states

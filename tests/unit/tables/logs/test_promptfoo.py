@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stratal import Population
-from stratal.tables.logs import log_of_document
+from stratal.tables.logs import read_log_document
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_units_are_tests_repeats_are_clusters_and_providers_columns(tools):
 
 
 def test_scores_are_those_that_the_tool_counts(found):
-    log = log_of_document(found, "a")
+    log = read_log_document(found, "a")
     counted = {prompt["provider"]: prompt["metrics"] for prompt in found["results"]["prompts"]}
 
     for provider in ("large", "small"):
@@ -34,7 +34,7 @@ def test_scores_are_those_that_the_tool_counts(found):
 
 
 def test_ids_survive(found):
-    assert log_of_document(found, "a").columns["id"][:4] == ["007#1", "007#2", 'a"b#1', 'a"b#2']
+    assert read_log_document(found, "a").columns["id"][:4] == ["007#1", "007#2", 'a"b#1', 'a"b#2']
 
 
 def test_without_an_id_the_variables_are_the_key_whatever_their_order(found, changed):
@@ -47,8 +47,8 @@ def test_without_an_id_the_variables_are_the_key_whatever_their_order(found, cha
         for result in document["results"]["results"]:
             result["vars"] = dict(reversed(result["vars"].items()))
 
-    one = log_of_document(changed(found, strip), "a").columns["id"]
-    assert one == log_of_document(changed(found, turn), "a").columns["id"]
+    one = read_log_document(changed(found, strip), "a").columns["id"]
+    assert one == read_log_document(changed(found, turn), "a").columns["id"]
     assert len(set(one)) == 8
 
 
@@ -56,7 +56,7 @@ def test_an_answer_that_failed_has_no_score(found, changed):
     def fail(document):
         document["results"]["results"][0].update(response=None, error="timeout")
 
-    log = log_of_document(changed(found, fail), "a")
+    log = read_log_document(changed(found, fail), "a")
 
     assert log.columns["score@small"][0] is None
     assert log.columns["success@small"][0] is None
@@ -69,7 +69,7 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
             result["prompt"]["label"] = f"prompt {result['promptIdx']}"
             result["prompt"]["raw"] = f"{result['promptIdx']}: {result['vars']['question']}"
 
-    log = log_of_document(changed(found, rename), "a")
+    log = read_log_document(changed(found, rename), "a")
 
     assert "score@one-prompt1" in log.proxies
     assert "score@one-prompt2" in log.proxies

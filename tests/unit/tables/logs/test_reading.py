@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.tables.logs import log_of_document, log_of_lines
+from stratal.tables.logs import read_log_document, read_log_lines
 
 
 @pytest.mark.parametrize("document", [[], {}, [{"id": 1}], {"results": []}, "text", 7, None, {"eval": 1}])
 def test_other_documents_are_no_logs(document):
-    assert log_of_document(document, "a") is None
+    assert read_log_document(document, "a") is None
 
 
 def test_other_lines_are_no_logs():
-    assert log_of_lines([], "a") is None
-    assert log_of_lines([{"id": "x", "doc": "y"}], "a") is None
+    assert read_log_lines([], "a") is None
+    assert read_log_lines([{"id": "x", "doc": "y"}], "a") is None

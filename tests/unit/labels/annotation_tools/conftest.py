@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.annotation_tools import Task, ToolQuestion
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 IDS = ("007", 'a"b', "two\nlines", "köln", "=1+1")
 NOTE = 'doubtful, "very"'
@@ -59,4 +59,4 @@ def expected():
 @pytest.fixture
 def given():
     """Return answers as `expected` has them."""
-    return lambda found: {(entry.annotator, entry.id): entry.value for entry in found.said}
+    return lambda found: {(entry.annotator, entry.id): entry.value for entry in found.answers}

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels import exchange as tools
+from stratal.labels import label_files
 from stratal.labels.annotation_tools import Task, ToolQuestion
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 
 def fill_csv(path, answers):
@@ -43,9 +43,9 @@ def fill_lines(path, answers):
 @pytest.mark.parametrize(
     ("write", "fill", "name"),
     [
-        (tools.write_csv, fill_csv, "items.csv"),
-        (tools.write_excel, fill_excel, "items.xlsx"),
-        (tools.write_json_lines, fill_lines, "items.jsonl"),
+        (label_files.write_csv, fill_csv, "items.csv"),
+        (label_files.write_excel, fill_excel, "items.xlsx"),
+        (label_files.write_json_lines, fill_lines, "items.jsonl"),
     ],
 )
 def test_what_is_filled_in_comes_back_with_its_ids(tasks, asked, tmp_path, write, fill, name):
@@ -57,14 +57,14 @@ def test_what_is_filled_in_comes_back_with_its_ids(tasks, asked, tmp_path, write
     found = read_answers(path)
 
     ids = [task.id for task in tasks if task.id != "köln"]
-    assert [entry.id for entry in found.said] == ids
-    assert [entry.value for entry in found.said] == ["Pass", "Fail", "Pass", "Fail"]
-    assert {entry.note for entry in found.said} == {"why"}
+    assert [entry.id for entry in found.answers] == ids
+    assert [entry.value for entry in found.answers] == ["Pass", "Fail", "Pass", "Fail"]
+    assert {entry.note for entry in found.answers} == {"why"}
 
 
 def test_a_workbook_keeps_ids_as_text_and_offers_the_choices(tasks, asked, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    tools.write_excel(tasks, asked, tmp_path / "items.xlsx")
+    label_files.write_excel(tasks, asked, tmp_path / "items.xlsx")
 
     sheet = openpyxl.load_workbook(tmp_path / "items.xlsx").active
     assert [cell.value for cell in sheet["A"]] == ["item_id", *(task.id for task in tasks)]
@@ -73,7 +73,7 @@ def test_a_workbook_keeps_ids_as_text_and_offers_the_choices(tasks, asked, tmp_p
 
 
 def test_columns_that_would_mean_something_else_are_renamed(asked, tmp_path):
-    tools.write_csv([Task(id="a", payload={"label": "x", "Note": "y"})], asked, tmp_path / "items.csv")
+    label_files.write_csv([Task(id="a", payload={"label": "x", "Note": "y"})], asked, tmp_path / "items.csv")
 
     assert (tmp_path / "items.csv").read_text().splitlines() == [
         "item_id,label_shown,Note_shown,label,note",
@@ -87,7 +87,7 @@ def test_skips_annotators_and_times_are_read(tmp_path):
         "id,label,annotator,status,note,timestamp\na,Pass,ann,,,2026-01-01\na,,bob,skipped,blurred,\n"
     )
 
-    first, second = read_answers(path).said
+    first, second = read_answers(path).answers
 
     assert (first.annotator, first.value, first.at) == ("ann", "Pass", "2026-01-01")
     assert (second.annotator, second.value, second.note) == ("bob", None, "blurred")
@@ -95,7 +95,9 @@ def test_skips_annotators_and_times_are_read(tmp_path):
 
 def test_nothing_but_classes_is_offered_without_a_list(tasks, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    tools.write_excel(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx")
+    label_files.write_excel(
+        tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx"
+    )
 
     assert not openpyxl.load_workbook(tmp_path / "items.xlsx").active.data_validations.dataValidation
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import ToolAnswer, is_chat, newest, slugs
+from stratal.labels.annotation_tools import ToolAnswer, column_slugs, is_chat, latest_answers
 
 
 def test_names_become_slugs_that_differ():
-    found = slugs(["Ä", "ä", "2 b", "verdict", "a", "a_2"])
+    found = column_slugs(["Ä", "ä", "2 b", "verdict", "a", "a_2"])
 
     assert len(set(found.values())) == 6
     assert all(slug.isidentifier() and slug.islower() for slug in found.values())
@@ -26,7 +26,7 @@ def test_a_chat_is_a_list_of_turns():
 
 
 def test_the_same_answer_twice_is_one():
-    assert len(newest([ToolAnswer(id="a", value="x"), ToolAnswer(id="a", value="x")])) == 1
+    assert len(latest_answers([ToolAnswer(id="a", value="x"), ToolAnswer(id="a", value="x")])) == 1
 
 
 @pytest.mark.parametrize("times", [("", ""), ("2026-01-01", ""), ("2026-01-01", "2026-01-01")])
@@ -34,4 +34,4 @@ def test_two_answers_without_an_order_are_refused(times):
     first, second = (ToolAnswer(id="a", value=v, at=at) for v, at in zip("xy", times, strict=True))
 
     with pytest.raises(InputError, match="item 'a' has two answers"):
-        newest([first, second])
+        latest_answers([first, second])

@@ -11,8 +11,8 @@ import pytest
 import stratal
 from stratal.cli import parsing
 from stratal.errors import LabelError
-from stratal.labels.labels import Labels, join
-from stratal.labels.meanings import VOCABULARIES, sentences, vocabulary
+from stratal.labels.label_values import VOCABULARIES, label_value_notes, vocabulary
+from stratal.labels.labels import Labels, join_labels
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_halves_stay_within_0_and_1(sample):
 
 @pytest.mark.parametrize("words", [["P"], ["T"]])
 def test_a_lone_letter_that_may_mean_two_things_is_asked_for(words):
-    with pytest.raises(LabelError, match=r"may stand for several things.*positive="):
+    with pytest.raises(LabelError, match=r"'[PT]'.*positive="):
         vocabulary(words)
 
 
@@ -80,7 +80,7 @@ def counted(*values, **declared):
     """Return what labels of three units count as, and the note of them."""
     population = stratal.Population.from_arrays(proxy=[0.5] * len(values), ids=range(len(values)))
     sample = stratal.designs.SimpleRandom(budget=len(values)).draw(population, seed=1)
-    joined = join(sample, Labels(ids=range(len(values)), values=values, **declared))
+    joined = join_labels(sample, Labels(ids=range(len(values)), values=values, **declared))
     numbers = np.full(len(values), np.nan)
     numbers[sample.ids[joined.unit]] = joined.numbers()
     return numbers.tolist(), joined
@@ -92,7 +92,7 @@ def test_positive_counts_one_label_whatever_its_case():
     assert numbers[:2] == [1.0, 0.0]
     assert numbers[3:] == [0.0, 1.0]
     assert joined.labelled.sum() == 4
-    assert sentences(joined.table()) == ("labels: GOOD 1 → 1, Good 1 → 1, poor 1 → 0, so-so 1 → 0",)
+    assert label_value_notes(joined.table()) == ("labels: GOOD 1 → 1, Good 1 → 1, poor 1 → 0, so-so 1 → 0",)
 
 
 def test_a_positive_that_nobody_gave_is_said():
@@ -145,7 +145,7 @@ def test_words_may_be_mapped_to_no_answer_alone():
 
     assert numbers[:2] == [1, 0]
     assert joined.bounds == (0, 1)
-    assert sentences(joined.table()) == ("labels: Pass 1 → 1, Fail 1 → 0, unsure 1 → no answer",)
+    assert label_value_notes(joined.table()) == ("labels: Pass 1 → 1, Fail 1 → 0, unsure 1 → no answer",)
 
 
 def test_a_mapping_to_numbers_must_hold_every_word():
@@ -182,7 +182,7 @@ def test_many_numbers_are_shown_as_a_range():
     assert [row.to_dict() for row in joined.table()] == [
         {"value": "0 to 1.85714", "count": 14, "meaning": [0.0, 13 / 7]}
     ]
-    assert sentences(joined.table()) == ()
+    assert label_value_notes(joined.table()) == ()
 
 
 def test_an_answer_without_a_meaning_is_refused_with_the_way_to_leave_it_out(sample):

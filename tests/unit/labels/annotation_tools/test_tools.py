@@ -6,7 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange import TOOLS, answers_of_tool, read_answers, tool_called, write_tasks
+from stratal.labels.label_files import TOOLS, find_tool, read_answers, read_tool_answers, write_tasks
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from stratal.labels.exchange import TOOLS, answers_of_tool, read_answers, tool_c
     ],
 )
 def test_a_file_is_recognised(tools, name, tool):
-    found = answers_of_tool(tools / name)
+    found = read_tool_answers(tools / name)
 
     assert (None if found is None else found.tool) == tool
 
@@ -35,7 +35,7 @@ def test_a_file_of_another_tool_is_named(tools):
 
 def test_an_unknown_tool_is_refused():
     with pytest.raises(InputError, match=r"unknown annotation tool \(given: 'word'; allowed: label-studio"):
-        tool_called("word")
+        find_tool("word")
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))

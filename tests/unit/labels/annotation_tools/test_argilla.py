@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.annotation_tools import ToolQuestion, write_argilla
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 ANN, BOB = ("6f2c1c9e-0000-4000-8000-000000000001", "6f2c1c9e-0000-4000-8000-000000000002")
 
@@ -18,11 +18,11 @@ def test_the_tools_own_file_comes_back_whole(tools, expected, given):
 
     assert found.tool == "argilla"
     assert given(found) == expected(ANN, BOB)
-    assert found.said[0].note == 'doubtful, "very"'
+    assert found.answers[0].note == 'doubtful, "very"'
 
 
 def test_to_json_is_refused_for_what_it_leaves_out(tools):
-    with pytest.raises(InputError, match="leaves out who discarded what"):
+    with pytest.raises(InputError, match="to_list"):
         read_answers(tools / "argilla-2.8.0.json")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.annotation_tools import ToolQuestion, write_prodigy
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_answers_come_back_whole(answered, tmp_path, expected, given):
 
     assert found.tool == "prodigy"
     assert given(found) == expected()
-    assert found.said[0].at == "2026-11-21T10:00:00+00:00"
+    assert found.answers[0].at == "2026-11-21T10:00:00+00:00"
 
 
 def test_choices_are_options(tasks, asked, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from stratal import read_labels
 from stratal.errors import LabelError
-from stratal.labels.exchange import answers_of_tool
+from stratal.labels.label_files import read_tool_answers
 from stratal.labels.labels import Labels
 
 
@@ -161,6 +161,6 @@ def test_prodigy_has_the_id_in_meta_too(tmp_path):
     line = {"text": "t", "meta": {"id": "q7"}, "answer": "accept", "accept": ["Pass"], "_task_hash": 1}
     path.write_text(json.dumps(line) + "\n")
 
-    found = answers_of_tool(path)
+    found = read_tool_answers(path)
 
-    assert [(entry.id, entry.value) for entry in found.said] == [("q7", "Pass")]
+    assert [(entry.id, entry.value) for entry in found.answers] == [("q7", "Pass")]

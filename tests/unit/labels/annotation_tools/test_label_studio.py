@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from stratal.labels.annotation_tools import Task, ToolQuestion, write_label_studio
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def test_the_tools_own_file_comes_back_whole(tools, expected, given):
 
     assert found.tool == "label-studio"
     assert given(found) == expected("1", "2")
-    first = found.said[0]
+    first = found.answers[0]
     assert (first.note, first.at, first.seconds) == ('doubtful, "very"', "2026-11-21T10:01:30Z", 12.5)
 
 
@@ -90,7 +90,7 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(changed(export, name)))
 
-    assert read_answers(path).said[0].annotator == "ann@example.org"
+    assert read_answers(path).answers[0].annotator == "ann@example.org"
 
 
 @pytest.mark.parametrize(

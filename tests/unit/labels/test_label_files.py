@@ -13,7 +13,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange import read_labels
+from stratal.labels.label_files import read_labels
 
 
 def workbook(path, *sheets):

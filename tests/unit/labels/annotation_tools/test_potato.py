@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError, LabelError
 from stratal.labels.annotation_tools import ToolQuestion, write_potato
-from stratal.labels.exchange import read_answers
+from stratal.labels.label_files import read_answers
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def test_the_tools_own_folder_comes_back_whole(tools, expected, given):
 
     assert found.tool == "potato"
     assert given(found) == expected(skips=False)
-    assert found.said[0].note == 'doubtful, "very"'
+    assert found.answers[0].note == 'doubtful, "very"'
 
 
 def test_one_annotators_file_is_read_too(tools, expected, given):

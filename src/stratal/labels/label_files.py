@@ -1,0 +1,928 @@
+"""Files of labels: tables and tools' own, as `read_labels` reads them, and tasks that go out to be labelled.
+
+Tables are CSV, Excel or JSON Lines: a row per item, an empty column for the answer. They are read as any file
+of labels is: by `item_id`, `id` or the sample's own id column, the answer from `label`, and `annotator`,
+`status` and `note` where these are there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from shlex import quote
+from typing import Any, Self
+
+import numpy as np
+
+from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names
+from stratal.labels.annotation_tools import (
+    ARGILLA,
+    ITEM_ID,
+    LABEL_STUDIO,
+    NOTE,
+    POTATO,
+    POTATO_STATE,
+    PRODIGY,
+    VERDICT,
+    Task,
+    Tool,
+    ToolAnswer,
+    ToolAnswers,
+    ToolQuestion,
+    latest_answers,
+    task_columns,
+    write_json_records,
+)
+from stratal.labels.label_values import are_numeric_labels, class_text
+from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
+from stratal.population.declaration import ROW
+from stratal.question.tags import JSON_LISTS, how_to_write
+from stratal.randomness import id_text
+from stratal.tables import files
+from stratal.tables.files import (
+    csv_header,
+    csv_line,
+    csv_records,
+    existing_file,
+    format_of,
+    json_document,
+    json_records,
+    limit_records,
+    local_path,
+    open_text,
+)
+from stratal.tables.logs import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+# Names of the column of annotators, in order of preference.
+ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
+
+# Names of the column of labels, in order of preference.
+ANSWER_NAMES = ("label", "verdict", "labels")
+
+# Names of the column of labels in files that were not made for labelling, in order of preference.
+HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
+
+# A column of verdicts has at most three values, such as win, tie and loss.
+_MAX_DISTINCT_VERDICTS = 3
+
+# Part of the name of a column of the model's answers, as in `prediction` and `y_pred`.
+_PREDICTION_MARK = "pred"
+
+
+def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
+    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
+
+    A mapping of ids to lists of answers is not a table: it has no usual column, and none of the names.
+    """
+    if isinstance(labels, Labels):
+        return False
+    if isinstance(labels, Mapping):
+        columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
+        named_columns = {ANSWER_NAMES[0], *ID_NAMES, *names} & set(labels)
+        return len(columns) == len(labels) > 1 and bool(named_columns)
+    return hasattr(labels, "columns") or hasattr(labels, "column_names")
+
+
+def labels_of_table(
+    table: Any, sample: UnitRows, value: str | None = None, id_name: str | None = None
+) -> Labels:
+    """Return the labels in a column of a table in memory.
+
+    Parameters
+    ----------
+    table : dataframe or mapping of columns
+    sample : Sample
+    value, id_name : str, optional
+        The columns of labels and of ids. The defaults are one of `ANSWER_NAMES`, and the id column of the
+        sample.
+    """
+    rows = SmallTable.of(table, "the labels")
+    return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
+
+
+def read_from_table(labels: Any, sample: UnitRows) -> Any:
+    """Return the labels of a table in memory; labels of other types are unchanged."""
+    # A mapping of columns has a column of ids; other mappings have ids as keys.
+    has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
+    if has_ids and is_table(labels):
+        return labels_of_table(labels, sample)
+    return labels
+
+
+def read_label_rows(
+    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[Any] | None = None
+) -> tuple[Labels, list[bool]]:
+    """Return the labels of a table, and which rows (m,) were skipped.
+
+    The labels are in the column `value`, or in the only column called as one of `ANSWER_NAMES`. Rows without
+    ids are in the order of the sample's ids (n,).
+    """
+    compare_hint = ""
+    if value is None:
+        value = _find_answer_column(table)
+        compare_hint = ", or several models': --compare A,B"
+    entries = table.answers(value, action=f"Name it: value= (--value COL){compare_hint}.")
+    ids, notes = _ids_of_rows(table, id_name, order)
+    status_column = table.find("status")
+    is_skipped = _skipped_rows(table, status_column)
+    annotator_column = table.find(*ANNOTATOR_NAMES)
+    token_column = table.find(SAMPLE_TOKEN)
+    used_columns = {table.find(id_name, *ID_NAMES), value, annotator_column, status_column, token_column}
+    labels = Labels(
+        ids=ids,
+        columns={name: tuple(column) for name, column in table.lists.items() if name not in used_columns},
+        values=tuple(None if skip else entry for skip, entry in zip(is_skipped, entries, strict=True)),
+        annotators=_optional_texts(table, annotator_column),
+        places=table.places,
+        source=table.label,
+        notes=notes,
+        failed=table.failed(value),
+        tokens=_optional_texts(table, token_column),
+    )
+    return labels, is_skipped
+
+
+def _find_answer_column(table: SmallTable) -> str:
+    """Return the name of the column of labels, refusing a table with several columns of this name."""
+    name = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
+    key = name.strip().casefold()
+    candidates = [column for column in table.lists if column.strip().casefold() == key]
+    if len(candidates) > 1:
+        options = " or ".join(f"value={column!r} (--value {quote(column)})" for column in candidates)
+        raise InputError(
+            f"{table.label}: several columns may be that of the labels",
+            given=", ".join(map(repr, candidates)),
+            action=f"Rename or drop all but one, or name it: {options}.",
+        )
+    return name
+
+
+def _ids_of_rows(
+    table: SmallTable, id_name: str, order: Sequence[Any] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids (m,) of a table's rows, and the notes of the table and of its ids."""
+    if id_name != ROW or table.find(ROW) is not None or order is None:
+        return _read_ids(table, id_name), table.notes
+    if len(table) != len(order):
+        raise LabelError(
+            f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order",
+            given=f"{len(table)} rows",
+            allowed=str(len(order)),
+        )
+    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
+    return tuple(map(id_text, order)), (*table.notes, note)
+
+
+def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
+    """Return which rows (m,) have the status `skipped`; an empty status means `submitted`."""
+    if status_column is None:
+        return [False] * len(table)
+    statuses = [str(entry or SUBMITTED).strip().lower() for entry in table.values(status_column)]
+    for place, status in zip(table.places, statuses, strict=True):
+        if status not in (SUBMITTED, SKIPPED):
+            problem = f"{table.label}, {place}: unknown status"
+            raise LabelError(problem, given=repr(status), allowed=f"{SUBMITTED} or {SKIPPED}")
+    return [status == SKIPPED for status in statuses]
+
+
+def _optional_texts(table: SmallTable, column: str | None) -> tuple[str, ...] | None:
+    """Return a column as text, empty where an entry is missing; None without a column."""
+    if column is None:
+        return None
+    return tuple(plain_text(entry) or "" for entry in table.values(column))
+
+
+def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
+    """Return the ids (m,) in the sample's id column, or in `item_id` or `id`."""
+    id_names = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
+    id_column = table.find(*id_names)
+    if id_column is None:
+        raise InputError(
+            f"{table.label}: no id column",
+            given=", ".join(table.lists),
+            allowed=" or ".join(id_names),
+            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
+        )
+    ids = table.values(id_column)
+    for row, entry in enumerate(ids):
+        # A text of spaces only may be an id.
+        is_absent = is_missing(entry) and not isinstance(entry, str)
+        if entry == "" or is_absent:
+            raise LabelError(
+                f"{table.label}, {table.places[row]}: the id is missing",
+                action="Fill it in from the file that was handed out; an answer without one matches no unit.",
+            )
+    return tuple(map(id_text, ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerColumn:
+    """The column of labels of a table, and the number of its entries.
+
+    Parameters
+    ----------
+    name : str, optional
+        None if no column has a name of `ANSWER_NAMES`.
+    rows, filled : int
+        Rows of the table, and entries of the column.
+    counted : bool
+        Whether every label is a number or a word that counts as a number.
+    others : tuple of str
+        Other columns of verdicts: at most three values, which count as numbers.
+    model : str, optional
+        Column of the judged model, in long tables.
+    human : str, optional
+        Column of human labels of some units: recognised by its name, or as verdicts that most rows lack.
+    predicted : str, optional
+        Column of the model's answers, if it has the same classes as the column `human`.
+    alternatives : tuple of str
+        Other columns that may contain human labels.
+    """
+
+    name: str | None
+    rows: int
+    filled: int = 0
+    counted: bool = False
+    others: tuple[str, ...] = ()
+    model: str | None = None
+    human: str | None = None
+    predicted: str | None = None
+    alternatives: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: SmallTable) -> Self:
+        """Return the column of labels of a table."""
+        name = table.find(*ANSWER_NAMES)
+        present_values = {
+            column: [value for value in values if not is_missing(value)]
+            for column, values in table.lists.items()
+        }
+        verdict_columns = [column for column, values in present_values.items() if _are_verdicts(values)]
+        others = tuple(column for column in verdict_columns if column != name)
+        sparse_verdicts = [column for column in others if _is_sparse(present_values[column], table)]
+        human = name
+        if name is None:
+            human = table.find(*HUMAN_NAMES)
+            if human is None or not _are_numeric_answers(present_values[human]):
+                human = next(iter(sparse_verdicts), None)
+        human, predicted = _find_class_columns(table, present_values) or (human, None)
+        answers = present_values.get(name or human or "", [])
+        usual_names = {*ANSWER_NAMES, *HUMAN_NAMES}
+        alternatives = tuple(
+            column
+            for column in present_values
+            if column not in (name, human, predicted)
+            and (column.strip().casefold() in usual_names or column in sparse_verdicts)
+        )
+        return cls(
+            name=name,
+            rows=len(table),
+            filled=len(answers),
+            counted=name is not None and _are_numeric_answers(answers),
+            others=others,
+            model=table.find("model"),
+            human=human,
+            predicted=predicted,
+            alternatives=alternatives,
+        )
+
+
+def _is_sparse(values: Sequence[Any], table: SmallTable) -> bool:
+    """Return whether most rows lack a value, as human labels of a sample do."""
+    return 2 * len(values) < len(table)
+
+
+def _are_verdicts(values: list[Any]) -> bool:
+    """Return whether values are of few kinds and count as numbers."""
+    return len(set(map(plain_text, values))) <= _MAX_DISTINCT_VERDICTS and _are_numeric_answers(values)
+
+
+def _find_class_columns(table: SmallTable, present_values: dict[str, list[Any]]) -> tuple[str, str] | None:
+    """Return a column of human labels and one of the model's answers that have the same classes.
+
+    Classes that are numbers need a model's column with "pred" in its name.
+    """
+    answer_column = table.find(*ANSWER_NAMES)
+    candidates = [answer_column]
+    if answer_column is None:
+        sparse_columns = (name for name, values in present_values.items() if _is_sparse(values, table))
+        candidates = [table.find(*HUMAN_NAMES), *sparse_columns]
+    if not any(candidates):
+        return None
+    complete_columns = {
+        name: set(map(plain_text, values))
+        for name, values in present_values.items()
+        if len(values) == len(table) and not any(isinstance(value, dict | list) for value in values[:1])
+    }
+    # With fewer than two rows for each class, a column contains free text.
+    class_columns = {
+        name: classes for name, classes in complete_columns.items() if 1 < len(classes) <= len(table) / 2
+    }
+    for human in filter(None, candidates):
+        human_classes = set(map(plain_text, present_values[human]))
+        are_numbers = _are_numeric_answers(present_values[human])
+        for name, classes in class_columns.items():
+            is_model_column = name != human and (not are_numbers or _PREDICTION_MARK in name.lower())
+            have_same_classes = 2 * len(human_classes & classes) > len(human_classes)
+            if is_model_column and have_same_classes:
+                return human, name
+    return None
+
+
+def _are_numeric_answers(values: list[Any]) -> bool:
+    """Return whether there are values, and all of them are numbers or words that count as numbers."""
+    if any(isinstance(value, dict | list) for value in values):
+        return False
+    return are_numeric_labels(class_text(text) for text in map(plain_text, values) if text)
+
+
+# ---- tables as annotation tools
+
+
+# The empty column that annotators fill in.
+LABEL_COLUMN = "label"
+
+
+# Names that have a meaning in a table of labels, so that no other column may have them.
+_RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_TOKEN)
+
+# Excel accepts at most this many characters in a list of choices.
+_MAX_CHOICE_CHARACTERS = 255
+
+
+def _column_names(tasks: Sequence[Task]) -> dict[str, str]:
+    """Return the name in the table of each column of the tasks; reserved names get a suffix."""
+    return {
+        name: f"{name}_shown" if name.lower() in _RESERVED_COLUMNS else name for name in task_columns(tasks)
+    }
+
+
+def _task_rows(tasks: Sequence[Task]) -> list[list[str]]:
+    """Return the header and the rows of the table of tasks as texts."""
+    names = _column_names(tasks)
+    has_tokens = any(task.token for task in tasks)
+    token_header = [SAMPLE_TOKEN] if has_tokens else []
+    table = [[ITEM_ID, *names.values(), *token_header, LABEL_COLUMN, NOTE]]
+    for task in tasks:
+        row = [task.id, *task.texts(names).values()]
+        if has_tokens:
+            row.append(task.token or "")
+        table.append([*row, "", ""])
+    return table
+
+
+def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+    """Write a CSV file; a text that a spreadsheet would run as a formula gets an apostrophe."""
+    with path.open("x", encoding="utf-8", newline="") as file:
+        file.writelines(map(csv_line, _task_rows(tasks)))
+    return _filling_advice(requested)
+
+
+def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+    """Write a JSON Lines file with one object per task."""
+    names = _column_names(tasks)
+    records: list[dict[str, Any]] = []
+    for task in tasks:
+        record: dict[str, Any] = {ITEM_ID: task.id}
+        record |= {names[name]: value for name, value in task.payload.items()}
+        if task.token:
+            record[SAMPLE_TOKEN] = task.token
+        records.append(record | {LABEL_COLUMN: None, NOTE: None})
+    write_json_records(path, records)
+    return _filling_advice(requested)
+
+
+def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+    """Write a workbook in which all cells are text, with a list of choices in the column of the label."""
+    with installed("openpyxl", extra="excel"):
+        from openpyxl import Workbook
+        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+        from openpyxl.styles import Alignment
+        from openpyxl.utils import get_column_letter
+        from openpyxl.worksheet.datavalidation import DataValidation
+    book = Workbook()
+    rows = _task_rows(tasks)
+    sheet = book.active
+    sheet.title = "items"
+    for number, row in enumerate(rows, start=1):
+        for column_number, text in enumerate(row, start=1):
+            entry = sheet.cell(number, column_number)
+            entry.number_format = "@"
+            entry.alignment = Alignment(wrap_text=True, vertical="top")
+            if text:
+                entry.value = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)
+                entry.data_type = "s"
+    for column_number in range(2, len(rows[0])):
+        sheet.column_dimensions[get_column_letter(column_number)].width = 50
+    column = get_column_letter(len(rows[0]) - 1)
+    choice_list = ",".join(requested.choices)
+    if (
+        requested.choices
+        and not (requested.free or requested.sets)
+        and len(choice_list) <= _MAX_CHOICE_CHARACTERS
+        and '"' not in choice_list
+    ):
+        choice_validation = DataValidation(type="list", formula1=f'"{choice_list}"', allow_blank=True)
+        choice_validation.add(f"{column}2:{column}{len(rows)}")
+        sheet.add_data_validation(choice_validation)
+    with path.open("xb") as file:
+        book.save(file)
+    return _filling_advice(requested)
+
+
+def _filling_advice(requested: ToolQuestion) -> str:
+    """Return the instruction on how to fill in a table of tasks."""
+    choice_text = ""
+    if requested.choices:
+        choice_text = f" ({', '.join(requested.choices)})"
+    if requested.sets:
+        choice_text += f" with {how_to_write(JSON_LISTS, requested.choices)}"
+    return (
+        f"Fill in the column {LABEL_COLUMN!r}{choice_text}; {NOTE!r} is for remarks. "
+        "Leave empty what cannot be said."
+    )
+
+
+def read_answer_table(path: Path, id_name: str) -> ToolAnswers:
+    """Return the answers in a table, without the rows that have no answer and were not skipped.
+
+    Raises
+    ------
+    LabelError
+        For a row without an id; an `InputError` for a file that cannot be read, and for missing columns.
+    """
+    table = SmallTable.of(path, str(path), (LABEL_COLUMN,))
+    labels, is_skipped = read_label_rows(table, None, id_name)
+    empty_texts = ("",) * len(table)
+    notes = _optional_texts(table, table.find(NOTE, "notes", "comment")) or empty_texts
+    times = _optional_texts(table, table.find("timestamp", "updated_at")) or empty_texts
+    annotators = labels.annotators or empty_texts
+    tokens = labels.tokens or empty_texts
+    answers = []
+    for row, value in enumerate(labels.values):
+        if value is None and not is_skipped[row]:
+            continue
+        if value is not None and not isinstance(value, str):
+            value = class_text(value)
+        answer = ToolAnswer(
+            id=labels.ids[row],
+            value=value,
+            annotator=annotators[row],
+            note=notes[row],
+            at=times[row],
+            place=labels.place(row),
+            token=tokens[row],
+        )
+        answers.append(answer)
+    tool_name = {"xlsx": "excel", "csv": "csv"}.get(format_of(path), "jsonl")
+    return ToolAnswers(tool=tool_name, answers=latest_answers(answers), notes=labels.notes)
+
+
+# Tables are read by `read_answer_table`, so that they have no export format.
+_TABLE_TOOLS = (
+    Tool("excel", "Excel", write_excel),
+    Tool("csv", "CSV", write_csv),
+    Tool("jsonl", "JSON Lines", write_json_lines),
+)
+
+TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_TABLE_TOOLS)}
+
+# Suffixes of the files of each tool; other tools have a folder.
+_SUFFIXES = {"excel": (".xlsx",), "csv": (".csv",), "jsonl": (".jsonl", ".ndjson"), "prodigy": (".jsonl",)}
+
+
+def find_tool(name: str, *others: str) -> Tool:
+    """Return a tool by its name; an error lists `others` as allowed names too."""
+    if name not in TOOLS:
+        raise InputError("unknown annotation tool", given=repr(name), allowed=", ".join((*others, *TOOLS)))
+    return TOOLS[name]
+
+
+def tool_name_for(path: Path) -> str | None:
+    """Return the name of the first tool whose files have the suffix of a path."""
+    return next((name for name, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes), None)
+
+
+def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+    """Write tasks for a tool completely or not at all, and return the next step in the tool.
+
+    Parameters
+    ----------
+    tool : Tool
+    tasks : sequence of Task
+    requested : ToolQuestion
+    path : Path
+        A new file, or a new folder for tools that need several files.
+
+    Raises
+    ------
+    InputError
+        If `path` exists, has another suffix, or cannot be written, and if there are no tasks.
+    """
+    if requested.sets and tool not in _TABLE_TOOLS:
+        raise InputError(
+            f"{tool.title} cannot ask for sets of tags",
+            allowed=", ".join(["html", *(table.name for table in _TABLE_TOOLS)]),
+            action="Use the page, or a table: stratal study export STUDY --output items.csv.",
+        )
+    allowed = _SUFFIXES.get(tool.name, ())
+    if allowed and path.suffix.lower() not in allowed:
+        raise InputError(f"{path}: {tool.title} needs another name", allowed=f"a file {' or '.join(allowed)}")
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
+    if not tasks:
+        raise InputError(
+            "there is nothing left to label", action="Run `stratal study status` to list the answers."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export.") as temporary_folder:
+            partial = Path(temporary_folder, path.name)
+            if tool.folder:
+                partial.mkdir()
+            advice = tool.write(tasks, requested, partial)
+            shutil.move(partial, path)
+    except OSError as error:
+        problem = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(problem, action="Choose another folder.") from None
+    return advice.replace(str(partial), str(path))
+
+
+def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> ToolAnswers:
+    """Return the answers of an annotation tool's file or of a table.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or Potato's folder.
+    tool : str, optional
+        Name of the tool; detected from the file if left out.
+    id_name : str
+        Id column of the sample, for tables.
+
+    Raises
+    ------
+    LabelError
+        For a file that cannot be read, is of another tool, or holds no answer.
+    """
+    requested_tool = None if tool is None else find_tool(tool)
+    answers = read_tool_answers(path, id_name)
+    if requested_tool is not None:
+        _refuse_other_tool(path, requested_tool, answers)
+    if answers is None:
+        answers = read_answer_table(path, id_name)
+    require_answers(answers, str(path))
+    return answers
+
+
+def _refuse_other_tool(path: Path, tool: Tool, answers: ToolAnswers | None) -> None:
+    """Refuse a file that is not an export of a tool; any file may be a table."""
+    if not tool.formats or (answers is not None and answers.tool == tool.name):
+        return
+    hint = ""
+    if answers is not None:
+        hint = f"; it looks like {TOOLS[answers.tool].title}"
+    raise LabelError(f"{path}: is not an export of {tool.title}{hint}", action="Leave out --from.")
+
+
+def require_answers(answers: ToolAnswers, source: str) -> None:
+    """Refuse a file without an answer."""
+    if not answers.answers:
+        action = "Check that the answers were saved, or that it is the file that came back."
+        raise LabelError(f"{source}: holds no answer", action=action)
+
+
+def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
+    """Return the answers in an export of an annotation tool, None for a table or any other file.
+
+    `id_name` is the id column of the sample.
+    """
+    path = local_path(path)
+    parts = [path]
+    if path.is_dir():
+        parts = sorted(path.glob(f"*/{POTATO_STATE}"))
+    if not parts:
+        return None
+    tool = POTATO if path.is_dir() else _tool_of_document(_read_document(path, max_records=1))
+    if tool is None:
+        return None
+    part_answers = [tool.read_document(_read_document(part), str(part), id_name) for part in parts]
+    return replace(
+        part_answers[0],
+        answers=latest_answers(answer for part in part_answers for answer in part.answers),
+    )
+
+
+def _tool_of_document(document: Any) -> Tool | None:
+    """Return the tool that writes documents like this one, None for any other document."""
+    return next((tool for tool in TOOLS.values() if tool.format_of(document) is not None), None)
+
+
+def _read_document(path: Path, max_records: int | None = None) -> Any:
+    """Return a JSON document, or the first `max_records` objects of JSON Lines; None for other files."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    last_suffix = suffixes[-1] if suffixes else ""
+    if last_suffix == ".json":
+        return json_document(existing_file(path), files.MAX_TABLE_BYTES, "for a table of labels")
+    if last_suffix in (".csv", ".tsv"):
+        return _read_label_studio_csv(existing_file(path))
+    if last_suffix not in (".jsonl", ".ndjson"):
+        return None
+    with closing(open_text(existing_file(path))) as text:
+        return [record for _, record in islice(json_records(text, path), max_records)]
+
+
+# Columns that every CSV file of Label Studio has.
+_LABEL_STUDIO_COLUMNS = {"annotation_id", "annotator", "lead_time"}
+
+
+def _read_label_studio_csv(path: Path) -> list[dict[str, str]] | None:
+    """Return the rows of a CSV export of Label Studio, None for any other CSV file."""
+    delimiter, _, names = csv_header(path)
+    if names is None or not set(names) >= _LABEL_STUDIO_COLUMNS:
+        return None
+    with closing(open_text(path)) as text:
+        records = limit_records(csv_records(text, delimiter), lambda record: sum(map(len, record[1])), path)
+        return [dict(zip(names, fields, strict=False)) for _, fields in islice(records, 1, None)]
+
+
+# Columns of a file for a review of disagreements: the first labels, and the judges that differ from them.
+FIRST_LABEL_PREFIX = "first_"
+DIFFERS_FROM = "differs_from"
+
+
+@names_mistyped
+def read_labels(
+    *paths: str | Path,
+    id_name: str = "id",
+    value: str | None = None,
+    positive: str | None = None,
+    mapping: Mapping[Any, float | str | None] | None = None,
+    order: Sequence[Any] | None = None,
+    same_rows: bool = False,
+) -> Labels:
+    """Read labels from one file or several: of several rounds, or of several annotators.
+
+    Parameters
+    ----------
+    *paths : str or Path
+        `.csv`, `.tsv`, `.xlsx`, `.jsonl`, `.json`, `.parquet` or `.feather`, one row per answer: an id column
+        (`id_name`, `item_id` or `id`), the label, and optionally `annotator` and `status` (`submitted` or
+        `skipped`). Columns are found without regard to case; blank rows are left out. Where files answer for
+        the same units and nobody is named, each file's name is its annotator.
+    id_name : str
+        What the sample calls its id column; `row` for files without ids, whose rows are in the order of
+        `order`. Of a file for a second look (`write_disagreements`) the answers replace the first ones, which
+        stay in `Labels.replaced`.
+    value : str, optional
+        Column of the label; `label` or `verdict` unless given.
+    positive : str, optional
+        The label that counts as 1, and every other as 0; case does not matter.
+    mapping : mapping of label to float, str or None, optional
+        What labels count as: a number, the name of a class, or None for no answer.
+    order : sequence (n,), optional
+        The sample's ids, for rows without ids.
+    same_rows : bool
+        Of ids that are row numbers: these are the rows of the sample, so that no column `sample_token` needs
+        to state it.
+
+    Returns
+    -------
+    Labels
+        Empty and skipped ones with value None.
+
+    Raises
+    ------
+    InputError
+        For no file, one that cannot be read, and for missing columns (naming near ones).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("id,label\\na,Pass\\nb,\\n")
+    >>> read_labels(path).values
+    ('Pass', None)
+    """
+    if not paths:
+        raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
+    parts: list[Labels] = []
+    reviews: list[tuple[Labels, Labels]] = []
+    for path in paths:
+        part = _read_label_file(Path(path), id_name, value, order)
+        if part is not None and part.replaced is not None:
+            reviews.append((part, part.replaced))
+        elif part is not None:
+            parts.append(part)
+    if not parts:
+        action = "Give the files of the first labels too, before it."
+        raise InputError(f"{paths[0]}: is a second look at labels, which are not given", action=action)
+    labels = parts[0] if len(parts) == 1 else _combine_files(parts)
+    for review, first_labels in reviews:
+        labels = _apply_review(labels, review, first_labels)
+    # Without tokens, row numbers are not compared with those of the sample.
+    tokens = None
+    if not same_rows:
+        tokens = labels.tokens or ("",) * len(labels.ids)
+    return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
+
+
+def read_labels_or_verdicts(
+    *paths: str | Path,
+    models: Sequence[str],
+    id_name: str = "id",
+    mapping: Mapping[Any, float | str | None] | None = None,
+    same_rows: bool = False,
+) -> Labels | dict[str, Labels]:
+    """Read labels from files, or verdicts on the answers of several models from a column for each model.
+
+    Files contain verdicts if they have a column with the name of every model, and no label.
+    """
+    options: Any = {"id_name": id_name, "mapping": mapping, "same_rows": same_rows}
+    table_paths = [Path(path) for path in paths if read_tool_answers(Path(path)) is None]
+    tables = [SmallTable.of(path, str(path), (LABEL_COLUMN,)) for path in table_paths]
+    if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
+        return read_labels(*paths, **options)
+    if all(table.find(*ANSWER_NAMES) for table in tables):
+        labels = read_labels(*paths, **options)
+        if labels.answered:
+            return labels
+    return {name: read_labels(*paths, value=name, **options) for name in models}
+
+
+def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Labels:
+    """Return labels in which the labels of a review replace the first labels (r,) of the same units."""
+    answers_of: dict[str, list[str]] = {}
+    for unit, answer in zip(labels.ids, labels.values, strict=True):
+        if answer is not None:
+            answers_of.setdefault(unit, []).append(class_text(answer))
+    change_count = 0
+    rows = zip(review.ids, first_labels.values, review.values, strict=True)
+    for row, (unit, before, after) in enumerate(rows):
+        unit_answers = answers_of.get(unit, [])
+        if class_text(before) not in unit_answers:
+            raise LabelError(
+                f"{review.place(row)}: the first label of {unit!r} is not that of the labels",
+                given=f"{before!r}, and {', '.join(map(repr, unit_answers)) or 'none'}",
+                action="Give the labels from which the file was written.",
+            )
+        change_count += class_text(before).casefold() != class_text(after).casefold()
+    reviewed_units = set(review.ids)
+    reviewed_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit in reviewed_units])
+    other_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit not in reviewed_units])
+    replaced_parts = [] if labels.replaced is None else [labels.replaced]
+    review = replace(review, annotators=other_labels.annotators and (ADJUDICATED,) * len(review.ids))
+    return replace(
+        _concatenate([other_labels, review]),
+        notes=(*labels.notes, *review.notes, _review_note(review, change_count)),
+        replaced=_concatenate([*replaced_parts, reviewed_labels]),
+    )
+
+
+def _review_note(review: Labels, change_count: int) -> str:
+    """Return the note on the number of first labels that a review changed."""
+    source = f"second look ({review.source})"
+    if not review.ids:
+        return f"{source}: nothing is filled in yet"
+    return (
+        f"{source}: in {change_count} of {len(review.ids)} the first label was wrong; only items on which a "
+        "judge and people differed were looked at again, which can only bring them closer"
+    )
+
+
+def _combine_files(parts: Sequence[Labels]) -> Labels:
+    """Return the labels of several files as one; file names are annotators if units have several answers."""
+    notes: tuple[str, ...] = ()
+    answered = (
+        {unit for unit, answer in zip(part.ids, part.values, strict=True) if answer is not None}
+        for part in parts
+    )
+    overlap = max(Counter(chain.from_iterable(answered)).values(), default=0) > 1
+    if overlap and not all(part.annotators for part in parts):
+        names = [Path(part.source).name.split(".")[0] for part in parts]
+        if len(set(names)) < len(names):
+            names = [part.source for part in parts]
+        parts = [
+            part if part.annotators else replace(part, annotators=(name,) * len(part.ids))
+            for part, name in zip(parts, names, strict=True)
+        ]
+        notes = (f"annotators are taken from the files' names: {', '.join(names)}",)
+    combined = _concatenate(parts)
+    return replace(combined, notes=(*combined.notes, *notes))
+
+
+def _concatenate(parts: Sequence[Labels]) -> Labels:
+    """Return the rows of several labels as one; a missing annotator is an empty text if others have names."""
+    have_annotators = any(part.annotators for part in parts)
+    annotators = (name for part in parts for name in part.annotators or ("",) * len(part.ids))
+    failed = (entry for part in parts for entry in part.failed or (False,) * len(part.ids))
+    tokens = (entry for part in parts for entry in part.tokens or ("",) * len(part.ids))
+    return Labels(
+        ids=tuple(unit for part in parts for unit in part.ids),
+        values=tuple(answer for part in parts for answer in part.values),
+        annotators=tuple(annotators) if have_annotators else None,
+        columns=_shared_columns(parts),
+        places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
+        failed=tuple(failed) if any(part.failed for part in parts) else None,
+        tokens=tuple(tokens),
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
+    """Return the columns beside the labels that all files have."""
+    if not parts:
+        return {}
+    shared = set.intersection(*(set(part.columns) for part in parts))
+    return {name: tuple(entry for part in parts for entry in part.columns[name]) for name in shared}
+
+
+def _read_label_file(
+    path: Path, id_name: str, value: str | None, order: Sequence[Any] | None
+) -> Labels | None:
+    """Return the labels of a file, None for a review of the labels in another column.
+
+    The labels of a review have the first labels of their units in `replaced`.
+    """
+    if value in (None, LABEL_COLUMN, VERDICT):
+        answers = read_tool_answers(path, id_name)
+        if answers is not None:
+            return _labels_of_answers(path, answers)
+    table = SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
+    if table.log is not None and order is not None:
+        table = _drawn_units_of_log(table, order)
+    if table.find(DIFFERS_FROM) is None:
+        return read_label_rows(table, value, id_name, order)[0]
+    answer_column = value or table.find(*ANSWER_NAMES) or LABEL_COLUMN
+    first_column = table.find(FIRST_LABEL_PREFIX + answer_column)
+    if first_column is None:
+        return None
+    labels = read_label_rows(table, answer_column, id_name)[0]
+    answered_rows = [row for row, answer in enumerate(labels.values) if answer is not None]
+    first_labels = replace(labels, values=tuple(table.values(first_column))).only(answered_rows)
+    return replace(labels.only(answered_rows), replaced=first_labels)
+
+
+def _labels_of_answers(path: Path, answers: ToolAnswers) -> Labels:
+    """Return the answers of an annotation tool as labels."""
+    require_answers(answers, str(path))
+    annotators = tuple(answer.annotator for answer in answers.answers)
+    return Labels(
+        ids=tuple(answer.id for answer in answers.answers),
+        values=tuple(answer.value for answer in answers.answers),
+        annotators=annotators if any(annotators) else None,
+        places=tuple(answer.place.removeprefix(f"{path}, ") for answer in answers.answers),
+        source=str(path),
+        notes=answers.notes,
+    )
+
+
+def _drawn_units_of_log(table: SmallTable, order: Sequence[Any]) -> SmallTable:
+    """Return the rows of an evaluation log whose units were drawn, with a note on the others."""
+    drawn_ids = {id_text(entry) for entry in order}
+    rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn_ids]
+    if not rows:
+        raise LabelError(
+            f"{table.label}: none of its units was drawn",
+            given=f"{table.lists['id'][0]!r}, …",
+            allowed=f"ids of the sample: {order[0]!r}, …",
+        )
+    undrawn_count = len(table) - len(rows)
+    if not undrawn_count:
+        return table.only(rows)
+    note = f"{table.label}: {undrawn_count:,} units that were not drawn are left out"
+    return replace(table.only(rows), notes=(*table.notes, note))
+
+
+def split_by_model(models: Labels, outcomes: Labels, model_names: tuple[str, ...] = ()) -> dict[str, Labels]:
+    """Return the outcomes of each model, in the order in which the models first appear.
+
+    Parameters
+    ----------
+    models : Labels
+        The column of the models' names.
+    outcomes : Labels
+        The column of their outcomes, of the same rows.
+    model_names : tuple of str
+        The models to keep, in this order; all of them if empty.
+
+    Raises
+    ------
+    LabelError
+        For a model that is not there.
+    """
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(models.values):
+        if name is not None:
+            rows.setdefault(str(name), []).append(row)
+    for name in model_names:
+        if name not in rows:
+            raise LabelError(f"{models.source}: no model is called {name!r}", allowed=near_names(name, rows))
+    return {name: outcomes.only(rows[name]) for name in model_names or rows}

@@ -1,0 +1,708 @@
+"""Interpretation of label values: each distinct value is a number, a class, no answer, or an error.
+
+Values are compared as text: 1, 1.0 and "1.0" are the same value. Words that replace numbers (Pass and Fail,
+yes and no, win, tie and loss) count as numbers if one vocabulary contains every word of the column. Words
+that mean "no answer" raise an error until the user declares what they count as.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, number_of_text
+from stratal.errors import LabelError, kind_of
+from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.tags import is_set
+from stratal.tables.no_answer import is_no_answer
+
+# Pairs of opposites: words before the slash count as 1, words after it as 0.
+_BINARY_WORDS = (
+    "pass passed p / fail failed f",
+    "yes y / no n",
+    "true t / false f",
+    "correct / incorrect",
+    "right / wrong",
+    "good / bad",
+    "accept accepted / reject rejected",
+    "valid / invalid",
+)
+
+# Graded outcomes and preferences between two models; a tie or a partly correct answer counts as 1/2.
+_GRADED_WORDS: tuple[Mapping[str, float], ...] = (
+    {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0},  # Inspect's grades: correct, partial, incorrect, no answer
+    {"correct": 1.0, "partial": 0.5, "incorrect": 0.0, "no answer": 0.0},
+    {"win": 1.0, "won": 1.0, "w": 1.0, "tie": 0.5, "tied": 0.5, "draw": 0.5, "t": 0.5}
+    | {"loss": 0.0, "lose": 0.0, "lost": 0.0, "l": 0.0},
+    {"a": 1.0, "tie": 0.5, "b": 0.0},
+    {"model_a": 1.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5, "model_b": 0.0},
+)
+
+
+def _binary_vocabulary(pair: str) -> dict[str, float]:
+    """Return the words before the slash with the number 1 and the words after it with 0."""
+    ones, zeros = pair.split("/")
+    return dict.fromkeys(ones.split(), 1.0) | dict.fromkeys(zeros.split(), 0.0)
+
+
+# Each vocabulary gives words their numbers. A column is numeric if one vocabulary contains all of its words.
+VOCABULARIES = (*map(_binary_vocabulary, _BINARY_WORDS), *_GRADED_WORDS)
+
+_WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
+# A column with more distinct words contains classes or free text, and is not compared with the vocabularies.
+_MAX_VOCABULARY_WORDS = 50
+# Longest list of values in a note or an error message. More distinct numbers are summarised by their range.
+_MAX_ROWS_SHOWN = 10
+# Longest list of values in an error message about a mapping.
+_MAX_VALUES_SHOWN = 5
+# More distinct values with decimals are measurements and not classes.
+_MAX_FRACTIONS = 10
+# Number of labels from which it is no coincidence that none of them equals an answer of the model.
+_MIN_UNMATCHED_LABELS = 10
+# Next step in errors about labels that do not count as numbers.
+MAPPING_HELP = (
+    "Declare what labels count as: positive='…' (--positive VALUE), or "
+    "mapping={'Pass': 1, 'Fail': 0, 'unsure': None} (--map Pass=1,Fail=0,unsure=)."
+)
+
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+
+
+def class_text(value: Any) -> str:
+    """Return a label or an answer as text, so that 1, 1.0, '1' and '1.0' are one class."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    match = _WHOLE_NUMBER.fullmatch(text)
+    if match is None:
+        return text
+    return match[1]
+
+
+def _comparison_key(value: Any) -> str:
+    """Return the text by which values are compared: without differences in case and surrounding spaces."""
+    if isinstance(value, str):
+        value = value.strip()
+    return class_text(value).casefold()
+
+
+def is_known_word(text: str) -> bool:
+    """Return whether any vocabulary contains a word."""
+    return any(text.casefold() in words for words in VOCABULARIES)
+
+
+def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
+    """Return the number of each word, or None if no vocabulary contains all words.
+
+    Raises
+    ------
+    LabelError
+        If several vocabularies contain all words and disagree, for example about a single `P` or `T`.
+    """
+    distinct_words = list(dict.fromkeys(words))
+    normalized_words = [word.strip().casefold() for word in distinct_words]
+    candidates = [
+        [numbers[word] for word in normalized_words]
+        for numbers in VOCABULARIES
+        if numbers.keys() >= set(normalized_words)
+    ]
+    if not distinct_words or not candidates:
+        return None
+    if any(other != candidates[0] for other in candidates):
+        raise LabelError(
+            f"labels: ambiguous label values: {', '.join(map(repr, distinct_words))}",
+            allowed="words that have one meaning together",
+            action=MAPPING_HELP,
+        )
+    return dict(zip(distinct_words, candidates[0], strict=True))
+
+
+# Truth values as text. Their numbers need no explanation in the table of label values.
+_TRUTH_TEXTS = {"True": 1.0, "False": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelValue:
+    """A row of the table of label values: a raw value, its number of answers, and what it counts as.
+
+    Parameters
+    ----------
+    value : str
+        The raw value, or the range of many distinct numbers.
+    count : int
+        Number of answers.
+    meaning : float, str, (float, float) or None
+        A number, a class, a range of numbers, or no answer.
+    usual : bool
+        Whether the value counts as the number or the class that it spells.
+    column : str
+        Column of the labels; empty if there is only one.
+    """
+
+    value: str
+    count: int
+    meaning: float | str | tuple[float, float] | None
+    usual: bool
+    column: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serializable dict."""
+        entries: dict[str, Any] = {"value": self.value, "count": self.count, "meaning": self.meaning}
+        if isinstance(self.meaning, tuple):
+            entries["meaning"] = list(self.meaning)
+        if self.column:
+            return {"column": self.column, **entries}
+        return entries
+
+    def __str__(self) -> str:
+        if isinstance(self.meaning, tuple):
+            return f"{self.count:,} numbers from {self.value}"
+        if self.meaning is None:
+            meaning_text = "no answer"
+        elif isinstance(self.meaning, float):
+            meaning_text = f"{self.meaning:g}"
+        else:
+            meaning_text = self.meaning
+        return f"{self.value} {self.count:,} → {meaning_text}"
+
+
+def label_value_notes(table: Sequence[LabelValue]) -> tuple[str, ...]:
+    """Return a note for each column of labels in which a value does not count as what it spells."""
+    notes = []
+    for column in dict.fromkeys(row.column for row in table):
+        rows = [row for row in table if row.column == column]
+        unusual_rows = [row for row in rows if not row.usual]
+        if not unusual_rows:
+            continue
+        shown_rows = rows
+        remainder = ""
+        if len(rows) > _MAX_ROWS_SHOWN:
+            shown_rows = unusual_rows[:_MAX_ROWS_SHOWN]
+            remainder = f", and {len(rows) - len(shown_rows):,} more values"
+        of_column = f" of {column!r}" if column else ""
+        notes.append(f"labels{of_column}: {', '.join(map(str, shown_rows))}{remainder}")
+    return tuple(notes)
+
+
+def describe_label_values(table: Sequence[LabelValue]) -> dict[str, Any]:
+    """Return the table of label values as a JSON-serializable part of an estimate, empty without labels."""
+    if table:
+        return {"label_values": [row.to_dict() for row in table]}
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMapping:
+    """What labels count as, as the user declared it.
+
+    Parameters
+    ----------
+    meanings : mapping of text to float, str or None
+        The number, the class or no answer that a text counts as.
+    bounds : (float, float), optional
+        Bounds of the numbers, where the declaration implies them.
+    positive : str, optional
+        The label that counts as 1.
+    notes : tuple of str
+    """
+
+    meanings: Mapping[str, float | str | None] = field(default_factory=dict)
+    bounds: tuple[float, float] | None = None
+    positive: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        texts: Collection[str],
+        positive: str | None,
+        mapping: Mapping[Any, Any] | None,
+        *,
+        partly: bool = False,
+    ) -> LabelMapping:
+        """Return the mapping of some texts; `positive` and `mapping` are compared without regard to case.
+
+        A mapping to numbers must contain all words, unless it is `partly` declared.
+        """
+        if positive is None and mapping is None:
+            return cls()
+        declared = _normalize_mapping({} if mapping is None else mapping)
+        keys = {text: _comparison_key(text) for text in texts}
+        meanings = {text: declared[key] for text, key in keys.items() if key in declared}
+        unused = [str(label) for label in mapping or () if _comparison_key(label) not in keys.values()]
+        notes: tuple[str, ...] = ()
+        if unused:
+            notes = (f"no label is {' or '.join(map(repr, unused[:_MAX_VALUES_SHOWN]))}, as mapped",)
+        if positive is not None:
+            return cls._of_positive(texts, class_text(positive), meanings, notes)
+        if not partly:
+            _require_complete_mapping(texts, meanings, declared, mapping or {})
+        numbers = [value for value in declared.values() if isinstance(value, float)]
+        bounds = None
+        if len(set(numbers)) > 1:
+            bounds = (min(numbers), max(numbers))
+        return cls(meanings=meanings, bounds=bounds, notes=notes)
+
+    @classmethod
+    def _of_positive(
+        cls,
+        texts: Collection[str],
+        positive: str,
+        meanings: Mapping[str, float | str | None],
+        notes: tuple[str, ...],
+    ) -> LabelMapping:
+        """Return the mapping in which one label counts as 1, and every other answer as 0."""
+        positive_key = _comparison_key(positive)
+        unmapped_texts = [text for text in texts if text not in meanings]
+        refuse_no_answer_words([text for text in unmapped_texts if _comparison_key(text) != positive_key])
+        classes = {text: text for text in unmapped_texts} | {
+            text: class_text(value) for text, value in meanings.items() if value is not None
+        }
+        indicators = {text: float(_comparison_key(value) == positive_key) for text, value in classes.items()}
+        if not any(indicators.values()):
+            notes = (*notes, _unused_positive_note(positive, list(classes.values())))
+        return cls(meanings={**meanings, **indicators}, bounds=(0.0, 1.0), positive=positive, notes=notes)
+
+    @property
+    def stands_for_numbers(self) -> bool:
+        """Whether the user declared numbers, so that labels are no classes."""
+        return self.positive is not None or any(isinstance(value, float) for value in self.meanings.values())
+
+    def numbers(self, texts: Iterable[str]) -> dict[str, float]:
+        """Return the number that each text counts as, NaN where it is none."""
+        meanings = {text: self.meanings.get(text, text) for text in texts}
+        numbers = {
+            text: number_of_text(value) if isinstance(value, str) else float(value)
+            for text, value in meanings.items()
+            if value is not None
+        }
+        words = {text: str(meanings[text]) for text, number in numbers.items() if number != number}
+        # Words replace numbers from 0 to 1, so that ratings on another scale exclude a vocabulary.
+        has_other_scale = any(number < 0 or number > 1 for number in numbers.values())
+        if has_other_scale or not 0 < len(words) <= _MAX_VOCABULARY_WORDS:
+            return numbers
+        word_numbers = vocabulary(words.values()) or {}
+        return numbers | {text: word_numbers[word] for text, word in words.items() if word in word_numbers}
+
+    def has_words(self, texts: Iterable[str]) -> bool:
+        """Return whether some text counts as a number by a vocabulary alone."""
+        meanings = (self.meanings.get(text, text) for text in texts)
+        return any(isinstance(value, str) and not _is_number(value) for value in meanings)
+
+    def classes(self, texts: Iterable[str], model_answers: Collection[str] | None) -> dict[str, str]:
+        """Return the class of each text, in the spelling of the model's answers if these are given."""
+        meanings = {text: self.meanings.get(text, text) for text in texts}
+        answered = {text: value for text, value in meanings.items() if value is not None}
+        if model_answers is None:
+            return {text: class_text(value) for text, value in answered.items()}
+        if self.positive is not None:
+            raise LabelError(
+                "positive= makes labels 1 and 0, which cannot be compared with the model's answers",
+                given=repr(self.positive),
+                action="Leave out positive= (--positive) or predicted= (--predicted). Of one class: "
+                f"--metric precision,recall --class {quote(self.positive)}.",
+            )
+        spellings = _answer_spellings(model_answers)
+        classes = {}
+        for text, value in answered.items():
+            if value in model_answers:
+                classes[text] = str(value)
+            else:
+                classes[text] = spellings.get(class_text(value), class_text(value))
+        refuse_no_answer_words(
+            [
+                text
+                for text, name in classes.items()
+                if text not in self.meanings and name not in model_answers
+            ]
+        )
+        return classes
+
+    def spelled_as_verdicts(self, texts: Collection[str], verdicts: Collection[str]) -> LabelMapping:
+        """Return the mapping in which labels that agree with a judge's verdict have its spelling.
+
+        A label and a verdict agree if they are the same word. Otherwise they agree if they count as the same
+        number: by the mapping or the positive label that the user declared, or, if no label is a verdict, by
+        a vocabulary. Other labels keep their spelling.
+
+        Parameters
+        ----------
+        texts : collection of str
+            The distinct labels.
+        verdicts : collection of str
+            The distinct verdicts, without words that mean "no verdict".
+
+        Raises
+        ------
+        LabelError
+            If several verdicts count as the number of a label, or if verdicts are ratings on another scale.
+        """
+        words = {text: _class_word(text, self.meanings.get(text, text)) for text in texts}
+        answered = [text for text, word in words.items() if word is not None]
+        spellings = _answer_spellings(verdicts)
+        verdict_of = {text: spellings.get(str(words[text])) for text in answered}
+        unmatched_texts = [text for text in answered if verdict_of[text] is None]
+        numbers = self._numbers_to_compare(unmatched_texts, any_equal=len(unmatched_texts) < len(answered))
+        if numbers:
+            verdict_of |= self._verdicts_of_numbers(numbers, verdicts)
+        meanings = dict(self.meanings)
+        for text in answered:
+            word = verdict_of[text] or words[text]
+            if word != text or text in meanings:
+                meanings[text] = word
+        return replace(self, meanings=meanings, bounds=None, positive=None)
+
+    def _verdicts_of_numbers(
+        self, numbers: Mapping[str, float], verdicts: Collection[str]
+    ) -> dict[str, str | None]:
+        """Return the verdict that counts as the number of each label, None if there is none."""
+        verdict_numbers = self._verdict_numbers(verdicts)
+        self._refuse_other_scale(numbers, verdict_numbers)
+        verdict_of = {}
+        for text, number in numbers.items():
+            equal = [verdict for verdict, value in verdict_numbers.items() if value == number]
+            if len(equal) > 1:
+                raise LabelError(
+                    f"the verdicts {', '.join(map(repr, equal[:_MAX_ROWS_SHOWN]))} all count as {number:g}, "
+                    f"as the label {text!r} does",
+                    action=f"Map the label to one of them: {format_mapping({text: equal[0]})}.",
+                )
+            verdict_of[text] = equal[0] if equal else None
+        return verdict_of
+
+    def _numbers_to_compare(self, texts: Collection[str], *, any_equal: bool) -> dict[str, float]:
+        """Return the numbers of labels that are no verdicts; vocabularies count if no label is a verdict."""
+        numbers = {}
+        for text in texts:
+            value = self.meanings.get(text)
+            if isinstance(value, float):
+                numbers[text] = value
+        if any_equal or len(numbers) == len(texts):
+            return numbers
+        try:
+            vocabulary_numbers = self.numbers(texts)
+        except LabelError:  # a single word of several vocabularies
+            return numbers
+        if any(number != number for number in vocabulary_numbers.values()):
+            return numbers
+        return vocabulary_numbers
+
+    def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
+        """Return the numbers that verdicts count as if they were labels; NaN where there is none."""
+        declared = {
+            _comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
+        }
+        keys = {verdict: _comparison_key(verdict) for verdict in verdicts}
+        meanings = {verdict: declared[key] for verdict, key in keys.items() if key in declared}
+        try:
+            return LabelMapping(meanings=meanings).numbers(sorted(verdicts))
+        except LabelError:  # a single word of several vocabularies
+            return dict(meanings)
+
+    def _refuse_other_scale(self, labels: Mapping[str, float], verdicts: Mapping[str, float]) -> None:
+        """Refuse to compare words with ratings beyond the numbers that the words count as."""
+        if all(_is_number(text) for text in labels):
+            return
+        low, high = self.bounds or (min(0.0, *labels.values()), max(1.0, *labels.values()))
+        beyond = [verdict for verdict, number in verdicts.items() if number < low or number > high]
+        if beyond:
+            numbers = ", ".join(f"{text}={number:g}" for text, number in labels.items())
+            raise LabelError(
+                f"the verdicts are numbers beyond those of the labels (such as {beyond[0]!r})",
+                given=numbers,
+                allowed=f"verdicts from {low:g} to {high:g}",
+                action="If the verdicts are ratings, draw with the column as a score: proxy= (--proxy COL).",
+            )
+
+    def table(
+        self, counts: Mapping[str, int], model_answers: Collection[str] | None, *, classes: bool
+    ) -> tuple[LabelValue, ...]:
+        """Return the table of label values: numbers in descending order, classes by count, then no answer."""
+        if classes:
+            return self._class_table(counts, model_answers)
+        return self._number_table(counts)
+
+    def _class_table(
+        self, counts: Mapping[str, int], model_answers: Collection[str] | None
+    ) -> tuple[LabelValue, ...]:
+        """Return the table of labels that are classes."""
+        class_of = self.classes(counts, model_answers)
+        rows = []
+        for text, count in counts.items():
+            meaning = class_of.get(text)
+            is_expected = model_answers is None or text in model_answers or is_set(text)
+            usual = meaning == text and is_expected
+            rows.append(LabelValue(value=text, count=count, meaning=meaning, usual=usual))
+        return tuple(sorted(rows, key=_row_order))
+
+    def _number_table(self, counts: Mapping[str, int]) -> tuple[LabelValue, ...]:
+        """Return the table of labels that are numbers; many plain numbers are one row with their range."""
+        numbers = self.numbers(counts)
+        plain_numbers = {
+            text: number
+            for text, number in numbers.items()
+            if _TRUTH_TEXTS.get(text, number_of_text(text)) == number
+        }
+        rows = [
+            LabelValue(value=text, count=count, meaning=numbers.get(text), usual=text in plain_numbers)
+            for text, count in counts.items()
+        ]
+        if len(plain_numbers) <= _MAX_ROWS_SHOWN:
+            return tuple(sorted(rows, key=_row_order))
+        low = min(plain_numbers.values())
+        high = max(plain_numbers.values())
+        plain_count = sum(counts[text] for text in plain_numbers)
+        range_row = LabelValue(
+            value=f"{low:g} to {high:g}", count=plain_count, meaning=(low, high), usual=True
+        )
+        other_rows = sorted((row for row in rows if row.value not in plain_numbers), key=_row_order)
+        return (range_row, *other_rows)
+
+
+def _require_complete_mapping(
+    texts: Collection[str],
+    meanings: Mapping[str, float | str | None],
+    declared: Mapping[str, float | str | None],
+    mapping: Mapping[Any, Any],
+) -> None:
+    """Refuse a mapping to numbers that leaves out a label.
+
+    Labels that are numbers may be left out, unless the mapping gives numbers to numbers.
+    """
+    mapped_to_numbers = [text for text, value in declared.items() if isinstance(value, float)]
+    if not mapped_to_numbers:
+        return
+    maps_numbers = any(map(_is_number, mapped_to_numbers))
+    missing = [text for text in texts if text not in meanings and (maps_numbers or not _is_number(text))]
+    if missing:
+        raise LabelError(
+            f"labels: the mapping leaves out {', '.join(map(repr, missing[:_MAX_VALUES_SHOWN]))}",
+            given=", ".join(map(str, mapping)),
+            action="Add them to the mapping; an empty value means no answer (--map Unsure=).",
+        )
+
+
+def _answer_spellings(answers: Collection[str]) -> dict[str, str]:
+    """Return the spelling of each class among answers; 1 and True are one class."""
+    spellings = {class_text(answer.strip()): answer for answer in sorted(answers)}
+    for truth, digit in TRUTH_VALUES.items():
+        if digit in spellings:
+            spellings.setdefault(truth, spellings[digit])
+        elif truth in spellings:
+            spellings[digit] = spellings[truth]
+    return spellings
+
+
+def _class_word(text: str, meaning: float | str | None) -> str | None:
+    """Return the class of a label: the label itself unless it is mapped to a class or to no answer."""
+    if meaning is None:
+        return None
+    if isinstance(meaning, str):
+        return class_text(meaning)
+    return text
+
+
+def _row_order(row: LabelValue) -> tuple[bool, float, int, str]:
+    """Return the sort key of a row: no answer last, large numbers first, then frequent values first."""
+    number = 0.0
+    if isinstance(row.meaning, float):
+        number = row.meaning
+    return row.meaning is None, -number, -row.count, row.value
+
+
+def _normalize_mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | None]:
+    """Return a mapping by comparison key, refusing a label that it contains twice."""
+    meanings: dict[str, float | str | None] = {}
+    for label, value in mapping.items():
+        key = _comparison_key(label)
+        if key in meanings:
+            entries = ", ".join(f"{name}={'' if other is None else other}" for name, other in mapping.items())
+            action = "Map each label once; case does not matter, and 1 is 1.0."
+            raise LabelError(f"labels: {str(label)!r} is mapped twice", given=entries, action=action)
+        if not (value is None or isinstance(value, str | int | float | np.number)):
+            problem = f"labels: {str(label)!r} cannot be mapped to {kind_of(value)}"
+            raise LabelError(problem, allowed="a number, the name of a class, or None for no answer")
+        if isinstance(value, str):
+            meanings[key] = value.strip() or None
+        elif value is None or value != value:  # NaN means no answer, as in dataframes
+            meanings[key] = None
+        else:
+            meanings[key] = float(value)
+    return meanings
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    return not math.isnan(number_of_text(text))
+
+
+def format_mapping(meanings: Mapping[str, float | str | None]) -> str:
+    """Return a mapping of labels as the keyword and as the option that declare it."""
+    keyword = ",".join(f"{text!r}:{_mapping_value(value)}" for text, value in meanings.items())
+    option = ",".join(f"{text}={_option_value(value)}" for text, value in meanings.items())
+    return f"mapping={{{keyword}}} (--map {quote(option)})"
+
+
+def _mapping_value(value: float | str | None) -> str:
+    """Return the value of a label as it is written in the keyword `mapping`."""
+    if isinstance(value, float | int):
+        return f"{value:g}"
+    return repr(value)
+
+
+def _option_value(value: float | str | None) -> str:
+    """Return the value of a label as it is written in the option `--map`; empty for no answer."""
+    if isinstance(value, float | int):
+        return f"{value:g}"
+    return value or ""
+
+
+def refuse_no_answer_words(
+    texts: Sequence[str], source: str = "labels", numeric_labels: Sequence[str] | None = None
+) -> None:
+    """Refuse words that mean "no answer", as classes or among `numeric_labels` that count as numbers."""
+    no_answer_words = [text for text in texts if is_no_answer(text)]
+    if not no_answer_words:
+        return
+    shown_words = no_answer_words[:_MAX_ROWS_SHOWN]
+    as_no_answer = format_mapping(dict.fromkeys(shown_words))
+    if numeric_labels is None:
+        as_answer = f"a class: {format_mapping({text: text for text in shown_words})}"
+    else:
+        words = [text for text in numeric_labels if not _is_number(text) and text not in no_answer_words]
+        numbers: Mapping[str, float] = {}
+        if len(words) <= _MAX_ROWS_SHOWN:
+            numbers = vocabulary(words) or {}
+        as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
+    raise LabelError(
+        f"{source}: {no_answer_words[0]!r} says that there is no answer",
+        given=", ".join(map(repr, no_answer_words[:_MAX_VALUES_SHOWN])),
+        allowed="an empty label where there is none",
+        action=f"If it is not an answer: {as_no_answer}; if it is {as_answer}.",
+    )
+
+
+def _unused_positive_note(positive: str, classes: list[str]) -> str:
+    """Return the note that no label equals the positive label.
+
+    It is an error if only one of the two is a number, or if the labels are opposites such as pass and fail:
+    the name of the positive label is then likely to be misspelt.
+    """
+    label_list = ", ".join(map(repr, classes[:_MAX_ROWS_SHOWN]))
+    if len(classes) > _MAX_ROWS_SHOWN:
+        label_list += " …"
+    folded_classes = [name.casefold() for name in classes]
+    binary_vocabularies = map(_binary_vocabulary, _BINARY_WORDS)
+    are_opposites = any(
+        {numbers.get(name) for name in folded_classes} == {0.0, 1.0} for numbers in binary_vocabularies
+    )
+    differ_in_kind = {_is_number(name) for name in classes} == {not _is_number(positive)}
+    if differ_in_kind or are_opposites:
+        raise LabelError(
+            f"no label is {positive!r}",
+            given=label_list,
+            action="Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no, "
+            "pass and fail need no name.",
+        )
+    return f"no label is {positive!r}, so that all count as 0; there are {label_list}"
+
+
+def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -> None:
+    """Refuse labels (r,) that can never equal one of the model's answers (n,).
+
+    Raises
+    ------
+    LabelError
+        For measurements, for a label that differs from an answer only in case or spaces, and if no label
+        occurs among answers that repeat. Free text may never be equal, and is accepted.
+    """
+    distinct_labels = set(labels)
+    distinct_answers = set(answers)
+    fraction_count = sum(map(_has_decimals, distinct_labels | distinct_answers))
+    if fraction_count > _MAX_FRACTIONS:
+        raise LabelError(
+            f"labels and answers are measurements ({fraction_count} have decimals), "
+            "which are hardly ever equal",
+            action="Label 1 or 0, or the error itself, and leave out predicted= (--predicted).",
+        )
+    _refuse_misspelt_classes(labels, distinct_answers)
+    if not distinct_labels.isdisjoint(distinct_answers):
+        return
+    # Free text may never equal an answer, but then neither labels nor answers repeat.
+    have_repeats = len(distinct_answers) <= len(answers) / 2 or len(distinct_labels) <= len(labels) / 2
+    are_unmatched_classes = have_repeats and len(labels) >= _MIN_UNMATCHED_LABELS
+    if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
+        raise LabelError(
+            f"no label is ever among the model's answers (first: {labels[0]!r})",
+            allowed=", ".join(map(repr, sorted(distinct_answers)[:_MAX_VALUES_SHOWN])),
+            action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
+            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
+            "mean is the share of right answers, or of wins.",
+        )
+
+
+def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:
+    """Refuse labels that differ from an answer only in case or spaces."""
+    answers_by_fold = {_fold_text(answer): answer for answer in sorted(answers)}
+    misspelt_labels = [
+        label for label in labels if label not in answers and _fold_text(label) in answers_by_fold
+    ]
+    if not misspelt_labels:
+        return
+    spellings = {label: answers_by_fold[_fold_text(label)] for label in misspelt_labels}
+    first = misspelt_labels[0]
+    count = f"{len(misspelt_labels)} such label{'s' * (len(misspelt_labels) > 1)}"
+    raise LabelError(
+        f"labels say {first!r} where answers say {spellings[first]!r} ({count})",
+        action=f"Spell labels as the answers are, or they all count as wrong: {format_mapping(spellings)}.",
+    )
+
+
+def _has_decimals(text: str) -> bool:
+    """Return whether a text is a number that is not whole."""
+    return _is_number(text) and not number_of_text(text).is_integer()
+
+
+def _are_verdict_words(labels: set[str], answers: set[str]) -> bool:
+    """Return whether labels are verdicts such as pass and fail, and the answers are not of the same words.
+
+    Single letters are as often classes, and are no verdicts.
+    """
+    if all(len(label) <= 1 for label in labels):
+        return False
+    return _of_one_vocabulary(labels) and not _of_one_vocabulary(labels | answers)
+
+
+def _of_one_vocabulary(words: set[str]) -> bool:
+    """Return whether one vocabulary contains all words."""
+    normalized_words = {word.strip().casefold() for word in words}
+    return any(normalized_words <= numbers.keys() for numbers in VOCABULARIES)
+
+
+def _fold_text(text: str) -> str:
+    """Return a text without spaces and differences in case."""
+    return "".join(text.split()).casefold()
+
+
+def count_values(answers: AnyArray) -> dict[str, int]:
+    """Return the number of occurrences of each value among answers (r,), by its text."""
+    if answers.dtype == object:
+        return dict(Counter(answers.tolist()))
+    values, counts = np.unique(answers, return_counts=True)
+    return {class_text(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+
+
+def are_numeric_labels(texts: Iterable[str]) -> bool:
+    """Return whether there are texts, and all of them are finite numbers or words that count as numbers."""
+    try:
+        numbers = list(LabelMapping().numbers(texts).values())
+    except LabelError:
+        return False
+    return bool(numbers) and bool(np.all(np.isfinite(numbers)))
