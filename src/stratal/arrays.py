@@ -33,13 +33,7 @@ _DTYPES = {
 
 
 def frozen(values: Any, dtype: Any = None) -> AnyArray:
-    """Return `values` as an array that cannot be written to (a view where the dtype already fits).
-
-    Examples
-    --------
-    >>> frozen([1, 2]).flags.writeable
-    False
-    """
+    """Return `values` as an array that cannot be written to (a view where the dtype already fits)."""
     if type(values) is np.ndarray and not values.flags.writeable and (dtype is None or values.dtype == dtype):
         return values
     view: AnyArray = np.asarray(values, dtype).view()
@@ -61,13 +55,6 @@ def finite_vector(name: str, values: Any) -> FloatArray:
     ------
     InputError
         If not one-dimensional, not numeric, or if a value is NaN or infinite.
-
-    Examples
-    --------
-    >>> finite_vector("proxy", [0.5, float("nan")])
-    Traceback (most recent call last):
-    stratal.errors.InputError: proxy holds 1 value that is NaN (first at position 1; allowed: finite
-    numbers)...
     """
     array = numeric_array(name, values)
     if array.ndim != 1:
@@ -81,13 +68,11 @@ def array_of(values: Any) -> AnyArray:
     """Return `values` as the array that NumPy makes of them.
 
     PyArrow's dictionaries apart: where a value is missing, chunks of them would give another.
-
-    Examples
-    --------
-    >>> array_of([1, 2])
-    array([1, 2])
     """
-    pieces = getattr(values, "chunks", [values]) if type(values).__module__.startswith("pyarrow") else []
+    if type(values).__module__.startswith("pyarrow"):
+        pieces = getattr(values, "chunks", [values])
+    else:
+        pieces = []
     if not any(hasattr(piece, "dictionary") for piece in pieces):
         return np.asarray(values)
     entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
@@ -96,24 +81,12 @@ def array_of(values: Any) -> AnyArray:
 
 
 def is_masked(values: Any) -> bool:
-    """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time.
-
-    Examples
-    --------
-    >>> is_masked(np.ma.masked_array([0.5, 99.0], [False, True])), is_masked([0.5])
-    (True, False)
-    """
+    """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time."""
     return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
 
 
 def without_mask(values: Any) -> AnyArray:
-    """Return `values` as an array, masked entries as None.
-
-    Examples
-    --------
-    >>> without_mask(np.ma.masked_array([0.5, 99.0], [False, True])).tolist()
-    [0.5, None]
-    """
+    """Return `values` as an array, masked entries as None."""
     array = array_of(values)
     if is_masked(values):
         array = array.astype(object)
@@ -122,13 +95,7 @@ def without_mask(values: Any) -> AnyArray:
 
 
 def number_of_text(text: str) -> float:
-    """Return the number that a text is, NaN where it is none; `1_0`, which Python reads as 10, is none.
-
-    Examples
-    --------
-    >>> number_of_text(" 0.5 "), number_of_text("1_0")
-    (0.5, nan)
-    """
+    """Return the number that a text is, NaN where it is none; `1_0`, which Python reads as 10, is none."""
     try:
         return float("nan") if "_" in text else float(text)
     except ValueError:
@@ -136,24 +103,12 @@ def number_of_text(text: str) -> float:
 
 
 def is_null(entry: Any) -> bool:
-    """Return whether an entry is None, pandas' NA or NaT, or a masked scalar.
-
-    Examples
-    --------
-    >>> is_null(None), is_null(np.ma.masked), is_null(0.0)
-    (True, True, False)
-    """
+    """Return whether an entry is None, pandas' NA or NaT, or a masked scalar."""
     return entry is None or type(entry).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
 
 def numeric_array(name: str, values: Any) -> FloatArray:
-    """Return `values` as float64 of any shape, refusing text, dates, complex numbers and other objects.
-
-    Examples
-    --------
-    >>> numeric_array("z", [True, False])
-    array([1., 0.])
-    """
+    """Return `values` as float64 of any shape, refusing text, dates, complex numbers and other objects."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = array_of(values)
@@ -182,7 +137,8 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
         return
     for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
         if np.any(bad):
-            count, first = int(bad.sum()), np.argmax(bad)
+            count = int(bad.sum())
+            first = np.argmax(bad)
             held = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
             raise InputError(
                 f"{name} holds {held} (first at position {first}; allowed: finite numbers)",
@@ -191,13 +147,7 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
 
 
 def same_length(**arrays: AnyArray) -> int:
-    """Return the common length of the named arrays, or raise an `InputError` that names the two that differ.
-
-    Examples
-    --------
-    >>> same_length(proxy=np.zeros(3), z=np.ones(3))
-    3
-    """
+    """Return the common length of the named arrays; if two differ, raise an `InputError` that names them."""
     (first_name, first), *_ = arrays.items()
     for name, array in arrays.items():
         what = "must have one entry per unit"
@@ -224,15 +174,6 @@ class Record:
     A field annotated `FloatArray`, `IntArray`, `BoolArray` or `AnyArray` (or one of these or None) is frozen
     when the record is made; a list in a field annotated as a tuple becomes one, and lists in it. Fields
     declared with `compare=False` are left out of equality.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-    ... class Sizes(Record):
-    ...     counts: IntArray
-    >>> Sizes(counts=[1, 2]) == Sizes(counts=[1, 2]), Sizes(counts=[1]).counts.flags.writeable
-    (True, False)
     """
 
     __slots__ = ()
@@ -265,7 +206,9 @@ class Record:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if type(value) is list else value
+    if type(value) is list:
+        return tuple(map(_tuples, value))
+    return value
 
 
 class Described(Record):
@@ -276,12 +219,6 @@ class Described(Record):
     imported yet is looked for there, so that a file says all that is needed to read it. Fields that hold
     described records, or several, are named in `nested`, with the base of their kinds. What a kind declares
     of itself may stand with its bases: `class Constant(Expression, kind="constant")`.
-
-    Examples
-    --------
-    >>> from stratal.designs import Design
-    >>> Design.from_dict({"kind": "simple-random", "budget": 5}).to_dict()
-    {'kind': 'simple-random', 'budget': 5}
     """
 
     __slots__ = ()
@@ -308,7 +245,10 @@ class Described(Record):
         for name, base in cls.nested.items():
             given = fields[name]
             several = isinstance(given, list | tuple)
-            found = tuple(map(base.from_dict, given)) if several else base.from_dict(given)
+            if several:
+                found = tuple(map(base.from_dict, given))
+            else:
+                found = base.from_dict(given)
             fields = {**fields, name: found}
         return cls(**fields)
 
@@ -332,13 +272,7 @@ class Described(Record):
 
 
 def plain(value: Any) -> Any:
-    """Return a field's value as JSON knows it.
-
-    Examples
-    --------
-    >>> plain((np.arange(2), np.float64(0.5), "a"))
-    [[0, 1], 0.5, 'a']
-    """
+    """Return a field's value as JSON knows it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -349,13 +283,7 @@ def plain(value: Any) -> Any:
 
 
 def equal_values(left: Any, right: Any) -> bool:
-    """Return whether two field values are equal: arrays element by element (NaN to NaN), mappings by key.
-
-    Examples
-    --------
-    >>> equal_values({"a": np.array([1, 2])}, {"a": np.array([1, 2])})
-    True
-    """
+    """Return whether two field values are equal: arrays element by element (NaN to NaN), mappings by key."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
         return both and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
@@ -369,11 +297,6 @@ def same_value(one: Any, other: Any) -> bool:
 
     Text files hold texts alone: a number, a truth value, a moment and nested values are equal to their text,
     and a missing value to an empty one.
-
-    Examples
-    --------
-    >>> same_value(7.0, "7"), same_value(None, ""), same_value("007", 7)
-    (True, True, False)
     """
     return _canonical(one) == _canonical(other)
 
@@ -385,7 +308,10 @@ def _canonical(value: Any) -> str:
     nested = isinstance(value, list | tuple | dict)
     if not nested and (is_null(value) or value != value):
         return ""
-    text = json.dumps(value, default=str) if nested else str(value).strip()
+    if nested:
+        text = json.dumps(value, default=str)
+    else:
+        text = str(value).strip()
     if text.lower() in ("true", "false"):
         return text.lower()
     with suppress(ValueError, RecursionError):
@@ -398,7 +324,8 @@ def _canonical(value: Any) -> str:
 
 
 # Beyond these a square could overflow, or vanish.
-LARGEST, SMALLEST = 1e100, 1e-100
+LARGEST = 1e100
+SMALLEST = 1e-100
 
 
 def refuse_extremes(name: str, values: FloatArray) -> None:
@@ -408,31 +335,19 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
     ------
     InputError
         Naming the allowed sizes.
-
-    Examples
-    --------
-    >>> refuse_extremes("labels", np.array([0.0, 1e-300, 1.0]))
-    >>> refuse_extremes("labels", np.array([0.0, 1e-300]))
-    Traceback (most recent call last):
-    stratal.errors.InputError: labels are too small to be squared (given: up to 1e-300; allowed: ...
     """
-    largest, action = float(np.max(np.abs(values), initial=0.0)), "Rescale them."
+    largest = float(np.max(np.abs(values), initial=0.0))
+    action = "Rescale them."
     if largest > LARGEST:
         raise InputError(f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action=action)
     if 0.0 < largest < SMALLEST:
-        what, given = f"{name} are too small to be squared", f"up to {largest:g}"
+        what = f"{name} are too small to be squared"
+        given = f"up to {largest:g}"
         raise InputError(what, given=given, allowed=f"0, or from {SMALLEST:g} in size", action=action)
 
 
 def checked_threads(threads: int) -> int:
-    """Return a number of threads, refusing anything but a whole number from 1 on.
-
-    Examples
-    --------
-    >>> checked_threads(0)
-    Traceback (most recent call last):
-    stratal.errors.InputError: threads counts from 1 (given: 0; allowed: 1 or more).
-    """
+    """Return a number of threads, refusing anything but a whole number from 1 on."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InputError("threads counts from 1", given=threads, allowed="1 or more")
     return threads

@@ -41,15 +41,7 @@ _OPTIONS = re.compile(rf"{QUOTED}| \(--[^()]*+\)|(?<==), --[^()]*+(?P<end>\)?)",
 
 
 def without_options(text: str) -> str:
-    """Return a message in the words of Python: without what it says of the command's options.
-
-    Examples
-    --------
-    >>> without_options("Name it: value= (--value COL), or proxy=, --proxy).")
-    'Name it: value=, or proxy=).'
-    >>> without_options("no such column (given: 'cost (--net)')")
-    "no such column (given: 'cost (--net)')"
-    """
+    """Return a message in the words of Python: without what it says of the command's options."""
 
     def shortened(found: re.Match[str]) -> str:
         text = found[0]
@@ -85,7 +77,10 @@ class StratalError(Exception):
     def __init__(
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:
-        self.what, self.given, self.allowed, self.action = what, given, allowed, action
+        self.what = what
+        self.given = given
+        self.allowed = allowed
+        self.action = action
         self.in_options = False
         super().__init__(self.message(str))
 
@@ -107,7 +102,9 @@ class StratalError(Exception):
 
     def __str__(self) -> str:
         """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
-        return str(self.args[0]) if self.in_options else self.message(without_options)
+        if self.in_options:
+            return str(self.args[0])
+        return self.message(without_options)
 
 
 class InputError(StratalError, ValueError):
@@ -185,16 +182,7 @@ class MissingExtraError(StratalError, ImportError):
 
 @contextmanager
 def installed(package: str, *, extra: str) -> Iterator[None]:
-    """Say which extra holds a package, where an import in the block fails.
-
-    Examples
-    --------
-    >>> with installed("scikit-learn", extra="learn"):
-    ...     import nothing_of_this_name
-    Traceback (most recent call last):
-        ...
-    stratal.errors.MissingExtraError: scikit-learn is not installed. Run: pip install 'stratal[learn]'
-    """
+    """Say which extra holds a package, where an import in the block fails."""
     try:
         yield
     except ImportError:
@@ -230,11 +218,6 @@ def not_bounds(given: object, name: str = "bounds") -> InputError:
         What was given in their place.
     name : str
         The keyword that they were given by.
-
-    Examples
-    --------
-    >>> print(not_bounds((5, 1)))
-    bounds must be two finite numbers, the lower first (given: (5, 1)). Give bounds=(lowest, highest), ...
     """
     action = f"Give {name}=(lowest, highest), in the outcome's units."
     return InputError(f"{name} must be two finite numbers, the lower first", given=repr(given), action=action)
@@ -249,25 +232,13 @@ def not_positive(name: str, given: object) -> InputError:
         The keyword or option that it was given by.
     given : object
         What was given.
-
-    Examples
-    --------
-    >>> print(not_positive("half_width", 0))
-    half_width must be a positive number (given: 0; allowed: above 0, in the units of what is estimated).
     """
     allowed = "above 0, in the units of what is estimated"
     return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
 
 
 def lone_surrogate(holder: str, text: str) -> InputError:
-    """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it.
-
-    Examples
-    --------
-    >>> print(lone_surrogate("an id", chr(0xD83D)))
-    an id holds a lone surrogate, which no file stores (given: '\\ud83d'; allowed: Unicode text). Replace \
-it, such as by text.encode(errors="replace").decode().
-    """
+    """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it."""
     shown = ascii(text if len(text) <= 60 else text[:59] + "…")
     action = 'Replace it, such as by text.encode(errors="replace").decode().'
     what = f"{holder} holds a lone surrogate, which no file stores"
@@ -275,28 +246,14 @@ it, such as by text.encode(errors="replace").decode().
 
 
 def duplicated(where: str, count: int, first: object) -> InputError:
-    """Return the error for ids that stand more than once.
-
-    Examples
-    --------
-    >>> print(duplicated("p.csv: ", 2, "a"))
-    p.csv: 2 ids are duplicated (first: 'a') (allowed: one unit per id). Remove the duplicates, or make an \
-id that distinguishes the units.
-    """
+    """Return the error for ids that stand more than once."""
     what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
     action = "Remove the duplicates, or make an id that distinguishes the units."
     return InputError(what, allowed="one unit per id", action=action)
 
 
 def unreadable(file: object, error: Exception) -> InputError:
-    """Return the error for a file that is not whole, or not of its format, from what its reader says.
-
-    Examples
-    --------
-    >>> print(unreadable("rows.csv", ValueError("unexpected end")))
-    rows.csv cannot be read (given: unexpected end). Check that the file is whole and of the format that its \
-name says.
-    """
+    """Return the error for a file that is not whole, or not of its format, from what its reader says."""
     given = next(iter(str(error).splitlines()), type(error).__name__)
     action = "Check that the file is whole and of the format that its name says."
     if isinstance(error, UnicodeError):
@@ -305,25 +262,13 @@ name says.
 
 
 def kind_of(given: object) -> str:
-    """Return what kind of thing was given, with its article, for an error.
-
-    Examples
-    --------
-    >>> kind_of([0.1]), kind_of(7)
-    ('a list', 'an int')
-    """
+    """Return what kind of thing was given, with its article, for an error."""
     name = type(given).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def no_level(given: object) -> InputError:
-    """Return the error of a confidence level that is not between 0 and 1, such as percent.
-
-    Examples
-    --------
-    >>> print(no_level(95))
-    confidence_level is out of range (given: 95; allowed: between 0 and 1, as in 0.95). For 95 % write 0.95.
-    """
+    """Return the error of a confidence level that is not between 0 and 1, such as percent."""
     action = None
     if isinstance(given, int | float) and 1 < given < 100:
         action = f"For {given:g} % write {given / 100:g}."
@@ -340,13 +285,6 @@ def near_names(name: str, names: Iterable[str]) -> str:
         What was given.
     names : iterable of str
         What exists.
-
-    Examples
-    --------
-    >>> near_names("prxy", ["id", "proxy", "group"])
-    "'proxy'"
-    >>> near_names("zzz", ["id", "proxy"])
-    "'id', 'proxy'"
     """
     existing = [str(entry) for entry in names]
     import difflib  # for mistakes alone
@@ -362,14 +300,7 @@ def no_effect(option: str, allowed: str) -> InputError:
 
 
 def refuse_unknown(what: str, given: object, known: Iterable[str]) -> None:
-    """Raise an `InputError` for a name that is none of the known ones.
-
-    Examples
-    --------
-    >>> refuse_unknown("target", "populatoin", ["population", "superpopulation"])
-    Traceback (most recent call last):
-    stratal.errors.InputError: no such target (given: 'populatoin'; allowed: 'population', 'superpopulation').
-    """
+    """Raise an `InputError` for a name that is none of the known ones."""
     names = list(known)
     if given not in names:
         raise InputError(f"no such {what}", given=repr(given), allowed=near_names(str(given), names))
@@ -384,11 +315,6 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
         What was given.
     names : iterable of str
         What exists.
-
-    Examples
-    --------
-    >>> same_name("label", ["ID", "Label"]), same_name("label", ["LABEL", "Label"])
-    ('Label', None)
     """
     existing = list(names)
     if name in existing:
@@ -405,13 +331,6 @@ def utf8_path(path: str | PathLike[str]) -> str:
     ------
     InputError
         With the path as it would be typed in Python.
-
-    Examples
-    --------
-    >>> utf8_path("caf\udce9/p.csv")
-    Traceback (most recent call last):
-    stratal.errors.InputError: a path or name is not UTF-8 (given: 'caf\udce9/p.csv'). Rename the file, its
-    folder or the column.
     """
     text = fspath(path)
     try:
@@ -423,20 +342,12 @@ def utf8_path(path: str | PathLike[str]) -> str:
 
 
 def warn_caller(message: str) -> None:
-    """Warn the user at the line that called stratal, however many calls of ours lie between.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_caller("few labels")
-    >>> caught[0].category.__name__
-    'StratalWarning'
-    """
-    frame, level = sys._getframe(1), 2
+    """Warn the user at the line that called stratal, however many calls of ours lie between."""
+    frame = sys._getframe(1)
+    level = 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "stratal":
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(message, StratalWarning, stacklevel=level)
 
 
@@ -445,17 +356,6 @@ def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameter
 
     Arguments are compared with their annotations only after a call has failed: a call that works costs
     nothing, and an error of a call whose arguments all fit is raised as it is, since it is a defect of ours.
-
-    Examples
-    --------
-    >>> @names_mistyped
-    ... def width(bounds: tuple[float, float] | None = None) -> float:
-    ...     return bounds[1] - bounds[0]
-    >>> width((0, 1))
-    1
-    >>> width((0, None))
-    Traceback (most recent call last):
-    stratal.errors.InputError: bounds= cannot be this tuple (given: (0, None); allowed: tuple[float, ...
     """
 
     @wraps(function)
@@ -489,7 +389,10 @@ def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, A
         if parameter.annotation is parameter.empty:  # self
             continue
         hint = _evaluated(parameter.annotation, names)
-        entries = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            entries = value
+        else:
+            entries = (value,)
         if not all(_fits(entry, hint) for entry in entries):
             what = f"{name}= cannot be this {type(value).__name__}"
             return InputError(what, given=reprlib.repr(value), allowed=str(parameter.annotation))
@@ -513,7 +416,8 @@ _WHOLE = 2**63
 
 def _fits(value: Any, hint: Any) -> bool:
     """Return whether a type hint allows a value; a hint that is no plain type allows all."""
-    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
+    origin = typing.get_origin(hint) or hint
+    inner = typing.get_args(hint)
     if origin in (Union, UnionType):
         return any(_fits(value, entry) for entry in inner)
     if origin is Literal:
@@ -556,20 +460,6 @@ def listing(
         Those that the function does not take.
     **defaults
         What the signature shows for fields of a typed dict that are left out; None otherwise.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(kw_only=True)
-    ... class Wanted:
-    ...     size: int = 3
-    >>> @listing(Wanted)
-    ... def draw(path: str, **wanted: object) -> None: ...
-    >>> inspect.signature(draw)
-    <Signature (path: 'str', *, size: 'int' = 3) -> 'None'>
-    >>> draw("p.csv", sise=4)
-    Traceback (most recent call last):
-    TypeError: draw() got an unexpected keyword argument 'sise'; it takes 'size'
     """
 
     def fields_of(record: Any) -> Iterable[inspect.Parameter]:

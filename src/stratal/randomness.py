@@ -40,13 +40,7 @@ _PER_COUNT = 4
 
 
 def check_seed(seed: object) -> int:
-    """Return `seed` as an int, refusing anything but a whole number from 0 to 2⁶⁴ − 1.
-
-    Examples
-    --------
-    >>> check_seed(7)
-    7
-    """
+    """Return `seed` as an int, refusing anything but a whole number from 0 to 2⁶⁴ − 1."""
     if isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64:
         return int(seed)
     raise InputError("the seed must be a whole number", given=repr(seed), allowed="0 to 2**64 - 1")
@@ -62,11 +56,6 @@ def id_text(value: object) -> str:
     ------
     InputError
         For a missing id, another float, bytes, or any other type.
-
-    Examples
-    --------
-    >>> id_text(7), id_text(7.0), id_text("7")
-    ('7', '7', '7')
     """
     # Most of them, and abstract types are slow to ask.
     if type(value) is int or (type(value) is str and "\0" not in value):
@@ -91,20 +80,16 @@ def id_text(value: object) -> str:
 
 
 def id_array(values: Any) -> AnyArray:
-    """Return ids as an int64 array where all are integers that fit, else as text.
-
-    Examples
-    --------
-    >>> id_array([3.0, 4.0])
-    array([3, 4])
-    >>> id_array(["a", "b"])
-    array(['a', 'b'], dtype='<U1')
-    """
-    array = np.asarray(values, dtype=object) if isinstance(values, list | tuple) else array_of(values)
+    """Return ids as an int64 array where all are integers that fit, else as text."""
+    if isinstance(values, list | tuple):
+        array = np.asarray(values, dtype=object)
+    else:
+        array = array_of(values)
     if is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
-        given, action = f"shape {array.shape}", "Give one id per unit."
+        given = f"shape {array.shape}"
+        action = "Give one id per unit."
         raise InputError("ids must be one-dimensional", given=given, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
         given = f"dtype {array.dtype}"
@@ -119,13 +104,7 @@ def id_array(values: Any) -> AnyArray:
 
 
 def id_texts(ids: AnyArray) -> list[str]:
-    """Return the text of each id (n,).
-
-    Examples
-    --------
-    >>> id_texts(np.array([1, 2]))
-    ['1', '2']
-    """
+    """Return the text of each id (n,)."""
     return list(map(str if ids.dtype.kind in "iuU" else id_text, ids.tolist()))
 
 
@@ -140,15 +119,9 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
     purpose : str
         Text between seed and id, for numbers that must be independent of the draw's own (such as the order
         in which units are shown).
-
-    Examples
-    --------
-    >>> [format(key, "016x") for key in keys_of_ids(["a"], 7).tolist()] == [
-    ...     hashlib.md5(b"7:a").hexdigest()[:16]
-    ... ]
-    True
     """
-    prefix, digests = f"{seed}:{purpose}", bytearray()
+    prefix = f"{seed}:{purpose}"
+    digests = bytearray()
     try:
         for text in texts:
             digests += md5((prefix + text).encode()).digest()[:8]
@@ -165,11 +138,6 @@ def keys_of_rows(rows: slice, seed: int) -> KeyArray:
     rows : slice
         From a start to a stop.
     seed : int
-
-    Examples
-    --------
-    >>> bool(np.all(keys_of_rows(slice(0, 8), 7)[5:] == keys_of_rows(slice(5, 8), 7)))
-    True
     """
     before = rows.start % _PER_COUNT
     generator = np.random.Philox(key=seed).advance(rows.start // _PER_COUNT)
@@ -178,24 +146,12 @@ def keys_of_rows(rows: slice, seed: int) -> KeyArray:
 
 
 def uniforms(keys: KeyArray) -> FloatArray:
-    """Return keys as numbers in [0, 1) with 53 bits.
-
-    Examples
-    --------
-    >>> uniforms(np.array([2**63], dtype=np.uint64))
-    array([0.5])
-    """
+    """Return keys as numbers in [0, 1) with 53 bits."""
     return np.asarray((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def shown_order(ids: AnyArray, seed: int) -> IntArray:
-    """Return the positions (n,) in which drawn units are shown: at random across strata, the same everywhere.
-
-    Examples
-    --------
-    >>> sorted(shown_order(np.array(["a", "b", "c"]), 7).tolist())
-    [0, 1, 2]
-    """
+    """Return the display positions (n,) of drawn units: random across strata, equal on every machine."""
     texts = id_texts(ids)
     keys = keys_of_ids(texts, seed, "order:")
     order = np.argsort(keys, kind="stable")
@@ -210,11 +166,6 @@ def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray
 
     n_h plus six standard deviations and a few; each `widening` doubles the margin. A unit is a candidate
     when its key is at most the threshold; the rare short case is repeated wider.
-
-    Examples
-    --------
-    >>> thresholds(np.array([5]), np.array([5]))
-    array([18446744073709551615], dtype=uint64)
     """
     margin = (6.0 * np.sqrt(counts) + 10.0) * 2.0**widening
     shares = np.where(counts == 0, 0.0, (counts + margin) / sizes)
@@ -223,13 +174,7 @@ def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray
 
 
 def rank_smallest(stratum: IntArray, keys: KeyArray, ties: AnyArray, counts: IntArray) -> IntArray:
-    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,).
-
-    Examples
-    --------
-    >>> rank_smallest(np.array([0, 0, 1]), np.array([5, 3, 9], np.uint64), np.arange(3), np.array([1, 1]))
-    array([1, 2])
-    """
+    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,)."""
     order = np.lexsort((ties, keys, stratum))
     grouped = stratum[order]
     starts = np.searchsorted(grouped, np.arange(len(counts)))

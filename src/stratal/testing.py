@@ -51,13 +51,15 @@ def check_design(
     >>> population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 50))
     >>> check_design(stratal.designs.SimpleRandom(budget=10), population, np.arange(50) % 3, draws=100)
     """
-    z, found = np.asarray(outcomes, dtype=np.float64), []
+    z = np.asarray(outcomes, dtype=np.float64)
+    found = []
     for seed in range(draws):
         sample = design.draw(population, seed)
         probability = sample.inclusion_probability
         assert len(set(sample.ids.tolist())) == sample.size, "a unit is drawn twice"
         assert np.all((probability > 0) & (probability <= 1)), "a probability is not in (0, 1]"
-        weighting, variables = sample.weighting(), z[sample.ids, None]
+        weighting = sample.weighting()
+        variables = z[sample.ids, None]
         found.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
     _check_repeated(design.draw(population, 0), design.draw(population, 0), "the same seed")
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +128,8 @@ def check_engine(population: Population, expected: Population, rules: Iterable[R
     for proxy in expected.proxy_names:
         assert population.distribution(proxy) == expected.distribution(proxy)
     for rule in rules:
-        found, wanted = population.summarise(rule), expected.summarise(rule)
+        found = population.summarise(rule)
+        wanted = expected.summarise(rule)
         np.testing.assert_array_equal(found.sizes, wanted.sizes)
         np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
         np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)

@@ -46,7 +46,8 @@ class _Loading:
     """Hands a module's own loader to `load` when the module is imported; once."""
 
     def __init__(self, name: str, load: Callable[[ModuleType, Callable[[ModuleType], None]], None]) -> None:
-        self.name, self.load = name, load
+        self.name = name
+        self.load = load
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: object = None

@@ -76,13 +76,7 @@ class _Commands(click.Group):
 
 
 def commands(*wanted: str) -> Mapping[str, Command]:
-    """Return commands by name: those that are wanted, or all.
-
-    Examples
-    --------
-    >>> list(commands("study status"))
-    ['study status']
-    """
+    """Return commands by name: those that are wanted, or all."""
     found = {}
     for name, file in FILES.items():
         if not wanted or name in wanted:

@@ -53,20 +53,11 @@ class Needs:
     words : str
     holds : function, optional
         The condition on the values of all options, if it is not what the words say.
-
-    Examples
-    --------
-    >>> needs = Needs("with --design poisson or --cluster")
-    >>> needs.hold({"design": "auto", "cluster": None}, lambda name: False)
-    False
-    >>> needs.of({"cluster": None})
-    'with --cluster'
-    >>> Needs("without --extend (in a first round)").hold({"extend": None}, lambda name: False)
-    True
     """
 
     def __init__(self, words: str, holds: Callable[[Given], Any] | None = None) -> None:
-        self.words, self.holds = words, holds
+        self.words = words
+        self.holds = holds
         sentence, bracket, reason = words.partition(" (")
         self._reason = bracket + reason
         self._kind = sentence.partition(" ")[0]
@@ -193,17 +184,6 @@ def command(
         Fields that are no options of this command; they keep their defaults.
     needs
         What options of this command need, by their names, besides what their declarations say.
-
-    Examples
-    --------
-    >>> class Greeting(Struct, frozen=True, kw_only=True):
-    ...     name: Annotated[str, argument("NAME", "Whom.")]
-    ...     loud: Annotated[bool, Option("In capitals.")] = False
-    >>> @command(Greeting, name="greet")
-    ... def greet(given: Greeting) -> Result:
-    ...     return Result({"name": given.name}, given.name.upper() if given.loud else given.name)
-    >>> COMMANDS.pop("greet")().main(["Ada", "--loud"], standalone_mode=False)
-    ADA
     """
 
     def decorate(body: Body) -> Body:
@@ -222,11 +202,15 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
     described = {name: rest for name, *rest in found_in}
     for entry in structs.fields(record):
         annotated = get_origin(entry.type) is Annotated
-        kind, found = get_args(entry.type) if annotated else (entry.type, Option())
+        if annotated:
+            kind, found = get_args(entry.type)
+        else:
+            kind, found = (entry.type, Option())
         if not found.about:
             word, shown, text = described.get(entry.name, ("", "", ""))
             placeholder = word if word != word.lower() else None
-            about, words_shown = " ".join(text.split()), shown or found.shown
+            about = " ".join(text.split())
+            words_shown = shown or found.shown
             found = replace(found, metavar=placeholder, shown=words_shown, about=about)
         yield replace(found, field=entry.name, kind=kind, default=entry.default)
 
@@ -243,13 +227,17 @@ def given(record: Struct, *names: str) -> dict[str, Any]:
 
 def words(record: Struct) -> list[str]:
     """Return a record's arguments, and its options that differ from their defaults, to be typed again."""
-    arguments, options = list[str](), list[str]()
+    arguments = list[str]()
+    options = list[str]()
     for entry in _declared(type(record)):
         value = getattr(record, entry.field)
         if value is None or value == entry.default:
             continue
         for one in value if isinstance(value, list) else [value]:
-            text = f"{one:.15f}".rstrip("0") if isinstance(one, float) and "e-" in str(one) else str(one)
+            if isinstance(one, float) and "e-" in str(one):
+                text = f"{one:.15f}".rstrip("0")
+            else:
+                text = str(one)
             if entry.place:
                 arguments.append(text)
             else:
@@ -268,7 +256,8 @@ class Command(click.Command):
         without: list[str],
         needs: Mapping[str, str | Needs],
     ) -> None:
-        self.body, self.record = body, record
+        self.body = body
+        self.record = record
         order = {field: n for n, field in enumerate(" ".join(GROUPS.values()).split())}
         self.declared = sorted(
             (entry for entry in _declared(record) if entry.field not in without),
@@ -347,7 +336,10 @@ class Command(click.Command):
         others = [entry for entry in options if entry not in always]
         if len(others) <= MOST_SHOWN - 2:
             always = [entry for entry in always if entry.name != "help_all"]
-        shown = others if ctx.meta.get("help_all") else others[: MOST_SHOWN - len(always)]
+        if ctx.meta.get("help_all"):
+            shown = others
+        else:
+            shown = others[: MOST_SHOWN - len(always)]
         titles = {name: title for title, names in GROUPS.items() for name in names.split()}
         titles |= {str(entry.name): "Options" for entry in shown if entry.required}
         for title in ("Options", *GROUPS):
@@ -364,7 +356,9 @@ class Command(click.Command):
 
 
 def _several(rules: Any) -> list[Any]:
-    return [rules] if isinstance(rules, str | Needs) else list(rules)
+    if isinstance(rules, str | Needs):
+        return [rules]
+    return list(rules)
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -389,15 +383,6 @@ def repeated(option: Any, first: Any, second: Any) -> Any:
     ------
     InputError
         Naming the option and both values, if it takes one.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> repeated(SimpleNamespace(name="show", opts=["--show"], metavar="COL,…"), "question", "answer")
-    'question,answer'
-    >>> repeated(SimpleNamespace(name="seed", opts=["--seed"], metavar=None), "1", "2")
-    Traceback (most recent call last):
-    stratal.errors.InputError: --seed is given twice (given: '1' and '2'; allowed: one value).
     """
     if first == second:
         return first
@@ -411,13 +396,7 @@ def repeated(option: Any, first: Any, second: Any) -> Any:
 
 
 def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
-    """Return what to type for a number that was written as a share, with a comma, or as 1e3; else nothing.
-
-    Examples
-    --------
-    >>> number_advice(["--rate", "90%"], ["--rate"]), number_advice(["--budget=1,500"], ["--budget"])
-    (". Given: '90%'. Write 0.9.", ". Given: '1,500'. Write 1500 or 1.500, whichever is meant.")
-    """
+    """Return what to type for a number that was written as a share, with a comma, or as 1e3; else nothing."""
     from stratal.arrays import number_of_text  # NumPy is not loaded for help
 
     pairs = [word.partition("=")[::2] for word in typed if "=" in word] + list(pairwise(typed))

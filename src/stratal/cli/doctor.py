@@ -31,7 +31,8 @@ LABEL = "label"
 
 # Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
 # whole takes its time.
-_LARGEST, _MOST_CELLS = 20_000_000, 1_000_000
+_LARGEST = 20_000_000
+_MOST_CELLS = 1_000_000
 
 
 # Columns that are described. The time that DuckDB takes to read all of a file grows with their square:
@@ -55,7 +56,8 @@ def _refuse_many_columns(file: Path) -> None:
         return
     if columns > _MOST_COLUMNS:
         action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
-        what, allowed = f"{file}: has too many columns to describe them all", f"up to {_MOST_COLUMNS:,}"
+        what = f"{file}: has too many columns to describe them all"
+        allowed = f"up to {_MOST_COLUMNS:,}"
         raise InputError(what, given=f"{columns:,}", allowed=allowed, action=action)
 
 
@@ -74,7 +76,10 @@ def _inspected(requested: Reading) -> Result:
     with progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
-        proxies = {} if named == (None, None, None, None) else describe_proxies(requested.population())
+        if named == (None, None, None, None):
+            proxies = {}
+        else:
+            proxies = describe_proxies(requested.population())
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     found = {"file": str(requested.file), **columns, **proxies}
     score = None if proxies else suggested_score(columns, suggested)
@@ -145,7 +150,10 @@ def _of_folder(folder: Path) -> Result | None:
     ):
         if (folder / name).is_file():
             return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
-    found = {} if (folder / DATASET_STATE).exists() else find_logs(folder)
+    if (folder / DATASET_STATE).exists():
+        found = {}
+    else:
+        found = find_logs(folder)
     if not found:
         return None
     return Result(
@@ -191,7 +199,10 @@ def _of_table(file: Path) -> Result | None:
         about = [f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row."]
     own = answers.counted and answers.name == LABEL
     unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
-    labelled = _labelled(file, answers) if (own or unnamed) and answers.model is None else None
+    if (own or unnamed) and answers.model is None:
+        labelled = _labelled(file, answers)
+    else:
+        labelled = None
     return Result(looked_at.found, *about, *(labelled or looked_at.parts))
 
 
@@ -234,8 +245,12 @@ def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, i
         empty = f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:"
         return [*about, empty, f"  {shlex.join(['stratal', *then])}"]
     elif home.is_dir():
-        who, said = whose(home) if table.find(*ANNOTATOR_NAMES) is None else ([], [])
-        about, then = [*about, *said], [*then, *who, "--dry-run"]
+        if table.find(*ANNOTATOR_NAMES) is None:
+            who, said = whose(home)
+        else:
+            who, said = ([], [])
+        about = [*about, *said]
+        then = [*then, *who, "--dry-run"]
     else:
         return [*about, _estimated(home, file, id=None if ids in ID_NAMES else ids, model=answers.model)]
     return [*about, tuple(then)]
@@ -286,10 +301,16 @@ def _of_answers(file: Path, found: ToolAnswers) -> Result:
     skipped = sum(answer.value is None for answer in found.answers)
     homes = list(_nearest(file, homes_of({"": ids}, (Path(), file.parent))))
     described = {"tool": found.tool, "answers": len(found.answers), "items": len(ids), "skipped": skipped}
-    by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}" if people else ""
+    if people:
+        by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}"
+    else:
+        by = ""
     then: list[Any] = []
     for home in homes:
-        who, said = whose(home) if home.is_dir() and not people else ([], [])
+        if home.is_dir() and not people:
+            who, said = whose(home)
+        else:
+            who, said = ([], [])
         take = ("study", "import", home, file, *who, "--dry-run")
         then += [*said, take if home.is_dir() else _estimated(home, file)]
     nowhere = (

@@ -48,11 +48,6 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     ----------
     cluster : str
         Column of groups for --design clusters.
-
-    Examples
-    --------
-    >>> SharedDrawOptions(file=Path("p.csv"), budget=100).seed
-    0
     """
 
     seed: Seed = 0
@@ -77,7 +72,8 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     def declared(self, question: Question) -> Question:
         """Return the question with what the options declare of the labels."""
         if self.outcome is not None or self.bounds is not None:
-            scale, bounds = self.outcome or "bounded", pair("--bounds", self.bounds)
+            scale = self.outcome or "bounded"
+            bounds = pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
         return question.with_outcome(**values)
@@ -101,11 +97,6 @@ class PlanFile(
     question : mapping, optional
         The roles of the columns, what each proxy predicts, and how labels become numbers, as they were when
         the plan was written; a draw with another question is refused.
-
-    Examples
-    --------
-    >>> PlanFile.read(Path("nowhere.json")) is None
-    True
     """
 
     stratal: str
@@ -143,7 +134,10 @@ class PlanFile(
             action = "Write it again: stratal plan … --output."
             raise InputError(f"{path}: the plan is damaged ({error})", action=action) from None
         options = found.options
-        file = options.file if "://" in str(options.file) else path.parent / options.file
+        if "://" in str(options.file):
+            file = options.file
+        else:
+            file = path.parent / options.file
         past = options.history and str(path.parent / options.history)
         width = options.half_width
         width = Widths(width) if isinstance(width, tuple) else width
@@ -182,7 +176,8 @@ class PlanFile(
         numbered = population.numbered_from(stored_row_base(self.row_base, self.options.id))
         if self.question is not None:
             refuse_other_question(path, self.question, planned_question(population, self.options))
-        known, now = PopulationDigest(**self.population), numbered.digest(seed=0)
+        known = PopulationDigest(**self.population)
+        now = numbered.digest(seed=0)
         changed = differing(population.proxy_names, known, now)
         if changed or known.size != now.size:
             raise InputError(
@@ -238,11 +233,6 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Row numbers in the labels are those of the sample's rows.
     additional : int
         Units to add, for --extend.
-
-    Examples
-    --------
-    >>> DrawOptions(file=Path("p.csv"), output=Path("audit")).labels is None
-    True
     """
 
     file: Annotated[Path, argument("FILE", "A plan, or predictions.", parser=place)] = None  # type: ignore[assignment]
@@ -267,16 +257,21 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         if extending and self.file is not None:
             stored = structs.replace(stored, file=self.file, remote=self.remote)
         require_named(part(Reading, stored), part(Reading, self))
-        plain, known = SharedDrawOptions(file=Path()), {}
+        plain = SharedDrawOptions(file=Path())
+        known = {}
         for name in SharedDrawOptions.__struct_fields__:
             usual, planned, given = (getattr(one, name) for one in (plain, plan.options, self))
             if name == "file":
-                known[name] = planned if given is None or not extending else given
+                if given is None or not extending:
+                    known[name] = planned
+                else:
+                    known[name] = given
             elif given == usual and planned != usual and not (extending and name in _FIRST.split()):
                 known[name] = planned
             elif given not in (usual, planned) and not extending and name not in _NOT_PLANNED.split():
                 option_name = "--" + name.replace("_", "-")
-                given, action = f"{option_name} with {self.file}", "Leave it out, or plan again with it."
+                given = f"{option_name} with {self.file}"
+                action = "Leave it out, or plan again with it."
                 raise InputError(f"{option_name} belongs to the plan", given=given, action=action)
         if extending and self.additional is not None:
             known.pop("half_width", None)
@@ -321,9 +316,16 @@ def draw(requested: DrawOptions) -> Result:
     else:
         requested, sample, needed = _extended(requested, requested.extend)
         if needed is not None and needed.additional == 0:
-            every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
-            reason = "the interval is narrow enough" if needed.reached else every
-            wanted, extended = needed.wanted, str(requested.extend)
+            if needed.estimand:
+                every = "every unit that matters is drawn"
+            else:
+                every = "every unit is drawn"
+            if needed.reached:
+                reason = "the interval is narrow enough"
+            else:
+                reason = every
+            wanted = needed.wanted
+            extended = str(requested.extend)
             return Result(
                 {"sample": extended, "new": 0, "half_width": wanted, "needed": needed.to_dict()},
                 f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {wanted:g}).",
@@ -349,7 +351,8 @@ def draw(requested: DrawOptions) -> Result:
         found |= {"half_width": width, "needed": None if needed is None else needed.to_dict()}
     if why is not None:
         found["pilot"] = why
-    names, sizes = sample.design.stratum_names, sample.summary.sizes.tolist()
+    names = sample.design.stratum_names
+    sizes = sample.summary.sizes.tolist()
     rows = zip(names, sizes, sample.n_h.tolist(), strict=True) if len(names) == len(sizes) else ()
     shown = requested.extend is not None or len(sample.shown) > 0
     page = draw_page(found, [list(row) for row in rows], has_columns=shown)
@@ -366,7 +369,8 @@ def draw(requested: DrawOptions) -> Result:
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:
     """Return the options with those of the first round, the sample with another, and how narrow it is."""
     requested = requested.with_plan(PlanFile.beside(extend), extending=True)
-    additional, half_width = requested.additional, requested.half_width
+    additional = requested.additional
+    half_width = requested.half_width
     if requested.file is None:
         raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
@@ -398,7 +402,8 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
     kind = stratal.designs.Design.of_kind(name)
     if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
         raise InputError("no such design", given=repr(requested.design), allowed=DESIGNS)
-    reading, budget = part(Reading, requested), requested.budget
+    reading = part(Reading, requested)
+    budget = requested.budget
     if budget is None:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
     if requested.cluster is not None:
@@ -432,13 +437,7 @@ def reading_of(study: Study) -> dict[str, Any]:
 
 
 def connection_words(reading: Reading) -> list[str]:
-    """Return the options by which the next command may open what this one did: an address, or Spark.
-
-    Examples
-    --------
-    >>> connection_words(Reading(file=Path("p.csv"), engine="spark"))
-    ['--engine', 'spark']
-    """
+    """Return the options by which the next command may open what this one did: an address, or Spark."""
     from stratal.tables.untrusted import find_connections
 
     connections = find_connections(structs.asdict(reading))
@@ -549,11 +548,6 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
         Row numbers in the labels are those of the sample's rows.
     additional : int, default 50, then a quarter of those drawn
         Units of the next round.
-
-    Examples
-    --------
-    >>> SelectOptions(file=Path("p.csv"), answers="answer_*").indifference
-    0.01
     """
 
     file: Annotated[Path, argument("FILE", "The models' answers; none with --extend.", parser=place)] = None  # type: ignore[assignment]
@@ -583,7 +577,8 @@ def answers_as_groups(requested: Reading) -> Reading:
         raise InputError("there is nothing to select from", allowed=ways)
     reading: Any = requested.of_file
     existing = list(open_table(requested.file, reading).names)
-    file, own = str(requested.file), (requested.id or "",)
+    file = str(requested.file)
+    own = (requested.id or "",)
     names = columns_fitting("answers", requested.answers, existing, file, own)
     return structs.replace(
         part(Reading, requested), groups=joined(*names), answers=None, predicted=None, proxy=None
@@ -622,7 +617,8 @@ def select(requested: SelectOptions) -> Result:
             )
     else:
         reading, selection = _next(requested, requested.extend)
-    found, page = selection.to_dict(), selection._page()
+    found = selection.to_dict()
+    page = selection._page()
     if selection.done or output is None:
         return Result(found, page)
     options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
@@ -631,7 +627,10 @@ def select(requested: SelectOptions) -> Result:
     labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
     folder = str(output).rstrip("/")
     stem = folder.rstrip("0123456789")
-    following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
+    if stem != folder:
+        following = f"{stem}{int(folder[len(stem) :]) + 1}"
+    else:
+        following = f"{folder}-2"
     written_as = selection.sample.question.outcome.label_format
     how = "" if written_as is None else f" with {written_as}"
     line = f"To label: {written.to_label}  ({written.new} units: fill in the column `label`{how})"
@@ -647,7 +646,8 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
     if not requested.labels:
         raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
     place = extend / SAMPLE_NAME if extend.is_dir() else extend
-    earlier, plan = stratal.Sample.read(place), PlanFile.beside(place)
+    earlier = stratal.Sample.read(place)
+    plan = PlanFile.beside(place)
     reading = part(Reading, requested)
     if requested.file is None:
         if plan is None:
@@ -703,11 +703,6 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         How many labels `stratal select` will need to find the best of the models in --answers.
     indifference : float
         How much worse than the best the winner may be.
-
-    Examples
-    --------
-    >>> PlanOptions(population_size=1000).assume
-    'conservative'
     """
 
     file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
@@ -752,7 +747,8 @@ def plan(requested: PlanOptions) -> Result:
     from stratal.planning.power import width_to_detect
     from stratal.report.pages import detection_page, plan_page
 
-    page, shows = partial(plan_page, details=requested.details), None
+    page = partial(plan_page, details=requested.details)
+    shows = None
     if requested.file is None and requested.detect is not None:
         known = given(requested, *ALONE.split(), "power", "confidence_level")
         return Result(plan_to_detect(requested.detect, **known), detection_page)
@@ -778,7 +774,10 @@ def plan(requested: PlanOptions) -> Result:
     wanted: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
     if requested.half_width is None or requested.labels:
         # A budget of money is more than the number of labels.
-        budget = requested.budget if made.allocation.method == "cost-optimal" else made.budget
+        if made.allocation.method == "cost-optimal":
+            budget = requested.budget
+        else:
+            budget = made.budget
         wanted |= {"budget": budget, "half_width": None}
     design = made.recommended.design if requested.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)
@@ -794,7 +793,10 @@ def plan(requested: PlanOptions) -> Result:
         drawing = [str(requested.output), *connection_words(requested)]
     drawing += ["--seed", "7", "--output", new_folder("audit")]
     every = made.half_width is not None and made.budget == made.population_size
-    about = "No sample short of all units reaches this half-width." if every else None
+    if every:
+        about = "No sample short of all units reaches this half-width."
+    else:
+        about = None
     return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
 
 
@@ -804,7 +806,8 @@ def _learned(requested: PlanOptions) -> dict[str, Any]:
 
     if not requested.labels:
         return {}
-    reading, units = requested.for_planning, None
+    reading = requested.for_planning
+    units = None
     columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
     others = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if others:
@@ -842,14 +845,9 @@ def _selection(requested: PlanOptions) -> Result:
 
 
 def new_folder(name: str) -> str:
-    """Return the name of a folder that does not exist or is empty: `audit`, `audit-2`, …
-
-    Examples
-    --------
-    >>> new_folder("nowhere-at-all")
-    'nowhere-at-all/'
-    """
-    number, chosen = 1, name
+    """Return the name of a folder that does not exist or is empty: `audit`, `audit-2`, …"""
+    number = 1
+    chosen = name
     while Path(chosen).exists() and not (Path(chosen).is_dir() and not any(Path(chosen).iterdir())):
         number += 1
         chosen = f"{name}-{number}"

@@ -145,11 +145,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         With --labelled: units of the population.
     proxy : COL,…
         With --labelled: column of the proxy; several where the table has all units.
-
-    Examples
-    --------
-    >>> EvidenceOptions(compare="a, b").keywords["compare"]
-    ('a', 'b')
     """
 
     sample: Annotated[
@@ -275,11 +270,6 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     disagreements : FILE
         Write the items on which a judge and people differ, for a second look: a new .csv. Filled in, it is
         given after LABELS.
-
-    Examples
-    --------
-    >>> EstimateCommand(require="value>=.9").details
-    False
     """
 
     details: bool = False
@@ -323,11 +313,6 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
         What the estimate is called: accuracy, pass rate, …
     items : int, default none
         Show so many units as annotators saw them; without it no payload is in it.
-
-    Examples
-    --------
-    >>> ReportOptions(output=Path("report.html")).items is None
-    True
     """
 
     output: Path
@@ -364,12 +349,19 @@ def report(requested: ReportOptions) -> Result:
 
 def _exit_status(evaluation: Evaluation) -> int:
     """Return the exit status of the verdict on all requirements."""
-    return 0 if evaluation.status is None else STATUSES[evaluation.status]
+    if evaluation.status is None:
+        return 0
+    return STATUSES[evaluation.status]
 
 
 def _title(sample: Path | None) -> str | None:
     """Return a heading with the file of predictions, if the plan next to the sample names it."""
     from stratal.evaluation import sample_file
 
-    plan = None if sample is None else PlanFile.beside(sample_file(sample))
-    return None if plan is None else f"How good is the model on {Path(plan.options.file).name}?"
+    if sample is None:
+        plan = None
+    else:
+        plan = PlanFile.beside(sample_file(sample))
+    if plan is None:
+        return None
+    return f"How good is the model on {Path(plan.options.file).name}?"

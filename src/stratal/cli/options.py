@@ -96,11 +96,6 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         Threads that DuckDB may use.
     memory : AMOUNT, default a few hundred MB for each thread
         What DuckDB may hold before it spills to disk: 2GB.
-
-    Examples
-    --------
-    >>> Reading(file=Path("p.csv"), groups="a, b", by="c").group_names
-    ('a', 'b', 'c')
     """
 
     file: Annotated[Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=place)]
@@ -161,13 +156,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         return found | {"engine": engine, "master": master or None, "directory": parts}
 
     def with_columns_of(self, estimand: Any) -> Self:
-        """Return how to read the file with the columns that an estimand, or what names one, needs.
-
-        Examples
-        --------
-        >>> Reading(file=Path("p.csv")).with_columns_of("f1:match,probability=score").features
-        'score'
-        """
+        """Return how to read the file with the columns that an estimand, or what names one, needs."""
         from stratal.estimation import as_estimand
 
         if estimand is None:
@@ -225,11 +214,6 @@ class Planning(Reading, frozen=True, kw_only=True):
         The label that counts as 1, and every other as 0.
     map : LABEL=NUMBER,…
         What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
-
-    Examples
-    --------
-    >>> Planning(file=Path("p.csv"), budget=100).assume
-    'conservative'
     """
 
     budget: Whole = None

@@ -42,17 +42,12 @@ class Result:
         A line of text, a tuple of the words of the command to type next, a page, several of these in a list,
         or what makes one of `found`.
     status : int
-
-    Examples
-    --------
-    >>> Result({"n": 3}, "3 units", ("plan", "p.csv")).show(as_json=False)
-    3 units
-    <BLANKLINE>
-    Next: stratal plan p.csv
     """
 
     def __init__(self, found: dict[str, Any], *parts: Any, status: int = 0) -> None:
-        self.found, self.parts, self.status = found, parts, status
+        self.found = found
+        self.parts = parts
+        self.status = status
 
     def show(self, *, as_json: bool) -> None:
         """Print it, and end with its exit status if that is not 0."""
@@ -86,43 +81,20 @@ class Result:
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """Print one JSON object.
-
-    Examples
-    --------
-    >>> print_json({"n": 3})
-    {
-      "n": 3
-    }
-    """
+    """Print one JSON object."""
     plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     text = json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False)
     print(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def printable(stream: Any) -> None:
-    """Let a stream write what its encoding lacks as escapes, instead of failing.
-
-    Examples
-    --------
-    >>> import io
-    >>> stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    >>> printable(stream)
-    >>> stream.write("λ")
-    1
-    """
+    """Let a stream write what its encoding lacks as escapes, instead of failing."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with control characters as escapes, so that no data moves the cursor or rings the bell.
-
-    Examples
-    --------
-    >>> visible("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
+    r"""Return a text with control characters escaped, so that data cannot move the cursor of a terminal."""
     return _IN_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -137,19 +109,6 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
         In which `id='row' (--id row)` says both.
     options : collection of str
         All that any command has, for keywords alone.
-
-    Examples
-    --------
-    >>> in_options("Draw with groups= or show=.", {"--groups", "--show"})
-    'Draw with --groups or --show.'
-    >>> in_options("Give bounds=(0, 100) (--bounds 0,100), or n_strata=, by= (--strata, --by).")
-    'Give --bounds 0,100, or --strata, --by.'
-    >>> in_options("Map it: --map unsure= (mapping={'unsure': None}) for no answer.")
-    'Map it: --map unsure= for no answer.'
-    >>> in_options("recall:x,predicted=COL or data=", {"--predicted"})
-    'recall:x,predicted=COL or data='
-    >>> in_options("no such class (given: 'bounds=(0, 1) (--bounds 0,1)')")
-    "no such class (given: 'bounds=(0, 1) (--bounds 0,1)')"
     """
 
     def in_words_of_the_command(found: re.Match[str]) -> str:
@@ -162,7 +121,9 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
         keywords = list(_KEYWORD.finditer(found["keywords"]))
         if found["comma"] is not None:  # `keyword=, --option`: the option says it all
             return found["keywords"][: keywords[-1].start()]
-        return "".join(map(one_keyword, keywords)) if found["end"] is not None else found[0]
+        if found["end"] is not None:
+            return "".join(map(one_keyword, keywords))
+        return found[0]
 
     def one_keyword(found: re.Match[str]) -> str:
         option = "--" + found["name"].replace("_", "-")
@@ -170,14 +131,17 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
             return f"{found['between']}--bounds LOW,HIGH"
         is_alone = not found["value"].strip("=.:")
         ending = found["value"].removeprefix("=")
-        return f"{found['between']}{option}{ending}" if is_alone and option in options else found[0]
+        if is_alone and option in options:
+            return f"{found['between']}{option}{ending}"
+        return found[0]
 
     return _MESSAGE.sub(in_words_of_the_command, message)
 
 
 # A keyword of Python with its value. Every part is possessive or excludes its own end, so that the time
 # is linear in the length of the text, whatever users wrote into it.
-_NAME, _VALUE = r"[a-z_]++", r"=(?>\([^()]*+\)|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
+_NAME = r"[a-z_]++"
+_VALUE = r"=(?>\([^()]*+\)|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
 _BETWEEN = r"(?:, | or | and )"
 _KEYWORD = re.compile(rf"(?P<between>{_BETWEEN}?)(?<![a-z_])(?P<name>{_NAME})(?P<value>{_VALUE})")
 _MESSAGE = re.compile(
@@ -190,17 +154,7 @@ _MESSAGE = re.compile(
 
 
 def print_table(table: ReportTable) -> None:
-    """Print a table: text to the left, numbers to the right.
-
-    Examples
-    --------
-    >>> from stratal.report.text import ReportTable
-    >>> print_table(ReportTable(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
-    <BLANKLINE>
-    Strata
-     stratum  units
-     low         12
-    """
+    """Print a table: text to the left, numbers to the right."""
     from stratal.report.text import table_text
 
     print("", *([visible(table.title)] if table.title else []), sep="\n")
@@ -208,13 +162,7 @@ def print_table(table: ReportTable) -> None:
 
 
 def print_text(*lines: str) -> None:
-    """Print lines as they are, but for what moves the cursor.
-
-    Examples
-    --------
-    >>> print_text("done")
-    done
-    """
+    """Print lines as they are, but for what moves the cursor."""
     for line in lines:
         SHOWN.append(line)
         print(visible(line))
@@ -229,7 +177,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    start, told, ended = monotonic(), [what], threading.Event()
+    start = monotonic()
+    told = [what]
+    ended = threading.Event()
 
     def advance(done: int, total: int) -> None:
         told[0] = f"{what} {done / max(total, 1):.0%}"

@@ -12,35 +12,19 @@ from stratal.errors import InputError
 
 
 def listed(text: str | None) -> tuple[str, ...]:
-    """Return the names in a comma-separated list.
-
-    Examples
-    --------
-    >>> listed("a, b"), listed(None)
-    (('a', 'b'), ())
-    """
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+    """Return the names in a comma-separated list."""
+    if text:
+        return tuple(name.strip() for name in text.split(",") if name.strip())
+    return ()
 
 
 def joined(*names: str) -> str:
-    """Return names as a comma-separated list, each once.
-
-    Examples
-    --------
-    >>> joined("a", "b", "a")
-    'a,b'
-    """
+    """Return names as a comma-separated list, each once."""
     return ",".join(dict.fromkeys(names))
 
 
 def pair(option: str, text: str | None) -> tuple[float, float] | None:
-    """Return two numbers given as `LOW,HIGH`.
-
-    Examples
-    --------
-    >>> pair("--bounds", "1,5")
-    (1.0, 5.0)
-    """
+    """Return two numbers given as `LOW,HIGH`."""
     if text is None:
         return None
     try:
@@ -51,13 +35,7 @@ def pair(option: str, text: str | None) -> tuple[float, float] | None:
 
 
 def finite_number(text: str) -> float:
-    """Return the number that a text is.
-
-    Examples
-    --------
-    >>> finite_number("0.5")
-    0.5
-    """
+    """Return the number that a text is."""
     from stratal.arrays import number_of_text
 
     number = number_of_text(text)
@@ -70,11 +48,6 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
     """Return what labels count as, given as `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
 
     Nothing after the equals sign is no answer.
-
-    Examples
-    --------
-    >>> mapping("--map", "Pass=1,Fail=0,Unsure=,kitty=cat")
-    {'Pass': 1.0, 'Fail': 0.0, 'Unsure': None, 'kitty': 'cat'}
     """
     from stratal.arrays import number_of_text
 
@@ -89,13 +62,7 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
 
 
 def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -> dict[str, str]:
-    """Return what stands before and behind the equals sign of each entry; behind it perhaps nothing.
-
-    Examples
-    --------
-    >>> pairs("--format", "answer=markdown,page=html", "COL=FORMAT,…")
-    {'answer': 'markdown', 'page': 'html'}
-    """
+    """Return what stands before and behind the equals sign of each entry; behind it perhaps nothing."""
     found: dict[str, str] = {}
     for entry in text.split(",") if text else ():
         first, _, second = (part.strip() for part in entry.rpartition("="))
@@ -109,26 +76,14 @@ def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -
 
 
 def meanings(text: str | None) -> dict[str, str] | None:
-    """Return what proxies predict, given as `COL=MEANING,…`.
-
-    Examples
-    --------
-    >>> meanings("p_spam=class:spam,judge=rating:1..5")
-    {'p_spam': 'class:spam', 'judge': 'rating:1..5'}
-    """
+    """Return what proxies predict, given as `COL=MEANING,…`."""
     if text is None:
         return None
     return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
-    """Return the whole numbers in a comma-separated list.
-
-    Examples
-    --------
-    >>> whole_numbers("--budgets", "50, 100")
-    [50, 100]
-    """
+    """Return the whole numbers in a comma-separated list."""
     try:
         return [int(part) for part in listed(text)]
     except ValueError:
@@ -136,13 +91,7 @@ def whole_numbers(option: str, text: str) -> list[int]:
 
 
 class Widths(tuple[float, ...]):
-    """Half-widths, one for each of several estimands, printed as they are typed.
-
-    Examples
-    --------
-    >>> str(Widths((0.05, 0.1)))
-    '0.05,0.1'
-    """
+    """Half-widths, one for each of several estimands, printed as they are typed."""
 
     __slots__ = ()
 
@@ -157,11 +106,6 @@ def widths(text: str) -> float | Widths:
     ------
     BadParameter
         For what are no numbers, or decimal commas.
-
-    Examples
-    --------
-    >>> widths("0.05"), widths("0.05,0.1")
-    (0.05, (0.05, 0.1))
     """
     try:
         found = Widths(finite_number(part) for part in text.split(","))
@@ -192,25 +136,14 @@ class _Address(type(Path())):  # type: ignore[misc]
 
 
 def place(text: str) -> Path:
-    """Return a path, of which an address such as `hdfs://namenode/p.parquet` keeps both slashes.
-
-    Examples
-    --------
-    >>> str(place("hdfs://namenode/p.parquet")), str(place("data//p.csv"))
-    ('hdfs://namenode/p.parquet', 'data/p.csv')
-    """
-    return _Address(text) if _SCHEME.match(text) and "://" in text else Path(text)
+    """Return a path, of which an address such as `hdfs://namenode/p.parquet` keeps both slashes."""
+    if _SCHEME.match(text) and "://" in text:
+        return _Address(text)
+    return Path(text)
 
 
 def text_of(path: Path, most: int = 2**20) -> str:
-    """Return what stands in a text file of at most so many characters.
-
-    Examples
-    --------
-    >>> text_of(Path("nowhere.md"))
-    Traceback (most recent call last):
-    stratal.errors.InputError: nowhere.md: cannot be read...
-    """
+    """Return what stands in a text file of at most so many characters."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(most + 1)

@@ -438,11 +438,6 @@ def command_schema(command: str) -> dict[str, Any]:
     ------
     InputError
         For a command that there is not.
-
-    Examples
-    --------
-    >>> command_schema("study extend")["$defs"]["Extended"]["properties"]["enough"]
-    {'type': 'boolean'}
     """
     known = {**PRINTED, **WRITTEN}
     if command not in known:

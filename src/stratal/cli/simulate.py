@@ -26,11 +26,6 @@ class DemoOptions(Struct, frozen=True, kw_only=True):
         Leave predictions.parquet and labels.csv in this directory.
     label : path
         Fill in the labels of this table, and do nothing else.
-
-    Examples
-    --------
-    >>> DemoOptions().budget
-    100
     """
 
     budget: int = 100
@@ -46,7 +41,9 @@ def demo(requested: DemoOptions) -> Result:
     from stratal.report.pages import plan_page
     from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run, write_data
 
-    budget, output, label = requested.budget, requested.output, requested.label
+    budget = requested.budget
+    output = requested.output
+    label = requested.label
     if label is not None:
         filled = fill_labels(label)
         return Result(
@@ -61,8 +58,12 @@ def demo(requested: DemoOptions) -> Result:
         "estimate": shown.estimate.to_dict(),
         "truth": shown.truth,
     }
-    images, then = f"{len(shown.data.ids):,}", list[Any]()
-    inside = "inside" if shown.truth in shown.estimate.confidence_interval() else "outside"
+    images = f"{len(shown.data.ids):,}"
+    then = list[Any]()
+    if shown.truth in shown.estimate.confidence_interval():
+        inside = "inside"
+    else:
+        inside = "outside"
     opening = [
         f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
         f"{images} more.",
@@ -75,7 +76,8 @@ def demo(requested: DemoOptions) -> Result:
         predictions, labels = write_data(shown.data, output)
         then = ["", f"Wrote {predictions} and {labels} (the true labels)."]
         then += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
-    page, answer = plan_page(found["plan"], details=False), answer_page(found["estimate"])
+    page = plan_page(found["plan"], details=False)
+    answer = answer_page(found["estimate"])
     return Result(found, opening, page, "", answer, ["", closing, *then])
 
 
@@ -111,11 +113,6 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
         Write the table to this Parquet file, over one that exists.
     figures : path
         Write figures to this directory.
-
-    Examples
-    --------
-    >>> SimulateOptions(file=Path("pilot.csv"), outcome="correct").budget
-    '50,100,200'
     """
 
     outcome: str
@@ -154,7 +151,8 @@ def simulate(requested: SimulateOptions) -> Result:
     from stratal.simulation.demonstration import read_benchmark
 
     check_places(requested)
-    asked, bounds = as_estimand(requested.estimand), pair("--bounds", requested.bounds)
+    asked = as_estimand(requested.estimand)
+    bounds = pair("--bounds", requested.bounds)
     question = None if asked.of_one_outcome else asked
     learns = requested.history is not None
     usual = "auto" if learns else "horvitz-thompson"
@@ -186,28 +184,26 @@ def simulate(requested: SimulateOptions) -> Result:
             estimand=question,
         )
     found = table.to_dict()
-    written = [] if requested.output is None else [table.to_parquet(requested.output)]
+    if requested.output is None:
+        written = []
+    else:
+        written = [table.to_parquet(requested.output)]
     if requested.figures is not None:
         from stratal.report.figures import write_figures
 
-        level, name = requested.confidence_level, requested.file.name
+        level = requested.confidence_level
+        name = requested.file.name
         written += write_figures(found["rows"], requested.figures, confidence_level=level, data=name)
     found["written"] = [str(path) for path in written]
     return Result(found, simulation_page(found))
 
 
 def check_places(requested: SimulateOptions) -> None:
-    """Refuse, before anything is simulated, places that nothing can be written to.
-
-    Examples
-    --------
-    >>> check_places(SimulateOptions(file=Path("p.csv"), outcome="right", output=Path("results.csv")))
-    Traceback (most recent call last):
-    stratal.errors.InputError: --output is a Parquet file (given: results.csv; allowed: .parquet or .pq).
-    """
+    """Refuse, before anything is simulated, places that nothing can be written to."""
     from stratal.simulation import SimulationTable
 
-    output, figures = requested.output, requested.figures
+    output = requested.output
+    figures = requested.figures
     named = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
     if len({*named}) < len(named):
         what = "--output or --resume would overwrite the data or the other"

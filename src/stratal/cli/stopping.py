@@ -31,13 +31,7 @@ def listen() -> None:
 
 
 def requested() -> bool:
-    """Return whether the user has asked to stop.
-
-    Examples
-    --------
-    >>> requested()
-    False
-    """
+    """Return whether the user has asked to stop."""
     return _requested.is_set()
 
 
@@ -76,15 +70,7 @@ MESSAGE = "there is not enough memory. Close other programs, read fewer columns,
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error, or one that led to it, is that memory ran out.
-
-    Examples
-    --------
-    >>> out_of_memory(MemoryError()), out_of_memory(ImportError("failed to map segment from shared object"))
-    (True, True)
-    >>> out_of_memory(ValueError("a mistake"))
-    False
-    """
+    """Return whether an error, or one that led to it, is that memory ran out."""
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in seen:

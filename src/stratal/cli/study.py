@@ -94,11 +94,6 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Stop when the half-width of the anytime-valid interval is as small as this.
     submit_on_choice : bool
         Submit as soon as every question has its choice; annotators may choose otherwise.
-
-    Examples
-    --------
-    >>> NewOptions(file=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
-    False
     """
 
     file: Annotated[
@@ -156,8 +151,12 @@ def new(requested: NewOptions) -> Result:
         sample = replace(sample, question=requested.declared(sample.question))
     else:
         require_present(requested.file)
-        drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
-        sample, plan = stratal.Sample.read(drawn), PlanFile.beside(drawn)
+        if requested.file.is_dir():
+            drawn = requested.file / SAMPLE_NAME
+        else:
+            drawn = requested.file
+        sample = stratal.Sample.read(drawn)
+        plan = PlanFile.beside(drawn)
         options = None if plan is None else plan.options
     reading = None
     if options is not None:
@@ -166,7 +165,8 @@ def new(requested: NewOptions) -> Result:
     wanted = requested.until or (None if options is None else options.half_width)
     share, _, people = (requested.overlap or "0").partition(",")
     try:
-        overlap, copies = finite_number(share), int(people or "2")
+        overlap = finite_number(share)
+        copies = int(people or "2")
     except ValueError:
         allowed = "such as 0.2, or 0.2,3 for three people"
         raise InputError("--overlap takes a share", given=repr(requested.overlap), allowed=allowed) from None
@@ -202,13 +202,7 @@ def new(requested: NewOptions) -> Result:
 
 
 def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
-    """Return what has to be done for columns that name pictures or sounds, so that they are seen.
-
-    Examples
-    --------
-    >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
-    {'photo': 'serve them with --allow-images https'}
-    """
+    """Return what has to be done for columns that name pictures or sounds, so that they are seen."""
     found = {}
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
@@ -221,14 +215,7 @@ def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
 
 
 def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
-    """Return the questions that a command's options ask, which share one kind of answers, or those of a file.
-
-    Examples
-    --------
-    >>> kinds = {"choices": "Pass,Fail", "scale": None, "pair": None, "classes": None}
-    >>> [entry.name for entry in made_form(["right=Is it right?", "kind=Is it kind?"], kinds, "").questions]
-    ['right', 'kind']
-    """
+    """Return the questions declared by options (all of one kind) or by a file."""
     form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
     if files:
@@ -247,16 +234,11 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
 
 
 def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **more: Any) -> StudyQuestion:
-    """Return the question that a command's options ask for: of one kind.
-
-    Examples
-    --------
-    >>> parse_question("How good?", {"scale": "1,5"}).kind
-    'scale'
-    """
+    """Return the question that a command's options ask for: of one kind."""
     table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
     if len(table.keys() & {*KINDS}) != 1:
-        given, allowed = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none", ", ".join(KINDS)
+        given = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none"
+        allowed = ", ".join(KINDS)
         raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
@@ -293,11 +275,6 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
         Make all earlier links invalid.
     output : FILE
         Also write the links as a CSV, to send them.
-
-    Examples
-    --------
-    >>> LabelOptions(study=Path("audit")).port
-    '8000'
     """
 
     port: str = "8000"
@@ -371,11 +348,6 @@ class StatusOptions(OfStudy, frozen=True, kw_only=True):
     ----------
     require : 'value>=X'
         What the interval that holds at every moment must satisfy: value>=.9; exit status 0, 4 or 5.
-
-    Examples
-    --------
-    >>> StatusOptions(study=Path("audit")).confidence_level
-    0.95
     """
 
     confidence_level: ConfidenceLevel = 0.95
@@ -398,12 +370,17 @@ def status(requested: StatusOptions) -> Result:
         found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
         known = reading_of(opened)
-    stop, items, then = found["stop"], found["nonresponse"], ["estimate"]
+    stop = found["stop"]
+    items = found["nonresponse"]
+    then = ["estimate"]
     if not stop["enough"] and (items["open"] or not items["labelled"]):
         then = ["study", "label"]
     elif not stop["enough"] and (stop["half_width"] or selecting):
         then = ["study", "extend"]
-    verdict = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
+    if "requirements" in found:
+        verdict = status_of(found["requirements"])
+    else:
+        verdict = UNDECIDED
     if then[-1] == "extend" and known:
         then += connection_words(Reading(**known))
     return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
@@ -426,11 +403,6 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
         The file of the study may be at an address: https://… or s3://….
     engine : str
         The study's own engine, if that is Spark: spark, or spark=URL.
-
-    Examples
-    --------
-    >>> ExtendOptions(study=Path("audit"), additional=50).without_labels
-    False
     """
 
     additional: Whole = None
@@ -451,7 +423,8 @@ def extend(requested: ExtendOptions) -> Result:
     """
     from stratal.study.study import selection_so_far, units_needed
 
-    additional, until = requested.additional, requested.until
+    additional = requested.additional
+    until = requested.until
     with stratal.study.open_study(requested.study) as opened:
         before = opened.sample().size
         selection = None
@@ -505,11 +478,6 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
         Why, for the journal.
     rubric : path
         File with a new version of how to judge (Markdown).
-
-    Examples
-    --------
-    >>> TeamOptions(study=Path("audit"), add="carol").reason
-    ''
     """
 
     add: Text = None
@@ -524,7 +492,8 @@ def team(requested: TeamOptions) -> Result:
     """Show who labels a study; add people, set an annotator's labels aside or take them back."""
     from stratal.study.creating import checked_name, known, refuse_double
 
-    text, names = None if requested.rubric is None else text_of(requested.rubric), listed(requested.add)
+    text = None if requested.rubric is None else text_of(requested.rubric)
+    names = listed(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
         taken = {*opened.people, *opened.names.values()}
@@ -541,7 +510,8 @@ def team(requested: TeamOptions) -> Result:
             opened.take_back(requested.take_back, reason=requested.reason)
         if text is not None:
             opened.set_rubric(text)
-        people, aside = list(opened.annotators), opened.aside()
+        people = list(opened.annotators)
+        aside = opened.aside()
         found = {
             "study": str(requested.study),
             "annotators": people,
@@ -559,11 +529,6 @@ class CheckOptions(OfStudy, frozen=True, kw_only=True):
     ----------
     head : str
         Hash that an earlier check printed; it must still be in the journal.
-
-    Examples
-    --------
-    >>> CheckOptions(study=Path("audit")).head is None
-    True
     """
 
     head: Text = None
@@ -617,11 +582,6 @@ class ExportOptions(OfStudy, frozen=True, kw_only=True):
         Whom the items are for, and kept for.
     items : int, default all that are free
         At most so many items.
-
-    Examples
-    --------
-    >>> ExportOptions(study=Path("audit"), output=Path("items.csv"), to="csv").annotator is None
-    True
     """
 
     output: Path
@@ -641,7 +601,9 @@ def export(requested: ExportOptions) -> Result:
     from stratal.labels.label_files import find_tool, tool_name_for, write_tasks
     from stratal.study.exchange import tool_question
 
-    study, output, annotator = requested.study, requested.output, requested.annotator
+    study = requested.study
+    output = requested.output
+    annotator = requested.annotator
     require_present(study)
     to = requested.to or tool_name_for(output) or "html"
     if to == "html":
@@ -650,7 +612,8 @@ def export(requested: ExportOptions) -> Result:
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
-        asked, advice = tool_question(opened.question), []
+        asked = tool_question(opened.question)
+        advice = []
         try:
             tasks = opened.tasks(
                 annotator=annotator,
@@ -662,12 +625,18 @@ def export(requested: ExportOptions) -> Result:
                 remove(output)
             raise
     found = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
-    comes_back = output / "annotation_output" if tool.name == "potato" else output
+    if tool.name == "potato":
+        comes_back = output / "annotation_output"
+    else:
+        comes_back = output
     back = _COMES_BACK.get(tool.name, str(comes_back))
     if annotator is not None:
         found["annotator"] = annotator
     named = ["--annotator", annotator] if annotator else []
-    who, said = whose(study) if not named and tool.name in _NAMELESS else (named, [])
+    if not named and tool.name in _NAMELESS:
+        who, said = whose(study)
+    else:
+        who, said = (named, [])
     then = [*said, ("study", "import", study, back, *who, "--dry-run")]
     return Result(found, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, then)
 
@@ -698,7 +667,9 @@ def _page(requested: ExportOptions) -> Result:
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
 
-    study, output, annotator = requested.study, requested.output, requested.annotator
+    study = requested.study
+    output = requested.output
+    annotator = requested.annotator
     if annotator is None:
         action = "Say whom: --annotator NAME; or which other tool the items are for: --to TOOL."
         raise InputError("a page is for one annotator", action=action)
@@ -732,11 +703,6 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
         Row numbers in the file are those of the study's rows, though no column sample_token states it.
     dry_run : bool
         Say what would be taken in, and save nothing.
-
-    Examples
-    --------
-    >>> ImportOptions(study=Path("audit"), file=Path("export.json")).dry_run
-    False
     """
 
     file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
@@ -760,17 +726,21 @@ def take_in(requested: ImportOptions) -> Result:
     from stratal.report.pages import change_lines, import_page
     from stratal.study.exchange import LARGEST
 
-    study, file, dry_run = requested.study, requested.file, requested.dry_run
+    study = requested.study
+    file = requested.file
+    dry_run = requested.dry_run
     found: dict[str, Any] = {"study": str(study), "file": str(file)}
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
     then = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")
-        text, who = text_of(file, LARGEST), requested.annotator
+        text = text_of(file, LARGEST)
+        who = requested.annotator
         with stratal.study.open_study(study) as opened:
             found |= opened.take_in(text, source=str(file), annotator=who, dry_run=dry_run)
-        saved, done = found["saved"], "would be saved" if dry_run else "saved"
+        saved = found["saved"]
+        done = "would be saved" if dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
         line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
         return Result(found | {"applied": not dry_run}, line, change_lines(found), then)

@@ -58,7 +58,9 @@ class Labelled:
         """The columns of proxies; the first is the one that means and strata use."""
         if self.proxy is None:
             return ()
-        return (self.proxy,) if isinstance(self.proxy, str) else tuple(self.proxy)
+        if isinstance(self.proxy, str):
+            return (self.proxy,)
+        return tuple(self.proxy)
 
     @property
     def first_proxy(self) -> str | None:
@@ -72,7 +74,8 @@ class Labelled:
         return any(value is not None for value in known)
 
     def __post_init__(self) -> None:
-        size, column = self.population_size, self.cluster
+        size = self.population_size
+        column = self.cluster
         sources = ("sizes", "weight", "inclusion_probability")
         given = [name for name in sources if getattr(self, name) is not None]
         weighted = [name for name in given if name != "sizes"] + ["cluster"] * (column is not None)
@@ -139,13 +142,7 @@ SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 
 
 def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
-    """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows.
-
-    Examples
-    --------
-    >>> sizes_of({"stratum": ["a", "a", "b"], "size": [30, 30, 5]}, None)
-    {'a': 30, 'b': 5}
-    """
+    """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows."""
     if given is None:
         return None
     if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
@@ -214,9 +211,13 @@ def other_units(
         If some ids of the labelled units are in the population and others are not, or only in another
         spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
-    proxy, stratum = given.first_proxy, given.stratum
+    proxy = given.first_proxy
+    stratum = given.stratum
     population, has_ids, missing = _population(source, given, id_name)
-    known = list(labelled) if labelled is not None and has_ids else []
+    if labelled is not None and has_ids:
+        known = list(labelled)
+    else:
+        known = []
     found = population.find(known) if known else None
     if found is not None:
         _refuse_other_labelled(population, known, found, {} if columns is None else columns)
@@ -225,14 +226,23 @@ def other_units(
         levels = tuple(sorted(population.levels(stratum)))
         column = population.require_group(stratum)
         rule = Categories(column=column, levels=levels, codes=np.arange(len(levels)))
-    k = None if proxy is None else population.proxy_names.index(population.proxy_info(proxy).name)
+    if proxy is None:
+        k = None
+    else:
+        k = population.proxy_names.index(population.proxy_info(proxy).name)
     summary = population.summarise(rule)
-    counts, means, squares = summary.sizes, np.zeros(len(summary.sizes)), np.zeros(len(summary.sizes))
+    counts = summary.sizes
+    means = np.zeros(len(summary.sizes))
+    squares = np.zeros(len(summary.sizes))
     if k is not None:
-        means, squares = summary.proxy_means[:, k], summary.proxy_covariances[:, k, k] * counts
+        means = summary.proxy_means[:, k]
+        squares = summary.proxy_covariances[:, k, k] * counts
     here = 0 if found is None else len(found.ids)
     if found is not None and here:
-        codes = rule.assign(found.groups) if stratum is not None else np.zeros(here, np.int64)
+        if stratum is not None:
+            codes = rule.assign(found.groups)
+        else:
+            codes = np.zeros(here, np.int64)
         values = np.zeros(here) if k is None else found.proxies[:, k]
         n = np.bincount(codes, minlength=len(counts))
         own = np.bincount(codes, values, minlength=len(counts)) / np.maximum(n, 1)
@@ -240,10 +250,14 @@ def other_units(
         others = (counts * means - n * own) / np.maximum(left, 1)
         squares = squares - np.bincount(codes, (values - own[codes]) ** 2, minlength=len(counts))
         squares = np.maximum(squares - n * left / np.maximum(counts, 1) * (own - others) ** 2, 0.0)
-        counts, means = left, others
+        counts = left
+        means = others
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
-    names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
+    if isinstance(rule, Categories):
+        names = rule.levels
+    else:
+        names = (WHOLE,)
     rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
     level_means = {}
     for name in given.groups:
@@ -350,7 +364,10 @@ def _refuse_other_labelled(
     """Refuse ids that match only in part, and units that are not as they are among the labelled ones."""
     place = {text: row for row, text in enumerate(id_texts(found.ids))}
     absent = [text for text in labelled if text not in place]
-    spelt = {} if not absent else _other_spelling(population, absent[:_TRIED])
+    if not absent:
+        spelt = {}
+    else:
+        spelt = _other_spelling(population, absent[:_TRIED])
     if spelt or (place and absent):
         one = next((text for text in absent if text in spelt), absent[0])
         count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {one!r}"
@@ -393,16 +410,7 @@ _NAME_IT = "Name the column of labels: value= (--value COL)."
 
 
 def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labels]:
-    """Return the fields of a sample that was drawn elsewhere, its design as a description, and its labels.
-
-    Examples
-    --------
-    >>> rows = {"right": [1, 0, 1, 1], "kind": ["a", "a", "b", "b"]}
-    >>> parts, labels = parts_of_labelled(
-    ...     rows, Labelled(value="right", stratum="kind", sizes={"a": 10, "b": 30}))
-    >>> parts["design"]["kind"], parts["summary"].size, labels.answered
-    ('stratified', 40, 4)
-    """
+    """Return the fields of a sample that was drawn elsewhere, its design as a description, and its labels."""
     columns = SmallTable.of(table, _LABEL, (given.value,))
     if given.population is None and given.proxy_moments is None and not given.says_what_rows_are:
         labelled = _labelled_rows(columns, given)
@@ -424,7 +432,10 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     columns, others = _labelled_and_others(columns, given)
     if id_name is None:
         # Rows keep their numbers if those without a label were taken out.
-        ids = row_numbers if len(columns) == len(row_numbers) else row_numbers[labelled]
+        if len(columns) == len(row_numbers):
+            ids = row_numbers
+        else:
+            ids = row_numbers[labelled]
     else:
         ids = ids_of(columns, given.id)
     _refuse_clusters_of_unknown_sizes(columns, given, len(labelled))
@@ -489,7 +500,10 @@ def _refuse_clusters_of_unknown_sizes(columns: SmallTable, given: Labelled, n_la
 def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
     """Return the numbers of the rows that have a label."""
     sets = _holds_sets(columns, given.predicted, given.tags)
-    entries = columns.answers(given.value, _NAME_IT) if sets else columns.values(given.value, _NAME_IT)
+    if sets:
+        entries = columns.answers(given.value, _NAME_IT)
+    else:
+        entries = columns.values(given.value, _NAME_IT)
     empty = {word.casefold() for word in given.placeholders}
     return [
         row
@@ -565,28 +579,28 @@ def _parts_of_whole_table(
             stratum=given.stratum,
         ),
     }
-    within = "" if given.stratum is None else f" of each {given.stratum}"
+    if given.stratum is None:
+        within = ""
+    else:
+        within = f" of each {given.stratum}"
     among = f"a random sample{within} of all {len(columns):,} rows"
-    shown = "the 1 row with a label is" if len(rows) == 1 else f"the {len(rows):,} rows with a label are"
+    if len(rows) == 1:
+        shown = "the 1 row with a label is"
+    else:
+        shown = f"the {len(rows):,} rows with a label are"
     note = f"{shown} taken as {among}"
     labels = _labels(ids[rows], columns.only(labelled), given.value, sets=sets)
     return parts, replace(labels, notes=(*labels.notes, note))
 
 
 def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
-    """Return another column of the table that `sample` was made of, as labels.
-
-    Examples
-    --------
-    >>> from stratal import Sample
-    >>> rows = {"right": [1, 0], "other": [1, 1]}
-    >>> sample, _ = Sample.from_labelled(rows, value="right", population_size=10)
-    >>> labels_of(sample, rows, "other").answered
-    2
-    """
+    """Return another column of the table that `sample` was made of, as labels."""
     columns = SmallTable.of(table, _LABEL, (value,))
     if len(columns) != sample.size:  # rows without a label were taken as the population's
-        name = sample.question.id if sample.question.row_base is None else ROW
+        if sample.question.row_base is None:
+            name = sample.question.id
+        else:
+            name = ROW
         position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
     return _labels(sample.ids, columns, value, sets=sample.question.outcome.holds_sets)
@@ -600,7 +614,10 @@ def _holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) ->
 
 
 def _labels(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:
-    entries = columns.answers(value, _NAME_IT) if sets else columns.values(value, _NAME_IT)
+    if sets:
+        entries = columns.answers(value, _NAME_IT)
+    else:
+        entries = columns.values(value, _NAME_IT)
     values = tuple(None if is_missing(entry) else entry for entry in entries)
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
@@ -622,7 +639,10 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
         note = f"{len(empty):,} rows without a label are the population's other units"
         return labelled, replace(found, notes=(note,))
     name = id_column(columns, given.id)
-    ids = None if name is None else id_texts(ids_of(labelled, given.id))
+    if name is None:
+        ids = None
+    else:
+        ids = id_texts(ids_of(labelled, given.id))
     own = _units_of(labelled, given)
     found = other_units(given.population, given, ids, own, name if given.id else None)
     left_out = (f"{len(empty):,} rows without a label were left out",) if empty else ()
@@ -646,7 +666,10 @@ def _units_of(columns: SmallTable, given: Labelled) -> dict[str, AnyArray]:
 
 def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
     """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
-    labelled = columns.texts(given.stratum) if given.stratum else np.full(len(columns), WHOLE)
+    if given.stratum:
+        labelled = columns.texts(given.stratum)
+    else:
+        labelled = np.full(len(columns), WHOLE)
     whole = given.stratum is None and given.population_size is not None
     sizes = {WHOLE: given.population_size} if whole else sizes_of(given.sizes, given.stratum)
     unlabelled = {} if others is None else others.strata
@@ -660,7 +683,8 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
     others_known = None if others is None else moments[:, 2]
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
-    summary, separate = StratumSummary.without_proxies(n_total), False
+    summary = StratumSummary.without_proxies(n_total)
+    separate = False
     if others is not None and given.first_proxy:
         # Moments of the proxy over labelled units and others together.
         values, n, (mean, variance, m) = columns.numbers(given.first_proxy), counts, moments.T
@@ -743,13 +767,17 @@ def _given_moments(given: Labelled) -> OtherUnits:
     """Return mean, variance and count of the proxy over the unlabelled units of each stratum."""
     columns = SmallTable.of(given.proxy_moments, "proxy_moments")
     stratified = given.stratum is not None or "stratum" in columns.lists
-    names = columns.texts("stratum").tolist() if stratified else [WHOLE]
+    if stratified:
+        names = columns.texts("stratum").tolist()
+    else:
+        names = [WHOLE]
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole=True)
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
         what = f"{columns.label}: there must be one row per stratum, and no negative variance"
         raise InputError(what, action="Without strata there is one row in all.")
-    means, counts = columns.numbers("mean"), counts.astype(np.int64)
+    means = columns.numbers("mean")
+    counts = counts.astype(np.int64)
     rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     return OtherUnits(strata=dict(zip(names, rows, strict=True)))
 
@@ -759,7 +787,9 @@ def _given_moments(given: Labelled) -> OtherUnits:
 
 def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
     """Return design and summary of units that came with weights or inclusion probabilities."""
-    size, scale, n = given.population_size, 1.0, len(columns)
+    size = given.population_size
+    scale = 1.0
+    n = len(columns)
     if others is not None:
         size = n + sum(count for _, _, count in others.strata.values())
     sized = given.weight is None and given.inclusion_probability is None
@@ -774,7 +804,8 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
             weights = 1.0 / _by_stratum(columns, given, others)["inclusion_probability"]
         else:
             weights = columns.numbers(given.weight or "", positive=True)
-        total, scale = float(weights.sum()), min(float(weights.min()), 1.0)
+        total = float(weights.sum())
+        scale = min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + 1e-9):
             what = f"{columns.label}: the weights sum to no more than the number of labelled units"

@@ -331,7 +331,10 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         raise InputError(f"how many units each level of {name!r} has is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = {str(value) for value in sample.groups[name].tolist()}
-    expected = {level: sizes.get(level, 1.0) for level in drawn} if stored_sizes is None else stored_sizes
+    if stored_sizes is None:
+        expected = {level: sizes.get(level, 1.0) for level in drawn}
+    else:
+        expected = stored_sizes
     for level in sorted({*expected, *drawn, *(sizes if stored_sizes else ())}):
         given_units = sizes.get(level, 0.0)
         units = expected.get(level, 0)

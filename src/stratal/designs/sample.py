@@ -77,7 +77,8 @@ class Design(Described, ABC):
 
     def draw(self, population: Population, seed: int) -> Sample:
         """Draw a sample; the same seed and ids give the same units on every engine."""
-        population, seed = require_population(population, "draw"), check_seed(seed)
+        population = require_population(population, "draw")
+        seed = check_seed(seed)
         realised, drawn, probabilities, summary = self.select(population, seed)
         return sample_of(realised, population, seed, drawn, probabilities, summary)
 
@@ -233,7 +234,8 @@ class Sample(Record, TableDisplay):
         for name in ("groups", "shown"):
             columns = {column: frozen(values) for column, values in getattr(self, name).items()}
             self._set(**{name: columns})
-        stratum, probabilities = self.stratum, self.inclusion_probability
+        stratum = self.stratum
+        probabilities = self.inclusion_probability
         each = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
         holds = {
             "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
@@ -321,7 +323,10 @@ class Sample(Record, TableDisplay):
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
         """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
-        mask = np.ones(self.size, dtype=bool) if labelled is None else labelled
+        if labelled is None:
+            mask = np.ones(self.size, dtype=bool)
+        else:
+            mask = labelled
         return self.design.weighting(self, mask)
 
     @property
@@ -331,7 +336,8 @@ class Sample(Record, TableDisplay):
         Of the population while that is in memory, counted when first needed; empty where nothing is known.
         """
         if self.level_means is None:
-            population, found = self.population, {}
+            population = self.population
+            found = {}
             if population is not None and population.proxies:
                 for name, counts in self.totals.items():
                     levels = tuple(sorted(counts))
@@ -414,7 +420,9 @@ class Sample(Record, TableDisplay):
         }
         if self.means_of_levels:
             described["level_means"] = self.means_of_levels
-        return described if digest is None else {**described, "population_digest": digest.to_dict()}
+        if digest is None:
+            return described
+        return {**described, "population_digest": digest.to_dict()}
 
     @staticmethod
     @names_mistyped
@@ -509,8 +517,10 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
         for entry in description["proxies"]
     )
-    summary, digest = description["summary"], description.get("population_digest")
-    n_strata, k = len(summary["sizes"]), len(proxies)
+    summary = description["summary"]
+    digest = description.get("population_digest")
+    n_strata = len(summary["sizes"])
+    k = len(proxies)
     values = [columns[f"proxy.{info.name}"] for info in proxies]
     return {
         "ids": columns["id"],
@@ -575,13 +585,6 @@ def sample_of(
     """Return the sample of units (n,) that were drawn with these inclusion probabilities (n,).
 
     There is one stratum, everything, unless a summary of several is given.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
-    >>> stratal.designs.Poisson(probability=0.5).draw(population, seed=7).stratum
-    array([0, 0, 0])
     """
     # Units of each level, of the groups that the drawn units show few levels of.
     few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MOST_LEVELS]
@@ -619,16 +622,9 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     ------
     InputError
         For an answer that is no set of tags, if others are.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(groups={"answer": [["b", "a"], []]}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> sample.question.outcome.tags, sorted(sample.groups["answer"].tolist())
-    (('a', 'b'), ['["a", "b"]', '[]'])
     """
-    outcome, answer = sample.question.outcome, sample.question.answer
+    outcome = sample.question.outcome
+    answer = sample.question.answer
     declared = outcome.tag_format
     if declared == NO_SETS or (outcome.holds_sets and outcome.tags):
         return sample
@@ -667,14 +663,6 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
     InputError
         For a declaration that contradicts the values, the classes of the model's answers, or what was
         declared at the draw.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.9])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> with_declared_scores(sample, "order").question.score("proxy").predicts
-    'order'
     """
     scores = declared_scores(predicts, sample.proxy_names)
     if not scores:
@@ -704,7 +692,9 @@ def _answered_classes(sample: Sample) -> set[str]:
     answer = str(question.answer)
     drawn = sample.groups.get(answer)
     classes = {*question.outcome.classes, *question.outcome.tags, *sample.totals.get(answer, ())}
-    return classes if drawn is None else classes | set(drawn.tolist())
+    if drawn is None:
+        return classes
+    return classes | set(drawn.tolist())
 
 
 def question_of(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
@@ -767,13 +757,6 @@ def require_sample(given: Any, verb: str) -> Sample:
     ------
     InputError
         For a population, a plan, a path, labels or anything else; it names the line to write.
-
-    Examples
-    --------
-    >>> require_sample("audit/sample.parquet", "estimate")
-    Traceback (most recent call last):
-    stratal.errors.InputError: estimate takes a Sample (given: the path 'audit/sample.parquet'). Read it
-    first: stratal.Sample.read('audit/sample.parquet').
     """
     if isinstance(given, Sample):
         return given
@@ -794,14 +777,7 @@ def require_sample(given: Any, verb: str) -> Sample:
 
 
 def require_column_name(given: Any, what: str) -> str:
-    """Return the name of a column, or say that values belong into the population.
-
-    Examples
-    --------
-    >>> require_column_name([0.1, 0.2], "size")
-    Traceback (most recent call last):
-    stratal.errors.InputError: size is the name of a column (given: a list)...
-    """
+    """Return the name of a column, or say that values belong into the population."""
     if isinstance(given, str):
         return given
     action = f"Give the values to the population, as features={{'x': values}}, and {what}='x' here."

@@ -39,14 +39,7 @@ _WRITTEN_BY_DRAW = (
 
 
 def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> Path:
-    """Write columns and description to `path` (.parquet, or .csv with a .json beside it).
-
-    Examples
-    --------
-    >>> write_parts(Path("sample.txt"), {}, {})
-    Traceback (most recent call last):
-    stratal.errors.InputError: sample.txt: unknown kind of sample file (allowed: .parquet or .csv).
-    """
+    """Write columns and description to `path` (.parquet, or .csv with a .json beside it)."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
     as_csv = path.suffix == ".csv"
@@ -72,16 +65,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
 
 
 def sample_digest(sample: Any) -> str:
-    """Return the SHA-256 of all that a sample says: the one that its Parquet file carries.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> draw = stratal.designs.SimpleRandom(budget=2).draw
-    >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
-    True
-    """
+    """Return the SHA-256 of all that a sample says: the one that its Parquet file carries."""
     columns = {name: _arrow(name, values, False) for name, values in sample._columns().items()}
     return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
 
@@ -95,7 +79,10 @@ def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:
         column = table.column(name)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
             kind = "<f8" if pa.types.is_floating(column.type) else "<i8"
-            values = column.to_numpy().astype(kind).tobytes() if not column.null_count else _texts(column)
+            if not column.null_count:
+                values = column.to_numpy().astype(kind).tobytes()
+            else:
+                values = _texts(column)
         else:
             values = _texts(column)
         digest.update(f"{len(name)}:{name}:{len(values)}:".encode())
@@ -126,14 +113,7 @@ def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
 
 
 def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Return the columns and the description that `write_parts` wrote.
-
-    Examples
-    --------
-    >>> read_parts(Path("nowhere.csv"))
-    Traceback (most recent call last):
-    stratal.errors.InputError: nowhere.csv: no such file...
-    """
+    """Return the columns and the description that `write_parts` wrote."""
     existing_file(path)
     try:
         table, description = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
@@ -171,13 +151,7 @@ _ANOTHER_COPY = "Take the file as it was drawn, from a copy or from version cont
 
 
 def damaged(path: str | Path, reason: str) -> InputError:
-    """Return the error for a sample file whose parts do not make a sample.
-
-    Examples
-    --------
-    >>> print(damaged("sample.parquet", "no column id"))
-    sample.parquet: the sample file is damaged (no column id). Take the file as it was drawn, from a copy ...
-    """
+    """Return the error for a sample file whose parts do not make a sample."""
     return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
@@ -213,7 +187,10 @@ def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
     if not isinstance(description, dict):
         return pa.table({}), None
     kinds = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}
-    kinds["id"] = pa.int64() if description.get("ids") == "integer" else pa.string()
+    if description.get("ids") == "integer":
+        kinds["id"] = pa.int64()
+    else:
+        kinds["id"] = pa.string()
     kinds |= {f"proxy.{entry['name']}": pa.float64() for entry in description.get("proxies", ())}
     kinds |= {f"group.{name}": pa.string() for name in description.get("groups", ())}
     kinds |= {f"show.{name}": pa.string() for name in description.get("shown", ())}
@@ -248,7 +225,8 @@ def refuse_what_was_not_drawn(
         return
     n_h = np.bincount(stratum, minlength=len(sizes))
     if not np.array_equal(n_h, counts):
-        given, allowed = n_h.tolist()[:5], str(np.asarray(counts).tolist()[:5])
+        given = n_h.tolist()[:5]
+        allowed = str(np.asarray(counts).tolist()[:5])
         raise InputError("its rows are not those that its design draws", given=given, allowed=allowed)
     if not np.allclose(probabilities, (n_h / sizes)[stratum], rtol=1e-9):
         raise InputError("its inclusion probabilities are not those of its design")

@@ -147,7 +147,10 @@ class Successive(Design):
             measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
             # The sample's own random numbers in the first round, others of it afterwards.
             named = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
-            round_seed = int.from_bytes(named[:6], "big") if number else seed
+            if number:
+                round_seed = int.from_bytes(named[:6], "big")
+            else:
+                round_seed = seed
             drawn_before = population.find(texts) if texts else None
             scale = inclusion_scale(_profile_of_undrawn(population, measured, drawn_before, budget), budget)
             candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)

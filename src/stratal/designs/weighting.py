@@ -114,7 +114,9 @@ class Weighting(Record, ABC):
         reported = self.stretched(variable[:, None], member)
         both = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
-        return max(stretched_variance / reported_variance, 1.0) if reported_variance > 0 else 1.0
+        if reported_variance > 0:
+            return max(stretched_variance / reported_variance, 1.0)
+        return 1.0
 
     def design_freedom(self, member: BoolArray | None = None) -> float:
         """Return R's `degf(subset(design))`: clusters (or units) of the members minus the strata of these."""

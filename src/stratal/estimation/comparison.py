@@ -135,7 +135,9 @@ class ModelOutcomes(Record):
             win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
             ties=tuple(float(np.mean(pair.gap == 0)) for pair in both),
         )
-        return comparisons.simultaneous(seed=seed) if simultaneous else comparisons
+        if simultaneous:
+            return comparisons.simultaneous(seed=seed)
+        return comparisons
 
     @property
     def gap(self) -> FloatArray:
@@ -246,7 +248,8 @@ class ModelOutcomes(Record):
         reach = (1.0 - tie) * frame.share
         proxy = self._proxy(reach, tie)
         if proxy is None:
-            values, summary = (np.zeros((len(contrast), 0)), None)
+            values = np.zeros((len(contrast), 0))
+            summary = None
         else:
             values, summary = proxy
         estimate = estimate_mean(
@@ -608,7 +611,10 @@ def compare(
         refuse_unknown("proxy", proxy, sample.proxy_names)
     columns = joined_columns(sample, outcomes_by_model)
     z, labelled = number_columns(sample, columns)
-    model_proxies = [proxies.get(name) for name in names] if proxies else ()
+    if proxies:
+        model_proxies = [proxies.get(name) for name in names]
+    else:
+        model_proxies = ()
     target = target or unstated_target(sample, labelled)
     models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)

@@ -470,7 +470,9 @@ class Confusion:
         if np.any(member):
             value, slopes, note = metric(shares)
         else:
-            value, slopes, note = (np.nan, shares, "no labelled unit")
+            value = np.nan
+            slopes = shares
+            note = "no labelled unit"
         n = int(member.sum())
         bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
         if not np.isfinite(value):

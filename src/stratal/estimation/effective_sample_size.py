@@ -92,9 +92,11 @@ def random_labels_of_equal_width(
         middle = (few + many) / 2.0
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
         if high - low > width:
-            few, many = (middle, many)
+            few = middle
+            many = many
         else:
-            few, many = (few, middle)
+            few = few
+            many = middle
     binary = value * (1.0 - value)
     labels = math.exp(many) * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
     if not evidence.superpopulation:

@@ -84,7 +84,8 @@ RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
 # Cells of a list; where there would be more, units are distinguished by whether they are known to all.
 MOST_CELLS = 64
 
-KNOWN, OPEN = "nothing open", "something open"
+KNOWN = "nothing open"
+OPEN = "something open"
 
 
 def together(influences: list[Influence], population: Population) -> Influence:
@@ -110,7 +111,8 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     Cells that no unit can be in are left out: answers of two classes at once. Every cell has a name of its
     own: where two columns have cells of one name, the names say which column they are of.
     """
-    cells, known = influences[0].cells, influences[0].known
+    cells = influences[0].cells
+    known = influences[0].known
     crossed = _cells_of(influences[0])
     for part in influences[1:]:
         if part.cells == cells:
@@ -164,11 +166,15 @@ class _CrossedCell:
 
     def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
         """Return the cell of the units that are in both; None where no unit can be."""
-        levels, parts = dict(self.levels), dict(self.parts)
+        levels = dict(self.levels)
+        parts = dict(self.parts)
         for column, test in other.levels.items():
             if column in levels and levels[column].excludes(test):
                 return None
-            levels[column] = levels[column].both(test) if column in levels else test
+            if column in levels:
+                levels[column] = levels[column].both(test)
+            else:
+                levels[column] = test
         for column, name in other.parts.items():
             own = parts.get(column)
             if own is None:
@@ -313,7 +319,10 @@ class Estimand(Described, noun="estimand", registry={}):
             value = getattr(self, entry.name)
             if value is None or value == entry.default or (value == () and entry.name != self.listed):
                 continue
-            values = [value] if isinstance(value, str | int | float) else list(value)
+            if isinstance(value, str | int | float):
+                values = [value]
+            else:
+                values = list(value)
             texts = [f"{given:g}" if isinstance(given, float) else str(given) for given in values]
             parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
         return f"{self.kind}:{','.join(parts)}" if parts else self.kind
@@ -371,7 +380,10 @@ class Estimand(Described, noun="estimand", registry={}):
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
-            options[cls.listed] = listed if _several(declared[cls.listed]) else ",".join(listed)
+            if _several(declared[cls.listed]):
+                options[cls.listed] = listed
+            else:
+                options[cls.listed] = ",".join(listed)
         try:
             return cls(**{name: _typed(value, declared[name]) for name, value in options.items()})
         except InputError:
@@ -384,7 +396,9 @@ class Estimand(Described, noun="estimand", registry={}):
     def example(cls) -> str:
         """Return an example of the text form."""
         between = "" if "@" in cls.kind else ":"
-        return f"{cls.kind}{between}{cls.shown}" if cls.listed else cls.kind
+        if cls.listed:
+            return f"{cls.kind}{between}{cls.shown}"
+        return cls.kind
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -491,9 +505,11 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             Names the first.
         """
-        takes, named = self.takes, f"'{self.kind}'"
+        takes = self.takes
+        named = f"'{self.kind}'"
         if grouped and self.takes_by_group is not None:
-            takes, named = self.takes_by_group, f"{named} by groups"
+            takes = self.takes_by_group
+            named = f"{named} by groups"
         for name, value in request.given.items():
             if name in takes or (name == "predicted" and self.compares(value, sample.question.answer)):
                 continue
@@ -548,10 +564,13 @@ class Estimand(Described, noun="estimand", registry={}):
         The deviations of u among the labelled units, smoothed towards the plan's, which are `planned` where
         the strata were made for several estimands. On a scale of their own.
         """
-        found, n_strata = self.labelled_influence(sample, labels), strata.n_strata
+        found = self.labelled_influence(sample, labels)
+        n_strata = strata.n_strata
         stratum = sample.stratum[found.labelled]
         if len(found.u) == 0:  # nothing is labelled, or the value is undefined
-            return strata.standard_deviations if planned is None else planned
+            if planned is None:
+                return strata.standard_deviations
+            return planned
         moments = Moments(
             sizes=strata.sizes,
             proxy_means=strata.proxy_means,
@@ -679,7 +698,9 @@ def _typed(value: Any, declared: str) -> Any:
     if "float" in declared:
         return float(value)
     if _several(declared):
-        return tuple(value.split("+")) if isinstance(value, str) else tuple(value)
+        if isinstance(value, str):
+            return tuple(value.split("+"))
+        return tuple(value)
     return value
 
 

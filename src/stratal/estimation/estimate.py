@@ -53,11 +53,16 @@ class Nonresponse:
     @property
     def rate(self) -> float:
         """1 − labelled / drawn."""
-        return (self.drawn - self.labelled) / self.drawn if self.drawn else 0.0
+        if self.drawn:
+            return (self.drawn - self.labelled) / self.drawn
+        return 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        bounds = None if self.worst_bounds is None else list(self.worst_bounds)
+        if self.worst_bounds is None:
+            bounds = None
+        else:
+            bounds = list(self.worst_bounds)
         return {"drawn": self.drawn, "labelled": self.labelled, "rate": self.rate, "worst_bounds": bounds}
 
 
@@ -142,7 +147,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def target(self) -> str:
         """What it is the value of: the `population`, or the `superpopulation` that its units came from."""
-        return "superpopulation" if self.evidence.superpopulation else "population"
+        if self.evidence.superpopulation:
+            return "superpopulation"
+        return "population"
 
     @property
     def outcome(self) -> OutcomeKind:
@@ -157,7 +164,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def strata(self) -> tuple[StratumRow, ...]:
         """The strata that the labels are of: their sizes, labels, λ, and mean and spread of the outcome."""
-        return () if self.stratum_table is None else self.stratum_table.rows()
+        if self.stratum_table is None:
+            return ()
+        return self.stratum_table.rows()
 
     @property
     def design_effect(self) -> float | None:
@@ -171,7 +180,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def _of_random_samples(self) -> tuple[float | None, float | None]:
-        seen, variance = self.evidence, self.standard_error**2
+        seen = self.evidence
+        variance = self.standard_error**2
         if seen.linearised:
             return None, None
         if self.whole is not None:
@@ -199,7 +209,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def refuted(self) -> tuple[Note, ...]:
         """What the plan took for granted and the labels refute; the last of the notes."""
-        return () if self.note_inputs is None else self.note_inputs.of_plan(self)
+        if self.note_inputs is None:
+            return ()
+        return self.note_inputs.of_plan(self)
 
     @property
     def labels(self) -> int:
@@ -216,7 +228,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Variance of a simple random sample of n over this variance; above 1 is better."""
         if self.design_effect is None:
             return None
-        return 1.0 / self.design_effect if self.design_effect > 0 else float("inf")
+        if self.design_effect > 0:
+            return 1.0 / self.design_effect
+        return float("inf")
 
     def at(self, look: Look | None) -> Estimate:
         """Return the estimate at a planned look, with intervals that hold at all looks together."""
@@ -268,7 +282,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def _described(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
         level = 0.95 if interval is None else interval.confidence_level
         # How many random labels these are worth: by variances, or by widths where these say less.
-        size, range_, equal = self.effective_sample_size, self.effective_sample_size_interval(level), None
+        size = self.effective_sample_size
+        range_ = self.effective_sample_size_interval(level)
+        equal = None
         if interval is not None:
             ends = interval.low, interval.high
             equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
@@ -332,11 +348,17 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """
         low, high = interval or (None, None)
         end = low if limit < self.value else high
-        n, size, far = self.labels, self.population_size, abs(self.value - limit)
+        n = self.labels
+        size = self.population_size
+        far = abs(self.value - limit)
         if end is None or not far > 0 or n >= size or self.value == end:
             return None
-        wanted, whole = (far / abs(self.value - end)) ** 2, self.evidence.variance
-        fixed = self.evidence.population_part / whole if whole > 0 else 0.0
+        wanted = (far / abs(self.value - end)) ** 2
+        whole = self.evidence.variance
+        if whole > 0:
+            fixed = self.evidence.population_part / whole
+        else:
+            fixed = 0.0
         if not 0.0 <= fixed < wanted:
             return None
         left = (wanted - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
@@ -357,8 +379,14 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if self.null is not None:
             low, high = ends or (None, None)
             open_ = low is not None and high is not None and low <= self.null <= high
-            found["p_value"] = None if ends is None else json_value(self.p_value(self.null))
-            found["more_labels"] = self.labels_to_exclude(self.null, ends) if open_ else None
+            if ends is None:
+                found["p_value"] = None
+            else:
+                found["p_value"] = json_value(self.p_value(self.null))
+            if open_:
+                found["more_labels"] = self.labels_to_exclude(self.null, ends)
+            else:
+                found["more_labels"] = None
         return found | {"n": self.n}
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
@@ -466,15 +494,21 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     `covariance` (2, 2) is that of the estimates, where their influences do not say it all.
     """
     look = first.evidence.look  # the price of looking is paid once, for the difference
-    pair, signs = [first.at(None), second.at(None)], np.array([1.0, -1.0])
-    weighting, n, target = first.evidence.weighting, first.n + second.n, first.target
+    pair = [first.at(None), second.at(None)]
+    signs = np.array([1.0, -1.0])
+    weighting = first.evidence.weighting
+    n = first.n + second.n
+    target = first.target
     bounds = None
     if first.bounds is not None and second.bounds is not None:
         bounds = first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0]
     if not all(np.isfinite(row.value) for row in pair):
         return replace(undefined_estimate(weighting, n, bounds, target=target), null=0.0)
     variables = np.column_stack([row.evidence.residuals for row in pair])
-    joint = weighting.covariance(variables) if covariance is None else covariance
+    if covariance is None:
+        joint = weighting.covariance(variables)
+    else:
+        joint = covariance
     of_population = np.zeros((2, 2))
     if target == "superpopulation":
         outcomes = np.column_stack([row.evidence.z for row in pair])
@@ -607,13 +641,18 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         found = []
         for place in combinations(range(len(self)), 2):
             a, b = (self[k] for k in place)
-            joint = None if self.joint is None else self.joint[np.ix_(place, place)]
+            if self.joint is None:
+                joint = None
+            else:
+                joint = self.joint[np.ix_(place, place)]
             label = {"a": _named(a), "b": _named(b)}
             found.append(replace(difference_of(a, b, joint), label=label, design=a.design))
         together = Estimates(
             estimates=tuple(found), kind="comparisons", title=self.title, remarks=self.remarks
         )
-        return together.simultaneous(seed=seed) if simultaneous else together
+        if simultaneous:
+            return together.simultaneous(seed=seed)
+        return together
 
     def simultaneous(self, seed: int = 0) -> Self:
         """Return the estimates with intervals and p-values that hold together.
@@ -628,9 +667,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             return self
         freedoms = [row.degrees_of_freedom for row, known in zip(self, own, strict=True) if known]
         together = SimultaneousLevel.of(self.covariance[np.ix_(own, own)], freedoms, seed)
-        least, rows = together.degrees_of_freedom, list(self)
+        least = together.degrees_of_freedom
+        rows = list(self)
         for k in np.flatnonzero(own).tolist():
-            seen, freedom = rows[k].evidence, min(rows[k].degrees_of_freedom, least)
+            seen = rows[k].evidence
+            freedom = min(rows[k].degrees_of_freedom, least)
             limits = seen.own and seen.own.with_freedom(freedom)
             freedom = min(seen.degrees_of_freedom, least)
             seen = replace(seen, own=limits, degrees_of_freedom=freedom, together=together)
@@ -652,7 +693,8 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         """The covariance of the estimates (m, m), which are from the same labels."""
         if self.joint is not None:
             return self.joint
-        weighting, counts = self[0].evidence.weighting, {row.evidence.n for row in self}
+        weighting = self[0].evidence.weighting
+        counts = {row.evidence.n for row in self}
         if len(counts) > 1:
             given = ", ".join(f"{count} labels" for count in sorted(counts))
             action = "Take those together that are of all labels, or of the same ones."

@@ -91,7 +91,10 @@ def resolve(
     LabelError
         If there is no label, and for labels that the question cannot decode.
     """
-    asked = sample if question is sample.question else replace(sample, question=question)
+    if question is sample.question:
+        asked = sample
+    else:
+        asked = replace(sample, question=question)
     observed = outcomes(asked, labels, combine=combine)
     labelled = observed.labelled
     return LabelledUnits(

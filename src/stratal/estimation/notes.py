@@ -85,11 +85,15 @@ class PlannedOutcome(Record):
     @classmethod
     def of(cls, sample: Sample, labelled: BoolArray) -> PlannedOutcome | None:
         """Return the plan of a sample's mean, and which of its units (n,) are labelled; None without one."""
-        strata, stratum = planned_strata(sample), sample.stratum[labelled]
+        strata = planned_strata(sample)
+        stratum = sample.stratum[labelled]
         if strata is None:
             return None
         by_unit = strata.n_strata == 1
-        proxy = sample.proxies[labelled, 0] if by_unit else strata.proxy_means[stratum]
+        if by_unit:
+            proxy = sample.proxies[labelled, 0]
+        else:
+            proxy = strata.proxy_means[stratum]
         return cls(strata=strata, stratum=stratum, proxy=proxy)
 
 
@@ -114,11 +118,13 @@ class NoteInputs(Record):
 
     def of_outcome(self, found: EstimatedMean) -> tuple[Note, ...]:
         """Return what is to be said of a mean of outcomes: its strata, tails and clusters."""
-        evidence, of_tails = found.evidence, tuple[str, ...]()
+        evidence = found.evidence
+        of_tails = tuple[str, ...]()
         if evidence.bounds is None:
-            proxy = (
-                None if self.summary is None else ProxyMoments.of(self.proxies, self.summary, self.stratum)
-            )
+            if self.summary is None:
+                proxy = None
+            else:
+                proxy = ProxyMoments.of(self.proxies, self.summary, self.stratum)
             of_tails = tail_notes(evidence, proxy)
         coded = {
             "empty-strata": empty_strata_notes(found.strata),
@@ -129,7 +135,9 @@ class NoteInputs(Record):
 
     def of_plan(self, found: EstimatedMean) -> tuple[Note, ...]:
         """Return what the labels refute of the plan."""
-        return () if self.planned is None else promise_notes(self.planned, found)
+        if self.planned is None:
+            return ()
+        return promise_notes(self.planned, found)
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
@@ -155,7 +163,10 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
         return ()
     weighting = evidence.weighting
     # Of a superpopulation no part is labelled, however many of its units are at hand.
-    labelled_share = 0.0 if evidence.superpopulation else evidence.n / weighting.population_size
+    if evidence.superpopulation:
+        labelled_share = 0.0
+    else:
+        labelled_share = evidence.n / weighting.population_size
     unseen = unseen_share(weighting.effective_draws, labelled_share, _RISK)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
@@ -198,7 +209,10 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
         return ()
     side = "up" if reach > 0 else "down"
-    said = f"the interval reaches {abs(reach):.2g} further {side} for it" if moved else ""
+    if moved:
+        said = f"the interval reaches {abs(reach):.2g} further {side} for it"
+    else:
+        said = ""
     if unknown:
         said += ", and " if moved else ""
         said += "where the population has far larger ones, it covers less often than it says"
@@ -213,7 +227,8 @@ def _missed_tail(evidence: Evidence, proxy: ProxyMoments | None) -> float:
     if len(factors) != len(proxy.sizes):
         return 0.0
     own = stratum_covariances(proxy.values, proxy.stratum, len(factors))
-    usable, known = np.isfinite(own[:, 0, 0]), proxy.unbiased_covariances
+    usable = np.isfinite(own[:, 0, 0])
+    known = proxy.unbiased_covariances
     ratios = [0.0]
     for k in range(proxy.means.shape[1]):
         shown, whole = (float(factors[usable] @ part[usable, k, k]) for part in (own, known))
@@ -237,7 +252,9 @@ LEAST = 10
 
 def promise_notes(planned: PlannedOutcome, found: EstimatedMean) -> tuple[Note, ...]:
     """Return what the labels refute of the plan; nothing where these are not the labels that it is of."""
-    strata, stratum, z = planned.strata, planned.stratum, found.evidence.z
+    strata = planned.strata
+    stratum = planned.stratum
+    z = found.evidence.z
     if len(z) < LEAST or len(z) != len(stratum):
         return ()
     if strata.bounds != (found.bounds or (-math.inf, math.inf)):
@@ -255,11 +272,14 @@ def planned_strata(sample: Sample) -> Strata | None:
     """Return the strata whose proxy predicted the outcome, in a sample planned for a mean; else None."""
     strata = sample.design.strata
     if strata is not None:
-        return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None
+        if strata.scaled and np.all(np.isfinite(strata.proxy_means)):
+            return strata
+        return None
     info = sample.proxy_info[0] if sample.proxy_info else None
     if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
         return None
-    mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
+    mean = sample.summary.proxy_means[:, 0]
+    variance = sample.summary.proxy_covariances[:, 0, 0]
     low, high = info.bounds
     moments = Moments(
         sizes=sample.summary.sizes,
@@ -275,7 +295,8 @@ def _mean_note(strata: Strata, ways: Scenario, found: EstimatedMean) -> str | No
     if found.bounds is None:
         return None
     means = ways.means @ strata.weights
-    low, high = float(means.min()), float(means.max())
+    low = float(means.min())
+    high = float(means.max())
     if low <= found.value <= high:
         return None
     try:
@@ -296,14 +317,16 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
     observed = counts >= 2
     n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
     promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
-    labels, size = np.maximum(counts, 2), strata.n_strata
+    labels = np.maximum(counts, 2)
+    size = strata.n_strata
     centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
     second, fourth = (np.bincount(stratum, centred**power, minlength=size) / labels for power in (2, 4))
     # s_h² (H,) and the variance of each, from its fourth moment.
     squares = second * labels / (labels - 1)
     spread = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
-    seen, error = float(factors @ squares), math.sqrt(float(factors**2 @ spread))
+    seen = float(factors @ squares)
+    error = math.sqrt(float(factors**2 @ spread))
     beyond = seen - WIDER**2 * promised
     if beyond <= 0 or error == 0:
         return None

@@ -150,7 +150,9 @@ def default_estimator(
     least = 0 if known is None else known.hajek_below
     if least:
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
-        return "ppi++" if k > 0 and scaled and n >= least * k else "hajek"
+        if k > 0 and scaled and n >= least * k:
+            return "ppi++"
+        return "hajek"
     # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
     within = design == "stratified" and not proxy_strata and n >= _LABELS_PER_STRATUM * n_strata
     if within and k > 0 and scaled and n - n_strata >= MINIMUM_FOR_FITTING * k:
@@ -192,7 +194,8 @@ def mean_estimate(
         there.
     """
     options = replace(options, **changed) if changed else options
-    chosen, by_unit = choose_lam(z, proxy, weighting, options), None
+    chosen = choose_lam(z, proxy, weighting, options)
+    by_unit = None
     if options.folds is not None:
         how = {"clip": options.clip, **options.fitting}
         chosen, by_unit = tuning.cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
@@ -201,12 +204,14 @@ def mean_estimate(
     lost = chosen.spent
     if fitted and weighting.groups is not None:
         constant = tuning.intercept(residuals, weighting)
-        residuals, known = residuals - constant, known + constant
+        residuals = residuals - constant
+        known = known + constant
     elif fitted or options.estimator == "hajek":
         # The linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4).
         total = float(weighting.weights.sum())
         mean = float(weighting.weights @ residuals) / total
-        residuals, known = (residuals - mean) / total, known + mean
+        residuals = (residuals - mean) / total
+        known = known + mean
     varying = residuals
     if fitted or options.estimator == "hajek":
         varying = weighting.stretched(residuals)
@@ -247,10 +252,14 @@ def choose_lam(
     InputError
         Where there is no proxy to multiply, for a given λ of the wrong shape, and where strata are lacking.
     """
-    estimator, given = options.estimator, options.lam
+    estimator = options.estimator
+    given = options.lam
     if proxy is None or (proxy.means.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
         if given is not None or estimator in _NEEDS_PROXY:
-            what = f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy"
+            if given is None:
+                what = f"estimator '{estimator}' needs a proxy"
+            else:
+                what = "a given λ needs a proxy"
             raise InputError(what, action="Use estimator='horvitz-thompson', or give the population a proxy.")
         return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
     n_strata, k = proxy.means.shape
@@ -316,10 +325,12 @@ def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting
     Mean and λ both follow the units with large weights, whose residuals are too small by their own pull
     (MacKinnon & White 1985). The factor of units that are alike is that of a variance with n − 1.
     """
-    pull, alike = leverages, 1.0
+    pull = leverages
+    alike = 1.0
     if weighting.groups is None:
         weights = np.abs(weighting.weights)
-        pull, alike = leverages + weights / weights.sum(), 1.0 - 1.0 / len(residuals)
+        pull = leverages + weights / weights.sum()
+        alike = 1.0 - 1.0 / len(residuals)
     return np.asarray(residuals * alike / (1.0 - np.minimum(pull, _HIGHEST_LEVERAGE)))
 
 
@@ -362,19 +373,27 @@ def separate_mean(
     InputError
         For an unknown estimator, and a stratum without a labelled or an unlabelled unit.
     """
-    shares, n_strata = design.shares, len(design.shares)
+    shares = design.shares
+    n_strata = len(design.shares)
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
-    n, m = moments.counts, design.counts
+    n = moments.counts
+    m = design.counts
     refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
     if np.any(n == 0) or np.any(m == 0):
-        what, empty = ("label", n) if np.any(n == 0) else ("unlabelled unit", m)
+        if np.any(n == 0):
+            what, empty = ("label", n)
+        else:
+            what, empty = ("unlabelled unit", m)
         action = "Merge it with another stratum first."
         raise InputError(f"a stratum has no {what}", given=f"stratum {int(np.argmin(empty))}", action=action)
     labelled_factor, unlabelled_factor = (
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
-    lam = np.zeros((n_strata, 1)) if fitted else fixed_lam(options, n_strata, 1)
+    if fitted:
+        lam = np.zeros((n_strata, 1))
+    else:
+        lam = fixed_lam(options, n_strata, 1)
     if fitted:
         # The proxy's variance over both samples together, divisor n + m − 1.
         gap = moments.proxy_means[:, 0] - design.means
@@ -383,7 +402,10 @@ def separate_mean(
         # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
         spread = (joint * (1.0 + n / m))[:, None, None]
         known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
-        trusted = None if options.shrinkage == 0 else replace(known, information=np.array(np.inf))
+        if options.shrinkage == 0:
+            trusted = None
+        else:
+            trusted = replace(known, information=np.array(np.inf))
         cross = moments.cross_covariances * labelled_factor[:, None]
         lam = tuning.fit_stratified(cross, spread, shares**2 / n, n, options.own_shrinkage, trusted).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
@@ -405,15 +427,22 @@ def separate_mean(
 
 def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Estimate:
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
-    z, labelled = units.z, units.labelled
-    outcome, bounds = request.outcome, request.bounds
+    z = units.z
+    labelled = units.labelled
+    outcome = request.outcome
+    bounds = request.bounds
     scale = sample.question.outcome.scale
-    declared = scale if bounds is None and scale not in ("binary", "bounded") else None
+    if bounds is None and scale not in ("binary", "bounded"):
+        declared = scale
+    else:
+        declared = None
     respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
     frame = units.respondents
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, units.outcomes)
-    strata, separate = sample.design.strata, sample.design.unlabelled
-    folds, column = None, list[int]()
+    strata = sample.design.strata
+    separate = sample.design.unlabelled
+    folds = None
+    column = list[int]()
     if separate is None:
         column = respondents.proxy_columns(sample, request.proxy)
         if request.cross_fit is not None:
@@ -431,14 +460,19 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     )
     if separate is not None:
         return frame.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
-    proxies, summary = units.proxies, frame.summary
+    proxies = units.proxies
+    summary = frame.summary
     if column != list(range(proxies.shape[1])):
-        means, covariances = summary.proxy_means, summary.proxy_covariances
+        means = summary.proxy_means
+        covariances = summary.proxy_covariances
         proxies = proxies[:, column]
         summary = replace(
             summary, proxy_means=means[:, column], proxy_covariances=covariances[:, column][:, :, column]
         )
-    method = HISTORY if refits(sample, z, request) else request.calibration
+    if refits(sample, z, request):
+        method = HISTORY
+    else:
+        method = request.calibration
     if method is not None or request.features is not None:
         how = Calibrating(
             column=column,
@@ -451,7 +485,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         )
         estimator = calibrated_estimator(options.estimator, given=options.lam is not None, method=method)
         calibrated = calibrated_proxy(sample, labelled, frame, z, how)
-        proxies, summary = calibrated.values, calibrated.summary
+        proxies = calibrated.values
+        summary = calibrated.summary
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
@@ -459,7 +494,10 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         made = replace(made, remarks=(*made.remarks, _PROXIES_LEFT_OUT.format(len(column))))
     assert made.note_inputs is not None
     of_mean = as_estimand(sample.question.estimand).of_one_outcome
-    planned = PlannedOutcome.of(sample, labelled) if of_mean else None
+    if of_mean:
+        planned = PlannedOutcome.of(sample, labelled)
+    else:
+        planned = None
     made = frame.complete(made, sample, note_inputs=replace(made.note_inputs, planned=planned))
     if len(z) == sample.size:
         return made
@@ -498,13 +536,15 @@ def _of_separate_samples(
     if options.cross_fit is not None or options.calibration is not None:
         what = "a separate unlabelled sample has no cross-fitting and no calibration"
         raise InputError(what, action="Leave cross_fit and calibration out.")
-    notes, estimator = options.notes, options.estimator
+    notes = options.notes
+    estimator = options.estimator
     if options.target != "superpopulation":
         notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
     if estimator == "auto":
         fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
         estimator = "ppi++" if fitting else "horvitz-thompson"
-    weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
+    weighting = design.weighting(sample, labelled)
+    proxies = sample.proxies[labelled]
     about = replace(options, target="superpopulation", notes=notes)
     options = resolved(z, replace(about, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
@@ -551,9 +591,11 @@ def estimate_mean(
         For labels that are not finite numbers or leave the bounds, and for estimators that lack what they
         need.
     """
-    z, options = np.asarray(z, dtype=np.float64), replace(options, **changed) if changed else options
+    z = np.asarray(z, dtype=np.float64)
+    options = replace(options, **changed) if changed else options
     k = 0 if summary is None else proxies.shape[1]
-    options, proxy = resolved(z, options, weighting, k), None
+    options = resolved(z, options, weighting, k)
+    proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
         if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
             refuse_extremes("proxies", proxies)
@@ -577,11 +619,16 @@ def assemble(
 ) -> Estimate:
     """Return the estimate that a mean makes; its outcome and estimator must be decided."""
     assert options.outcome is not None
-    value, lam, notes = result.value, result.lam, (*options.notes, *result.notes)
+    value = result.value
+    lam = result.lam
+    notes = (*options.notes, *result.notes)
     if options.bounds is not None:
         value = min(max(value, options.bounds[0]), options.bounds[1])
     if abs(result.value - value) >= _ROUNDED_BOUND:
-        end = "below the least" if result.value < value else "above the largest"
+        if result.value < value:
+            end = "below the least"
+        else:
+            end = "above the largest"
         note = (
             f"the labels and the proxy put the mean at {result.value:.4g}, {end} that it can be, which is "
             "shown: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of "
@@ -603,10 +650,16 @@ def assemble(
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
-    shown = np.zeros((len(z), 0)) if proxies is None else np.asarray(proxies, dtype=np.float64)
+    if proxies is None:
+        shown = np.zeros((len(z), 0))
+    else:
+        shown = np.asarray(proxies, dtype=np.float64)
     sizes = weighting.sizes
     if not weighting.random_within_strata:
-        sizes = np.array([weighting.population_size]) if summary is None else summary.sizes
+        if summary is None:
+            sizes = np.array([weighting.population_size])
+        else:
+            sizes = summary.sizes
     return Estimate.from_evidence(
         evidence,
         standard_error=math.sqrt(evidence.reported_variance),
@@ -643,6 +696,7 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
             proxy_strata=options.proxy_strata,
         )
     if not options.scaled and (estimator == "difference" or options.lam is not None):
-        what, action = "the proxy only orders units and has no scale", "'ppi++' or 'horvitz-thompson'"
+        what = "the proxy only orders units and has no scale"
+        action = "'ppi++' or 'horvitz-thompson'"
         raise InputError(what, action=f"Use estimator={action}.")
     return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

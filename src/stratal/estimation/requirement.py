@@ -13,7 +13,9 @@ from stratal.estimation.estimate import Estimate, Estimates
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import json_value
 
-PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
+PASS = "PASS"
+FAIL = "FAIL"
+UNDECIDED = "UNDECIDED"
 
 # A name, a sign, a number.
 _PARTS = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
@@ -30,12 +32,6 @@ class Requirement:
     sign : str
         `>=` or `<=`.
     limit : float
-
-    Examples
-    --------
-    >>> wanted = Requirement.parse("value>=.9")
-    >>> [wanted.verdict(ends) for ends in ([0.91, 0.97], [0.85, 0.89], [0.88, 0.95], None)]
-    ['PASS', 'FAIL', 'UNDECIDED', 'UNDECIDED']
     """
 
     name: str
@@ -72,14 +68,6 @@ class Requirement:
         ------
         InputError
             Naming the requirement and the bounds.
-
-        Examples
-        --------
-        >>> Requirement("value", ">=", 0.9).check((0.0, 1.0))
-        >>> Requirement("value", "<=", 5.0).check((0.0, 1.0))
-        Traceback (most recent call last):
-        stratal.errors.InputError: 'value<=5' is always met (given: an estimate that lies between 0 and 1;
-        allowed: from 0, less than 1)...
         """
         if bounds is None:
             return
@@ -102,11 +90,16 @@ class Requirement:
         An end that is open or unknown is None.
         """
         low, high = interval or (None, None)
-        low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
+        low = -math.inf if low is None else low
+        high = math.inf if high is None else high
         if self.sign == "<=":
             low, high = -high, -low
         limit = self.limit if self.sign == ">=" else -self.limit
-        return PASS if low >= limit else FAIL if high < limit else UNDECIDED
+        if low >= limit:
+            return PASS
+        if high < limit:
+            return FAIL
+        return UNDECIDED
 
     def held_against(
         self,
@@ -186,7 +179,10 @@ def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]
     InputError
         For a requirement of anything else.
     """
-    bounds = None if new["bounds"] is None else (new["bounds"][0], new["bounds"][1])
+    if new["bounds"] is None:
+        bounds = None
+    else:
+        bounds = (new["bounds"][0], new["bounds"][1])
     verdicts = []
     for requirement in map(Requirement.parse, requirements):
         if requirement.name != "value":
@@ -212,10 +208,15 @@ def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]
 
 def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     """Return the estimates by each name that a requirement may call them by."""
-    known: dict[str, list[Estimate]] = {"value": [rows[0]]} if not kind and rows else {}
+    known: dict[str, list[Estimate]]
+    if not kind and rows:
+        known = {"value": [rows[0]]}
+    else:
+        known = {}
     for row in rows:
         # A judge is left out where there is one: kappa instead of verdict:kappa.
-        between, domain = "-" if kind == "comparisons" else ":", row.label.get("domain")
+        between = "-" if kind == "comparisons" else ":"
+        domain = row.label.get("domain")
         each = [
             [str(word) for key, word in row.label.items() if word is not None and key not in ("domain", left)]
             for left in ("", "judge")
@@ -290,7 +291,10 @@ def require(
     held = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
     missed = [entry | {"confidence_level": confidence_level} for entry in held if entry["verdict"] != PASS]
     if missed:
-        labels = estimate.labels if isinstance(estimate, Estimate) else max(row.labels for row in estimate)
+        if isinstance(estimate, Estimate):
+            labels = estimate.labels
+        else:
+            labels = max(row.labels for row in estimate)
         given = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
         action = "More labels narrow it; a better model moves it."
         raise RequirementError("; ".join(map(requirement_text, missed)), given=given, action=action)

@@ -467,8 +467,10 @@ def outcomes(
         given = known_classes(joined, answers, sample.question.outcome.classes)
         others = np.array(sample.question.outcome.classes, dtype=object)
         notes += mismatch_notes(given, answers[joined.unit], np.concatenate([answers, others]))
-    labelled, units = joined.labelled, joined.unit
-    several, counts = 0, np.zeros(0, np.int64)
+    labelled = joined.labelled
+    units = joined.unit
+    several = 0
+    counts = np.zeros(0, np.int64)
     if len(units) > np.count_nonzero(labelled):  # else each has one
         counts = np.bincount(units)
         counts = counts[counts > 0]
@@ -480,7 +482,8 @@ def outcomes(
     if several and combine == "majority":
         most = joined.majority(given)
         labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
-        given, units = most[labelled], np.flatnonzero(labelled)
+        given = most[labelled]
+        units = np.flatnonzero(labelled)
         ties = len(counts) - len(units)
         note += f"; {ties} without a majority count as not labelled" if ties else ""
     z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)

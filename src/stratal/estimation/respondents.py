@@ -156,7 +156,10 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     empty = np.flatnonzero(counts == 0)
     part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
     shown = ", ".join(names[h] for h in empty[:_STRATA_NAMED])
-    more = f" and {len(empty) - _STRATA_NAMED} more" if len(empty) > _STRATA_NAMED else ""
+    if len(empty) > _STRATA_NAMED:
+        more = f" and {len(empty) - _STRATA_NAMED} more"
+    else:
+        more = ""
     said = f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
     if len(empty) == 1:
         said = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
@@ -184,7 +187,8 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
     the share that is labelled smaller, and the variance larger.
     """
     remaining: IntArray = np.where(empty, 0, sizes)
-    units, labelled_units = int(sizes.sum()), int(remaining.sum())
+    units = int(sizes.sum())
+    labelled_units = int(remaining.sum())
     shares = remaining / labelled_units
     multiple = -(-units // labelled_units)
     for total in range(units, labelled_units * multiple):
@@ -257,13 +261,19 @@ class Respondents(Record):
         InputError
             If the sample left strata without labels that the caller needs.
         """
-        stratum, names = sample.stratum[labelled], sample.design.stratum_names
-        summary, strata = sample.summary, sample.design.strata
+        stratum = sample.stratum[labelled]
+        names = sample.design.stratum_names
+        summary = sample.summary
+        strata = sample.design.strata
         share = 1.0
-        kept = ~left_out(sample, strata, needless) if strata is not None and strata.known else None
+        if strata is not None and strata.known:
+            kept = ~left_out(sample, strata, needless)
+        else:
+            kept = None
         weighting = sample.weighting(labelled)
         if kept is not None and not np.all(kept):
-            stratum, summary = (np.cumsum(kept) - 1)[stratum], summary.part(kept)
+            stratum = (np.cumsum(kept) - 1)[stratum]
+            summary = summary.part(kept)
             names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
             weighting = StratifiedWeighting(
                 stratum=stratum, sizes=summary.sizes, sizes_follow_labels=weighting.sizes_follow_labels
@@ -271,7 +281,8 @@ class Respondents(Record):
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
         empty = weighting.random_within_strata and not (counts > 0).all() and len(stratum) > 0
-        codes, notes = None, tuple[str, ...]()
+        codes = None
+        notes = tuple[str, ...]()
         if len(stratum) < sample.size:
             notes = nonresponse_notes(sample, labelled, by_stratum_alone=empty)
             by_proxy = missing_label_notes(sample, labelled)
@@ -296,7 +307,9 @@ class Respondents(Record):
                 summary = replace(summary, sizes=sizes)
             merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
-            stratum, weighting, summary = codes[stratum], weighting.merged(codes), summary.merged(codes)
+            stratum = codes[stratum]
+            weighting = weighting.merged(codes)
+            summary = summary.merged(codes)
         if sample.half_width is not None:
             notes = (*notes, _STOPPED.format(sample.half_width))
         return cls(
@@ -312,7 +325,8 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample, **more: Any) -> Estimate:
         """Return an estimate from these units with what is known of their sample, and more fields."""
-        sizes, table = self.summary.sizes, found.stratum_table
+        sizes = self.summary.sizes
+        table = found.stratum_table
         if table is not None:
             table = replace(table, names=self.names)
         elif len(self.names) == len(sizes) > 1:
@@ -357,7 +371,10 @@ def known_outcome(
         refuse_outside(z, sample, labelled if found is None else found.labelled, None, limits)
         return outcome, limits, ()
     known = next((own for own in of_proxies if own is not None), None)
-    outside = z[(z < known[0]) | (z > known[1])] if known is not None else z
+    if known is not None:
+        outside = z[(z < known[0]) | (z > known[1])]
+    else:
+        outside = z
     binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
     inside = None if len(outside) else known
     averages = inside is None and not binary and found is not None and found.right_or_wrong
@@ -398,12 +415,14 @@ def refuse_outside(
     binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
     few_slips = binary >= 2 and 0 < outside <= max(1.0, 0.05 * len(z))
     if outcome == "binary":
-        wrong, allowed = (z != 0) & (z != 1), "0 or 1"
+        wrong = (z != 0) & (z != 1)
+        allowed = "0 or 1"
     elif bounds is not None and outcome != "unbounded":
         pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and not {str} & set(map(type, bounds))
         if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
-        wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
+        wrong = (z < bounds[0]) | (z > bounds[1])
+        allowed = f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and few_slips and binary + outside == len(z):
         wrong = (z < 0) | (z > 1)
         allowed = "0 or 1, as all others; or say so: outcome='unbounded' (--outcome unbounded)"

@@ -498,9 +498,11 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
         middle = (low + high) / 2.0
         likelihood = float(counts @ np.minimum(0.0, middle + np.log(density)))
         if likelihood < np.log(error):
-            low, high = (middle, high)
+            low = middle
+            high = high
         else:
-            low, high = (low, middle)
+            low = low
+            high = middle
     excluded_share = np.minimum(1.0, np.exp(high) * density)
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - excluded_share))))
 
@@ -667,7 +669,8 @@ def domain_mean(
                 of_shares=of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None,
                 left=residual_share,
             )
-        reported_error = reported_error if reported_error > 0 else float(np.sqrt(hidden))
+        if not (reported_error > 0):
+            reported_error = float(np.sqrt(hidden))
     return linearised_estimate(
         replace(result, value=value),
         weighting,

@@ -84,7 +84,9 @@ class Evaluation:
         """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None if nothing is required."""
         from stratal.estimation.requirement import status_of
 
-        return None if self.verdicts is None else status_of(list(self.verdicts))
+        if self.verdicts is None:
+            return None
+        return status_of(list(self.verdicts))
 
     @property
     def new_outcomes_missing(self) -> bool:
@@ -127,7 +129,9 @@ class Evaluation:
         if self.new_outcomes_missing:
             return new_answers_page(described, title=f"Answers in {self._new_answers_label()}")
         if not isinstance(self.estimate, Estimates):
-            return estimate_page(described) if details else answer_page(described)
+            if details:
+                return estimate_page(described)
+            return answer_page(described)
         if details:
             return self.estimate.page(self.request.confidence_level)
         return answer_page(described, about=self.estimate.title)
@@ -215,7 +219,9 @@ class Evaluation:
 
     def _new_answers_label(self) -> str:
         against = self.request.against
-        return str(against) if isinstance(against, str | Path) else "the new answers"
+        if isinstance(against, str | Path):
+            return str(against)
+        return "the new answers"
 
     def _note_on_new_answers(self, new: NewVersion) -> str:
         """Return the note that the estimate is of new answers."""
@@ -230,7 +236,9 @@ class Evaluation:
 def _share_of_positive_choice(choices: Sequence[Any]) -> str | None:
     """Return the name of the quantity if one of two choices counts as 1."""
     positive = [choice.name for choice in choices if choice.value == 1]
-    return f"share of {positive[0]!r}" if len(choices) == 2 and len(positive) == 1 else None
+    if len(choices) == 2 and len(positive) == 1:
+        return f"share of {positive[0]!r}"
+    return None
 
 
 @listing(EvaluationRequest)
@@ -334,7 +342,8 @@ def evaluate(
 
 def _with_population(evidence: Evidence, read_population: PopulationReader | None) -> Evidence:
     """Return the evidence with the population in the sample, for calibration and coefficients."""
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     estimand = as_estimand(request.estimand or sample.question.estimand)
     columns = estimand.numbers if estimand.reads_population else ()
     if request.population is not None:
@@ -348,7 +357,10 @@ def _with_population(evidence: Evidence, read_population: PopulationReader | Non
 
         units = population_of(sample, request.population, (*request.features, *columns))
     else:
-        reread = None if read_population is None else read_population(sample, columns)
+        if read_population is None:
+            reread = None
+        else:
+            reread = read_population(sample, columns)
         if reread is None:
             return evidence
         units = require_same_population(sample, reread)
@@ -377,12 +389,14 @@ def _evaluate_new_version(evidence: Evidence) -> Evaluation:
 
 def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     """Return the estimate, the tables and the verdicts that are requested of the evidence."""
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
     if columns and request.judge:
         raise no_effect("--judge", f"with one column of labels, not with {', '.join(columns)}")
     # Agreement and notes are of the first of several columns.
-    evidence = replace(evidence, column=columns[0]) if columns else evidence
+    if columns:
+        evidence = replace(evidence, column=columns[0])
     unscored = _count_failed_answers(evidence)
     if request.failed_answers == WRONG:
         evidence = evidence.with_failed_as_wrong()
@@ -483,7 +497,8 @@ def _verdicts(
 
 def _compute_tables(evidence: Evidence) -> list[Estimates]:
     """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     tables = []
     if request.metric:
         tables.append(_metric_table(evidence))
@@ -508,7 +523,9 @@ def _metric_table(evidence: Evidence) -> Estimates:
     """Return the classification metrics that are requested."""
     from stratal.estimation.estimands.classification import ClassReport
 
-    request, sample, labels = evidence.request, evidence.sample, evidence.labels
+    request = evidence.request
+    sample = evidence.sample
+    labels = evidence.labels
     columns = {"labels": labels, "predicted": request.answer_column}
     classes = {str(one) for name, given in columns.items() for one in class_column(sample, given, name)}
     for name in request.classes:
@@ -522,10 +539,14 @@ def _judge_tables(evidence: Evidence) -> list[Estimates]:
     """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
     from stratal.estimation.estimands.judges import JudgeReport
 
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     judges = JudgeReport(request.judge)
     judges_are_proxies = set(judges.judges) <= set(sample.proxy_names)
-    labels = evidence.labels if judges_are_proxies else evidence.in_words
+    if judges_are_proxies:
+        labels = evidence.labels
+    else:
+        labels = evidence.in_words
     tables = []
     # Groups first, so that a group with a worse judge is visible.
     if request.by is not None and not judges_are_proxies:
@@ -556,7 +577,8 @@ def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
 
     `of_columns` says whether the estimand is of several columns, and so of no single model.
     """
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     remarks = []
     try:
         estimand = as_estimand(request.estimand or sample.question.estimand)
@@ -579,7 +601,8 @@ def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
 
 def _new_answers(evidence: Evidence) -> Labels:
     """Return the answers of the new version, from the column of `answers` or the sample's own."""
-    request, sample = evidence.request, evidence.sample
+    request = evidence.request
+    sample = evidence.sample
     before, _, after = (request.answers or "").partition("=")
     column = after or before or request.answer_column or sample.question.answer or "answer"
     if isinstance(request.against, str | Path):
@@ -604,7 +627,10 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
             **request.keywords("value", "positive", "same_rows"),
         )
     value = result.estimate
-    bounds = value.bounds if isinstance(value, Estimate) and value.outcome == "bounded" else None
+    if isinstance(value, Estimate) and value.outcome == "bounded":
+        bounds = value.bounds
+    else:
+        bounds = None
     options = result.request.estimand_options | result.request.estimator_options
     return new_version(
         sample,

@@ -130,7 +130,9 @@ def gather(request: EvaluationRequest, source: Any, labels: Any, table: Any, des
 
 def sample_file(path: Path) -> Path:
     """Return the file of a sample, given it or the folder that `draw` wrote."""
-    return path / SAMPLE_NAME if (path / SAMPLE_NAME).is_file() else path
+    if (path / SAMPLE_NAME).is_file():
+        return path / SAMPLE_NAME
+    return path
 
 
 def require_present(path: Path) -> None:
@@ -166,7 +168,10 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence
     if isinstance(sample.design, Disagreements):
         sample.weighting()  # it explains what such a sample is for
     files = _paths(labels)
-    read = _given_columns(sample, labels, request) if files is None else _file_columns(sample, files, request)
+    if files is None:
+        read = _given_columns(sample, labels, request)
+    else:
+        read = _file_columns(sample, files, request)
     return Evidence(
         request=request,
         sample=sample,
@@ -222,7 +227,11 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     several = isinstance(labels, Mapping) and all(
         isinstance(column, Labels | Mapping) for column in labels.values()
     )
-    columns: Mapping[str, Any] = labels if several and labels else {request.label_column: labels}
+    columns: Mapping[str, Any]
+    if several and labels:
+        columns = labels
+    else:
+        columns = {request.label_column: labels}
 
     def read(name: str) -> Labels:
         if name not in columns:
@@ -254,10 +263,16 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     form = study.form
     columns = {name: study.labels(name) for name in form.columns}
     first = next(iter(columns))
-    named = first if request.value in (None, LABEL) else str(request.value)
+    if request.value in (None, LABEL):
+        named = first
+    else:
+        named = str(request.value)
     asked = named if named in columns else first
     sample = sample_for_column(study, asked)
-    declared = estimate_options(study, named) if named in columns else {}
+    if named in columns:
+        declared = estimate_options(study, named)
+    else:
+        declared = {}
     if not columns[first].answered:
         folder = quote(str(study.folder))
         raise LabelError(
@@ -308,7 +323,10 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         and design_options.get("proxy") is not None
     ):
         moments = SmallTable.of(design_options["sizes"], "--sizes").find("variance") is not None
-        design_options["proxy_moments"] = design_options["sizes"] if moments else None
+        if moments:
+            design_options["proxy_moments"] = design_options["sizes"]
+        else:
+            design_options["proxy_moments"] = None
     sample, first = Sample.from_labelled(
         table,
         value=request.label_column,
@@ -405,7 +423,9 @@ def _columns_of_units(
 
 
 def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:
-    return _margins(request)[1] if request.margins is not None else ()
+    if request.margins is not None:
+        return _margins(request)[1]
+    return ()
 
 
 def _margins(request: EvaluationRequest) -> tuple[str, tuple[str, ...]]:
@@ -413,7 +433,8 @@ def _margins(request: EvaluationRequest) -> tuple[str, tuple[str, ...]]:
     text = request.margins or ""
     method, colon, names = text.rpartition(":")
     if not colon or method not in ("raking", "regression"):
-        method, names = "raking", text
+        method = "raking"
+        names = text
     return method, tuple(name.strip() for name in names.split(",") if name.strip())
 
 

@@ -113,7 +113,9 @@ class EvaluationRequest(Record):
     @property
     def answer_column(self) -> str | None:
         """The column of answers that is named, if labels are compared with one."""
-        return self.predicted if isinstance(self.predicted, str) and self.predicted != NOT_COMPARED else None
+        if isinstance(self.predicted, str) and self.predicted != NOT_COMPARED:
+            return self.predicted
+        return None
 
     @property
     def label_column(self) -> str:

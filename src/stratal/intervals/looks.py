@@ -168,7 +168,10 @@ def boundaries(
 
         bounds.append(_root(lambda bound: chance - beyond(bound), -_FARTHEST, _FARTHEST))  # noqa: B023
         top = bounds[-1] * math.sqrt(information_now)
-        bottom = -top if two_sided else -_FARTHEST * math.sqrt(information_now)
+        if two_sided:
+            bottom = -top
+        else:
+            bottom = -_FARTHEST * math.sqrt(information_now)
         inside = (top + bottom) / 2.0 + (top - bottom) / 2.0 * nodes
         density = np.exp(-0.5 * ((inside[:, None] - score) / step) ** 2) @ mass
         mass = density * weights * (top - bottom) / 2.0 / (step * math.sqrt(2.0 * math.pi))

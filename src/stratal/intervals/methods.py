@@ -197,7 +197,8 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
 def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     if evidence.bounds is None:
-        lowest, highest = (-np.inf, np.inf)
+        lowest = -np.inf
+        highest = np.inf
     else:
         lowest, highest = evidence.bounds
     if np.any(np.isnan(low) | np.isnan(high)):

@@ -234,7 +234,10 @@ class Tool:
             place = f"{source}, {export_format.record_name} {number}"
             with translate_tool_errors(place, self.title):
                 answers += export_format.read_record(record, place, id_name)
-        notes = (f"{source}: {export_format.note}",) if export_format.note else ()
+        if export_format.note:
+            notes = (f"{source}: {export_format.note}",)
+        else:
+            notes = ()
         return ToolAnswers(tool=self.name, answers=latest_answers(answers), notes=notes)
 
 
@@ -254,7 +257,10 @@ def column_slugs(names: Iterable[str]) -> dict[str, str]:
     column_slugs: dict[str, str] = {}
     for name in names:
         slug_base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
-        slug_base = slug_base if slug_base[0].isalpha() else f"c_{slug_base}"
+        if slug_base[0].isalpha():
+            slug_base = slug_base
+        else:
+            slug_base = f"c_{slug_base}"
         spellings = chain([slug_base], (f"{slug_base}_{number}" for number in count(2)))
         used = {ITEM_ID, VERDICT, NOTE, "id", *column_slugs.values()}
         column_slugs[name] = next(slug for slug in spellings if slug not in used)
@@ -316,7 +322,10 @@ def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
         previous_time = parse_timestamp(previous.at)
         has_order = time is not None and previous_time is not None and time != previous_time
         if not has_order and previous.value != answer.value:
-            by_annotator = f" by {answer.annotator!r}" if answer.annotator else ""
+            if answer.annotator:
+                by_annotator = f" by {answer.annotator!r}"
+            else:
+                by_annotator = ""
             raise LabelError(
                 f"{answer.place or 'the file'}: item {answer.id!r} has two answers{by_annotator}",
                 given=f"{previous.value!r} and {answer.value!r}",
@@ -410,7 +419,10 @@ def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
 def _read_label_studio_task(task: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return the answers of a task in a JSON export; versions before 1 call annotations completions."""
     answers = []
-    annotations = task["annotations"] if "annotations" in task else task["completions"]
+    if "annotations" in task:
+        annotations = task["annotations"]
+    else:
+        annotations = task["completions"]
     for annotation in annotations:
         item = read_item_id(task["data"], id_name, place)
         controls: dict[str, list[str]] = {}
@@ -574,7 +586,10 @@ def _read_argilla_record(record: Any, place: str, id_name: str) -> list[ToolAnsw
         raise LabelError(problem, given=", ".join(question_names), allowed=allowed)
     if not question_names:
         return []
-    name = VERDICT if VERDICT in question_names else question_names[0]
+    if VERDICT in question_names:
+        name = VERDICT
+    else:
+        name = question_names[0]
     values, users, states = (record[f"{name}.responses{end}"] or [] for end in ("", ".users", ".status"))
     remarks = (record.get(f"{NOTE}.responses{end}") or [] for end in (".users", ""))
     notes = dict(zip(*remarks, strict=False))

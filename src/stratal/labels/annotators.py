@@ -42,12 +42,6 @@ class AnnotatorAgreement:
         Units whose answers differ, and of which nobody has decided.
     decided : int
         Units whose answers a decision replaced; the answers count here.
-
-    Examples
-    --------
-    >>> AnnotatorAgreement(annotators=("ann", "bob"), answers=4, units=2, shared=2, alpha=1.0, level="nominal"
-    ... ).to_dict()["alpha"]
-    1.0
     """
 
     annotators: tuple[str, ...]
@@ -62,14 +56,7 @@ class AnnotatorAgreement:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against an estimate from these answers: agreement below chance, many open cases.
-
-        Examples
-        --------
-        >>> AnnotatorAgreement(annotators=("ann", "bob"), answers=8, units=4, shared=4, alpha=-0.4,
-        ...                     level="nominal", open=3).warnings[1]
-        '3 of 4 labelled units have answers that differ and no decision: decide them, or clarify the rubric'
-        """
+        """What speaks against an estimate from these answers: agreement below chance, many open cases."""
         warnings = []
         if self.alpha is not None and self.alpha < 0:
             warnings.append(
@@ -96,7 +83,10 @@ class AnnotatorAgreement:
             agreement_text = ""
         else:
             agreement_text = f", {self.agreed:.0%} of their pairs the same"
-        undecided_text = f", {self.open:,} undecided" if self.open else ""
+        if self.open:
+            undecided_text = f", {self.open:,} undecided"
+        else:
+            undecided_text = ""
         return (
             f"{len(self.annotators)} annotators, {self.answers:,} answers, {self.shared:,} of {self.units:,} "
             f"units with several{agreement_text}{undecided_text}; "

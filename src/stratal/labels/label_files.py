@@ -610,7 +610,10 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
         parts = sorted(path.glob(f"*/{POTATO_STATE}"))
     if not parts:
         return None
-    tool = POTATO if path.is_dir() else _tool_of_document(_read_document(path, max_records=1))
+    if path.is_dir():
+        tool = POTATO
+    else:
+        tool = _tool_of_document(_read_document(path, max_records=1))
     if tool is None:
         return None
     part_answers = [tool.read_document(_read_document(part), str(part), id_name) for part in parts]
@@ -777,7 +780,10 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
     reviewed_units = set(review.ids)
     reviewed_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit in reviewed_units])
     other_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit not in reviewed_units])
-    replaced_parts = [] if labels.replaced is None else [labels.replaced]
+    if labels.replaced is None:
+        replaced_parts = []
+    else:
+        replaced_parts = [labels.replaced]
     review = replace(review, annotators=other_labels.annotators and (ADJUDICATED,) * len(review.ids))
     return replace(
         _concatenate([other_labels, review]),

@@ -70,7 +70,10 @@ def restore_spreadsheet_ids(
     unmatched_rows = [row for row, text in enumerate(ids) if text not in sample_ids]
     if not unmatched_rows:
         return tuple(ids), ()
-    row_annotators = [""] * len(ids) if annotators is None else annotators
+    if annotators is None:
+        row_annotators = [""] * len(ids)
+    else:
+        row_annotators = annotators
     answered_pairs = {(text, by) for text, by in zip(ids, row_annotators, strict=True) if text in sample_ids}
     candidates = _SpreadsheetIds(sample_ids)
     result = list(ids)
@@ -337,7 +340,10 @@ class Labels(Record):
         class_texts = {None: None} | {text: class_text(text) for text in distinct_texts(self.values)}
         text_types = (str, type(None))
         texts[:] = [class_texts[e] if isinstance(e, text_types) else class_text(e) for e in self.values]
-        replaced_values = () if self.replaced is None else self.replaced.values
+        if self.replaced is None:
+            replaced_values = ()
+        else:
+            replaced_values = self.replaced.values
         distinct = dict.fromkeys(
             [*texts.tolist(), *(e if e is None else class_text(e) for e in replaced_values)]
         )
@@ -549,7 +555,10 @@ class JoinedLabels(Record):
         # If all words are known, a few ratings on another scale prevent their interpretation as numbers.
         outside_rows = np.flatnonzero((numbers < 0) | (numbers > 1)).tolist()
         has_stray_numbers = not unknown_word_rows and 0 < len(outside_rows) < len(invalid_rows)
-        reported_rows = outside_rows if has_stray_numbers else unknown_word_rows or invalid_rows
+        if has_stray_numbers:
+            reported_rows = outside_rows
+        else:
+            reported_rows = unknown_word_rows or invalid_rows
         first_text = texts[reported_rows[0]]
         if has_stray_numbers:
             problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
@@ -805,14 +814,16 @@ def join_labels(
             action=f"Labels can only be joined to drawn units; check that they belong to this sample "
             f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
         )
-    answer_keys = (
-        unit_labels.ids
-        if unit_labels.annotators is None
-        else list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
-    )
+    if unit_labels.annotators is None:
+        answer_keys = unit_labels.ids
+    else:
+        answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
     if len(set(answer_keys)) < len(answer_keys):
         row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
-        annotator = unit_labels.annotators[row] if unit_labels.annotators else ""
+        if unit_labels.annotators:
+            annotator = unit_labels.annotators[row]
+        else:
+            annotator = ""
         by = f" by annotator {annotator!r}" if annotator else ""
         raise LabelError(
             f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",

@@ -51,14 +51,6 @@ class Findings:
     ----------
     found : dict
         Plain numbers, text, lists and dicts; `to_dict` gives it.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
-    >>> sample = stratal.plan(population, budget=20).draw(seed=7)
-    >>> print(stratal.findings(sample, [1.0, 0.0] * 10, quantity="accuracy"))
-    Accuracy 50.0%, 95% interval 29.0–71.0%, from 20 labels worth 20 random ones (19–25).
     """
 
     found: Mapping[str, Any]
@@ -198,13 +190,20 @@ def findings(
     described = with_tables(described, list(tables), confidence_level, list(all_notes))
     if require:
         described["requirements"] = list(require)
-    number = f" (first of {len(made)})" if several and len(made) > 1 else ""
-    compared, calibration = [], None
+    if several and len(made) > 1:
+        number = f" (first of {len(made)})"
+    else:
+        number = ""
+    compared = []
+    calibration = None
     if not several and made.outcomes is not None:
         compared = side_by_side(sample, first, confidence_level, interval)
         calibration = proxy_check(sample, labelled, first, confidence_level)
     design = sample.design
-    rule = None if design.allocation is None else design.allocation.method
+    if design.allocation is None:
+        rule = None
+    else:
+        rule = design.allocation.method
     return Findings(
         found=json_dict(
             {
@@ -257,7 +256,10 @@ def _asked(
     **others: Any,
 ) -> tuple[Estimand, bool | str | None, Any, BoolArray]:
     """Return the estimand, the column of compared answers, labels, and which units (n,) have one."""
-    own = found.label.get("estimand") if isinstance(found, Estimate) else None
+    if isinstance(found, Estimate):
+        own = found.label.get("estimand")
+    else:
+        own = None
     requested = as_estimand(estimand or own or sample.question.estimand)
     columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
@@ -293,7 +295,8 @@ def _quantity(
 
 def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
     """Return the estimate's strata with the units drawn and the mean proxy of each."""
-    rows, sizes = [row.to_dict() for row in found.strata], sample.summary.sizes
+    rows = [row.to_dict() for row in found.strata]
+    sizes = sample.summary.sizes
     if found.outcomes is None and len(sizes) > 1 and sample.design.strata is not None:
         # Its own rows leave out strata of which no label counts.
         counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
@@ -375,7 +378,10 @@ def _examples(
 
 def _shown(value: Any) -> Any:
     """Return what an annotator saw as text; long texts are cut."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        text = value
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 

@@ -369,7 +369,9 @@ class InterimAnalysis:
         if self.width is None:
             return np.where(self.half_widths == 0, 0.0, self.reached)
         now = self.width(self.labelled, label_driven=self.label_driven)
-        return self.half_widths / now if np.isfinite(self.half_widths[0]) and now > 0 else np.ones(1)
+        if np.isfinite(self.half_widths[0]) and now > 0:
+            return self.half_widths / now
+        return np.ones(1)
 
     def _learn_from_influences(
         self, requested: Estimand, pairs: Sequence[tuple[Estimand, Any]], sample: Sample
@@ -444,7 +446,10 @@ class InterimAnalysis:
         candidates = candidates[
             errors <= errors[-1] * (1.0 + _ROUNDING)
         ]  # the round that reads no label comes last
-        widths = self._widths(candidates, label_driven=stopping) if len(candidates) > 1 else [0.0]
+        if len(candidates) > 1:
+            widths = self._widths(candidates, label_driven=stopping)
+        else:
+            widths = [0.0]
         return np.asarray(candidates[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:

@@ -294,7 +294,10 @@ def more_labels(
             number = answered * total / drawn
             finite = found.target == "population"
             variance_then, variance_now = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
-            width = current_half_width * math.sqrt(variance_then / variance_now) if variance_now > 0 else 0.0
+            if variance_now > 0:
+                width = current_half_width * math.sqrt(variance_then / variance_now)
+            else:
+                width = 0.0
         else:
             n_h = analysis.allocation(total)
             number = analysis.labels_of(n_h).sum()

@@ -411,7 +411,10 @@ class Selection(PageDisplay):
                         action="Equal answers are right or wrong together; correct one of the verdicts.",
                     )
             row_verdicts = [of_answer.get(int(code), np.nan) for code in codes[row]]
-            verdicts[row] = row_verdicts if np.all(np.isfinite(row_verdicts)) else np.nan
+            if np.all(np.isfinite(row_verdicts)):
+                verdicts[row] = row_verdicts
+            else:
+                verdicts[row] = np.nan
         return verdicts
 
     @property

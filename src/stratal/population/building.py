@@ -38,21 +38,28 @@ from stratal.tables.source import (
 
 def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
-    proxy, bounds = given.get("proxy"), given.get("bounds")
+    proxy = given.get("proxy")
+    bounds = given.get("bounds")
     if proxy is not None and not isinstance(proxy, Mapping):
         proxy = {str(getattr(proxy, "name", None) or "proxy"): proxy}
     named: dict[str, Any] = dict(proxy or {})
-    groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
+    groups = dict(given.get("groups") or {})
+    ids = given.get("ids")
+    threads = given.get("threads")
     notes: tuple[str, ...] = ()
     on_scale = bounds, given.get("scaled"), declaration.label_bounds(given.get("label"))
     id_name = given.get("id_name")
-    index = None if ids is not None else shared_index(_columns_of(given))
+    if ids is not None:
+        index = None
+    else:
+        index = shared_index(_columns_of(given))
     if index is not None:
         ids = index
         id_name = id_name or index_name(index)
     features = _named_features(given.get("features"))
     if given.get("history") is not None:
-        past, items = as_history(given["history"], ids), ids
+        past = as_history(given["history"], ids)
+        items = ids
         if items is None:
             others = (*named.values(), *groups.values(), *features.values())
             items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
@@ -62,7 +69,8 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
         limits = (0.0, 1.0) if own_scale else None
         made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)
-        named, features = {HISTORY: made, **named}, {**features, **columns}
+        named = {HISTORY: made, **named}
+        features = {**features, **columns}
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
     held: dict[str, Any] = {
         "values": {info.name: values for info, values, _ in described},
@@ -126,7 +134,10 @@ def describe_proxy(
         info = ProxyInfo(name=name, scaled=entry.scaled, bounds=entry.bounds)
         return info, arrays.finite_vector(name, entry.values), entry.second_moments
     values = arrays.finite_vector(name, entry)
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if len(values):
+        low, high = (float(values.min()), float(values.max()))
+    else:
+        low, high = (0.0, 1.0)
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
 
 
@@ -138,15 +149,24 @@ def _named_features(features: Any) -> dict[str, Any]:
         features = {"feature": features}
     named: dict[str, Any] = {}
     for name, values in features.items():
-        matrix = values if hasattr(values, "ndim") else np.asarray(values)
-        parts = {f"{name}_{at}": matrix[:, at] for at in range(matrix.shape[1])} if matrix.ndim == 2 else {}
+        if hasattr(values, "ndim"):
+            matrix = values
+        else:
+            matrix = np.asarray(values)
+        if matrix.ndim == 2:
+            parts = {f"{name}_{at}": matrix[:, at] for at in range(matrix.shape[1])}
+        else:
+            parts = {}
         named |= parts if matrix.ndim == 2 else {name: values}
     return named
 
 
 def _group_column(name: str, values: Any) -> AnyArray:
     # A list is taken as objects: an array of text drops a NUL at the end.
-    array = object_column(values) if isinstance(values, list | tuple) else array_of(values)
+    if isinstance(values, list | tuple):
+        array = object_column(values)
+    else:
+        array = array_of(values)
     what = f"group column '{name}' cannot be a group"
     if array.ndim != 1 or array.dtype.kind in "SVc":
         given = f"shape {array.shape}, dtype {array.dtype}"
@@ -182,7 +202,9 @@ def _with_set_texts(array: AnyArray) -> AnyArray:
 def _moment_text(text: str) -> str:
     """Return a moment as engines write it: a blank for the T, and no zeros at the end of a fraction."""
     whole, point, fraction = text.replace("T", " ").partition(".")
-    return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
+    if point:
+        return f"{whole}{point}{fraction}".rstrip("0").rstrip(".")
+    return whole
 
 
 def _missing(array: AnyArray, values: Any) -> Any:
@@ -224,7 +246,10 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     else:
         scores = np.asarray(model.decision_function(rows))
         proxy = margin(scores)
-    answers = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(np.int64)
+    if scores.ndim > 1:
+        answers = scores.argmax(axis=1)
+    else:
+        answers = (scores > 0).astype(np.int64)
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
@@ -269,7 +294,10 @@ Population.makers |= {"file": read, "table": from_table}
 
 
 def _of_table(table: Table, given: declaration.TableKeywords, threads: int | None = None) -> Population:
-    given = given if table.log is None else declaration.with_log(given, table.log)
+    if table.log is None:
+        given = given
+    else:
+        given = declaration.with_log(given, table.log)
     if given.get("history") is not None:
         given = {**given, "history": as_history(given["history"])}
     declared = declaration.declaration_of(given, table.names, table.label, table.index)
@@ -341,7 +369,9 @@ def _held(column: Any) -> AnyArray | None:
     if str(column.type) != "string":
         return np.asarray(column.to_numpy())
     texts = column.to_pylist()
-    return None if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES else np.array(texts, object)
+    if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES:
+        return None
+    return np.array(texts, object)
 
 
 _SHOWN = (*INTEGER_TYPES, "varchar", "double", "float", "boolean", "date")
@@ -358,7 +388,8 @@ WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
 NOTHING = ("", "na", "n/a", "nan", "null", "none")
 
 # Rows that are read at once: of a column for each model, of a row for each result.
-_FEW_ROWS, _MANY_ROWS = 2_048, 65_536
+_FEW_ROWS = 2_048
+_MANY_ROWS = 65_536
 
 
 def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -> History:
@@ -383,7 +414,9 @@ def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -
         return given
     if isinstance(given, str | os.PathLike):
         saved = History.read(os.fspath(given))
-        return saved if saved is not None else _history_of(open_table(given, within))
+        if saved is not None:
+            return saved
+        return _history_of(open_table(given, within))
     if isinstance(given, Mapping | np.ndarray | list):
         return fit_history(given, ids=ids)
     return _history_of(frame_table(given))
@@ -411,7 +444,8 @@ def _history_of(table: Table) -> History:
     else:
         results = [name for name in others if name != model]
         if len(results) != 1:
-            given, allowed = ", ".join(results[:5]) or "none", "one: 1 or 0, true or false, pass or fail"
+            given = ", ".join(results[:5]) or "none"
+            allowed = "one: 1 or 0, true or false, pass or fail"
             raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
         right, items, names = _of_long(rows, own, model, results[0])
     strange = np.flatnonzero(right.max(axis=0, initial=0) == _STRANGE)
@@ -428,7 +462,8 @@ def _history_of(table: Table) -> History:
 
 def _of_wide(rows: Rows, own: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
     """Return results (N, M) and the items."""
-    kinds, items = rows.types(), list[Any]()
+    kinds = rows.types()
+    items = list[Any]()
     right = np.empty((rows.query_row("count(*)")[0], len(names)), np.int8)
     expressions = (_result(rows, name, kinds[name]) for name in names)
     for ids, *results in _read(rows, _FEW_ROWS, _text(rows, own), *expressions):
@@ -441,7 +476,8 @@ def _of_wide(rows: Rows, own: str, names: Sequence[str]) -> tuple[AnyArray, list
 def _of_long(rows: Rows, own: str, model: str, result: str) -> tuple[AnyArray, list[Any], list[Any]]:
     """Return results (N, M), the items and the models; the file is read twice, as its rows may be many."""
     places: tuple[dict[Any, int], ...] = ({}, {})
-    texts, count = (_text(rows, own), _text(rows, model)), 0
+    texts = (_text(rows, own), _text(rows, model))
+    count = 0
     for named in _read(rows, _MANY_ROWS, *texts):
         count += len(named[0])
         for known, column in zip(places, named, strict=True):
@@ -465,7 +501,10 @@ def _text(rows: Rows, name: str) -> str:
 
 def _result(rows: Rows, name: str, kind: str) -> str:
     """Return the SQL of a result: of numbers 1, 0, −1 where there is none, 2 for others; else its text."""
-    number = None if kind == "varchar" else rows.as_number(name, kind)
+    if kind == "varchar":
+        number = None
+    else:
+        number = rows.as_number(name, kind)
     if number is None:
         return f"CAST({rows.columns[name]} AS VARCHAR)"
     # Engines find no NaN by isnan where a Parquet file's least and largest values tell of none.
@@ -487,7 +526,8 @@ def _coded(column: Any, code: Callable[[Any], int]) -> AnyArray:
     return np.asarray(codes[found.indices.to_numpy()])
 
 
-_NO_ROW, _STRANGE = -2, 2
+_NO_ROW = -2
+_STRANGE = 2
 _WORDS = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHING, -1)
 
 

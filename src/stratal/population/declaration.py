@@ -45,7 +45,8 @@ POINT = (
 )
 
 # The columns made of a softmax: the probability of the answer, and the most probable class.
-CONFIDENCE, PREDICTED = "confidence", "predicted_class"
+CONFIDENCE = "confidence"
+PREDICTED = "predicted_class"
 
 # The column made of other models' answers; with `_COLUMN` behind it for a model that is not `predicted`.
 PEER_AGREEMENT = "peer_agreement"
@@ -210,7 +211,8 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
     InputError
         For a column that does not exist, or a name that the table has twice.
     """
-    existing, missing = list(names), given.get("missing")
+    existing = list(names)
+    missing = given.get("missing")
     if missing not in (None, "refuse", OWN_STRATUM):
         what = "missing says what becomes of units without a proxy"
         raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
@@ -220,10 +222,16 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
     proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
     history: Any = given.get("history")
     # Columns that will be made of others, which an earlier sample may name.
-    made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
+    if given.get("softmax") is not None or len(proxy) > 1:
+        made = {CONFIDENCE, PREDICTED}
+    else:
+        made = set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
     answers = listed("answers", given.get("answers"))
-    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
+    if answers:
+        kind, colon, first = answers[0].partition(":")
+    else:
+        kind, colon, first = ("", "", "")
     alike = kind if colon and kind in NORMALISATIONS else None
     answers = columns_fitting(
         "answers", (first, *answers[1:]) if alike else answers, existing, label, (id_name,)
@@ -252,22 +260,28 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         wanted = [name for name in listed(what, named) if name not in made]
         return tuple(dict.fromkeys(_require(name, existing, label) for name in wanted))
 
-    proxies, groups = found("proxy", proxy), found("groups", given.get("groups"))
+    proxies = found("proxy", proxy)
+    groups = found("groups", given.get("groups"))
     if softmax and proxies:
         raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
     predicted = next(iter(found("predicted", given.get("predicted"))), None)
     if predicted is not None and predicted not in groups:
         groups = (*groups, predicted)
-    agreements = {PEER_AGREEMENT: predicted} if answers and predicted is not None else {}
+    if answers and predicted is not None:
+        agreements = {PEER_AGREEMENT: predicted}
+    else:
+        agreements = {}
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
     refuse_taken(agreements, existing, label)
     if any(set(answers) <= {own} for own in agreements.values()):
-        what, given_names = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
+        what = f"{label}: answers name no model but the evaluated one"
+        given_names = ", ".join(answers)
         raise InputError(what, given=given_names, allowed="other models' columns", action="Name those too.")
     moments = given.get("second_moment")
     if isinstance(moments, str):
         if len(proxies) != 1:
-            what, action = "second_moment names one column", "Give a mapping of proxy to column."
+            what = "second_moment names one column"
+            action = "Give a mapping of proxy to column."
             raise InputError(what, given=f"{len(proxies)} proxies", action=action)
         moments = {proxies[0]: moments}
     unknown = "second_moment names what is not a proxy"
@@ -333,7 +347,9 @@ def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
     if given is not None:
-        return given if given == ROW and ROW not in existing else _require(given, existing, label)
+        if given == ROW and ROW not in existing:
+            return given
+        return _require(given, existing, label)
     if index is not None:
         require_unique_index(index, label)
         refuse_two_ids(existing[-1], id_columns(existing[:-1]), label)
@@ -344,14 +360,17 @@ def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
     action = (
         "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
     )
-    given, action = near_names("id", existing), _other_delimiter(existing) or action
+    given = near_names("id", existing)
+    action = _other_delimiter(existing) or action
     what = f"{label}: no column is called 'id'"
     raise MissingColumnError(what, column="id", given=given, action=action)
 
 
 def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
     """Return the number of the first row by what a file stored of it; None where ids are no row numbers."""
-    return FORMER_ROW_BASE if stored is None and id_name == ROW else stored
+    if stored is None and id_name == ROW:
+        return FORMER_ROW_BASE
+    return stored
 
 
 def id_columns(existing: Iterable[str]) -> list[str]:
@@ -364,7 +383,9 @@ def id_columns(existing: Iterable[str]) -> list[str]:
 def _other_delimiter(existing: list[str]) -> str | None:
     """Return what to do if all columns look like one, because they are delimited by another character."""
     found = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
-    return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
+    if found:
+        return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter."
+    return None
 
 
 PASS_FAIL = "pass/fail"
@@ -389,7 +410,9 @@ def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
     bounds = label_bounds(given)
     if bounds is None:
         return Outcome()
-    return Outcome(scale="binary") if given == PASS_FAIL else Outcome(scale="bounded", bounds=bounds)
+    if given == PASS_FAIL:
+        return Outcome(scale="binary")
+    return Outcome(scale="bounded", bounds=bounds)
 
 
 def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
@@ -406,7 +429,10 @@ def columns_fitting(
     found: list[str] = []
     for name in listed(what, given):
         plain = name in existing or not any(mark in name for mark in "*?[")
-        names = [name] if plain else [fits for fits in fitting([name], existing) if fits not in taken]
+        if plain:
+            names = [name]
+        else:
+            names = [fits for fits in fitting([name], existing) if fits not in taken]
         if not names:
             allowed = near_names(name, existing)
             raise InputError(f"{label}: no column fits {what}", given=repr(name), allowed=allowed)
@@ -460,7 +486,8 @@ def class_names(columns: Sequence[str]) -> list[str]:
 
     What is cut ends with a sign that is no letter, or stands before numbers.
     """
-    first, last = min(columns), max(columns)
+    first = min(columns)
+    last = max(columns)
     length = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     shared = first[:length]
     letters = shared.rstrip("0123456789")

@@ -386,11 +386,6 @@ class FittedLearner(Fit):
         The mean outcome, which is the prediction without a model.
     bounds, residual_variance : optional
         As in `Fit`; infinite bounds for an outcome without bounds.
-
-    Examples
-    --------
-    >>> FittedLearner(model=None, level=0.5).apply([[1.0], [2.0]])
-    array([0.5, 0.5])
     """
 
     proxy_name: ClassVar[str] = "learned"
@@ -644,14 +639,6 @@ class CrossFit(Record):
         Fold of each labelled unit.
     labelled : float (n,)
         Value of each labelled unit, from the fit that excludes its label.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.random(100)
-    >>> fitted = cross_fit(scores, rng.random(100) < scores**2, method="logistic")
-    >>> len(fitted.fits), fitted.apply([0.5]).shape
-    (5, (1,))
     """
 
     fits: tuple[Calibration | FittedLearner, ...]

@@ -116,15 +116,6 @@ class History(Record):
         Names of the earlier models.
     losses : mapping of int to float
         Log loss of the results of left-out models by number of factors. The rank has the smallest loss.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> hard = rng.normal(size=300)
-    >>> past = rng.random((300, 20)) < 1 / (1 + np.exp(hard[:, None] - rng.normal(size=20)))
-    >>> found = fit_history(past)
-    >>> bool(np.corrcoef(found.values[:, 0], -hard)[0, 1] > 0.8)
-    True
     """
 
     ids: AnyArray

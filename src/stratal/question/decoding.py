@@ -31,12 +31,6 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     ------
     LabelError
         If both readings fit: the labels are 0 and 1, and the model answers these and other classes.
-
-    Examples
-    --------
-    >>> question = Question(answer="answer")
-    >>> is_compared(question, {"cat"}, {"cat", "dog"}), is_compared(question, {"0", "1"}, {"cat", "dog"})
-    (True, False)
     """
     if question.compares is not None:
         return question.compares
@@ -77,12 +71,6 @@ def refuse_ambiguous_choices(question: Question, choices: Collection[str], answe
     ------
     InputError
         With both readings.
-
-    Examples
-    --------
-    >>> refuse_ambiguous_choices(Question(answer="answer"), ["yes", "no"], ["yes", "no"])
-    Traceback (most recent call last):
-    stratal.errors.InputError: the choices 'no', 'yes' may be classes, or mean wrong and right...
     """
     spelled = {TRUTH_VALUES.get(answer, answer).casefold() for answer in answers}
     named = {TRUTH_VALUES.get(choice, choice).casefold() for choice in choices}

@@ -54,13 +54,6 @@ class Outcome(Record):
         that they hold no sets, although they look like lists. None if answers are no sets.
     tags : tuple of str
         The tags of all answers, where labels and answers are sets.
-
-    Examples
-    --------
-    >>> Outcome(scale="bounded", bounds=(1, 5)).bounds
-    (1.0, 5.0)
-    >>> Outcome(tag_format="json", tags=("a", "b")).holds_sets
-    True
     """
 
     decoding: Decoding | None = None
@@ -105,7 +98,9 @@ class Outcome(Record):
     @property
     def label_format(self) -> str | None:
         """How labels are written, in words; None if they are no sets of tags."""
-        return how_to_write(str(self.tag_format), self.tags) if self.holds_sets else None
+        if self.holds_sets:
+            return how_to_write(str(self.tag_format), self.tags)
+        return None
 
     @property
     def stands_for_numbers(self) -> bool:
@@ -154,14 +149,6 @@ class Question(Record):
     ------
     InputError
         For two scores of one name.
-
-    Examples
-    --------
-    >>> question = Question(id="id", answer="answer")
-    >>> question.refine(predicted="none").outcome.decoding
-    'number'
-    >>> Question.from_dict(question.to_dict()) == question
-    True
     """
 
     id: str = "id"

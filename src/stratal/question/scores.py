@@ -28,13 +28,7 @@ Predictions: TypeAlias = str | Mapping[str, str]
 
 
 def rating(low: float, high: float) -> str:
-    """Return the meaning of a rating within bounds.
-
-    Examples
-    --------
-    >>> rating(1.0, 5.0)
-    'rating:1..5'
-    """
+    """Return the meaning of a rating within bounds."""
     return f"{_RATING}{low:g}{_TO}{high:g}"
 
 
@@ -57,13 +51,6 @@ class Score(Record):
     ------
     InputError
         For a meaning that is none of these, and bounds of a rating that do not increase.
-
-    Examples
-    --------
-    >>> Score(name="p_spam", predicts="class:spam").of_class
-    'spam'
-    >>> Score(name="judge", predicts="rating:1..5").bounds
-    (1.0, 5.0)
     """
 
     name: str
@@ -93,7 +80,9 @@ class Score(Record):
     @property
     def of_class(self) -> str | None:
         """The class whose probability this is; None for other scores."""
-        return self.predicts.removeprefix(_CLASS) or None if self.predicts.startswith(_CLASS) else None
+        if self.predicts.startswith(_CLASS):
+            return self.predicts.removeprefix(_CLASS) or None
+        return None
 
     @property
     def is_rating(self) -> bool:
@@ -186,11 +175,6 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
     ------
     InputError
         For a column that is no proxy, and for a text where there are several.
-
-    Examples
-    --------
-    >>> declared_scores("order", ["judge"])["judge"].meaning
-    'only an order'
     """
     if predicts is None:
         return {}

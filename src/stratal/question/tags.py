@@ -21,13 +21,7 @@ FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
 
 
 def checked_format(given: str | None) -> str | None:
-    """Return how cells hold sets of tags, as it was declared; None if nothing was.
-
-    Examples
-    --------
-    >>> checked_format(";"), checked_format(None)
-    (';', None)
-    """
+    """Return how cells hold sets of tags, as it was declared; None if nothing was."""
     if given is not None and given not in FORMATS:
         allowed = "json, none, or the separator: ';' '|' ','"
         raise InputError(
@@ -37,24 +31,12 @@ def checked_format(given: str | None) -> str | None:
 
 
 def set_text(tags: Iterable[str]) -> str:
-    """Return the text of a set of tags.
-
-    Examples
-    --------
-    >>> set_text(["b", "a", "b"]), set_text([])
-    ('["a", "b"]', '[]')
-    """
+    """Return the text of a set of tags."""
     return json.dumps(sorted(set(tags)), ensure_ascii=False)
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """Return the tags of the text of a set.
-
-    Examples
-    --------
-    >>> tags_of('["a", "b"]')
-    ('a', 'b')
-    """
+    """Return the tags of the text of a set."""
     return tuple(json.loads(text))
 
 
@@ -67,11 +49,6 @@ def read_set(cell: Any, separator: str | None = None) -> str | None:
         A JSON list is read as text too.
     separator : str, optional
         What separates the tags of any other text.
-
-    Examples
-    --------
-    >>> read_set(["b", "a"]), read_set('["b", "a"]'), read_set("b; a", ";"), read_set("b")
-    ('["a", "b"]', '["a", "b"]', '["a", "b"]', None)
     """
     if isinstance(cell, str):
         entries = _json_list(cell)
@@ -125,11 +102,6 @@ def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] |
         If some cells hold a set, or sets were declared, and this cell holds none.
     (None, None)
         If no cell holds a set, or none was declared.
-
-    Examples
-    --------
-    >>> read_sets(['["b"]', "[]"], None), read_sets(['["b"]', "a"], None), read_sets(["a", "b"], None)
-    ((['["b"]', '[]'], None), (None, 1), (None, None))
     """
     if tag_format == NO_SETS:
         return None, None
@@ -144,37 +116,20 @@ def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] |
 
 
 def is_set(text: Any) -> bool:
-    """Return whether a value is the text of a set of tags.
-
-    Examples
-    --------
-    >>> is_set('["a"]'), is_set("a"), is_set(1.0)
-    (True, False, False)
-    """
+    """Return whether a value is the text of a set of tags."""
     return isinstance(text, str) and _json_list(text) is not None
 
 
 def vocabulary(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of the texts of sets, in their order.
-
-    Examples
-    --------
-    >>> vocabulary(['["b", "c"]', '["a"]'])
-    ('a', 'b', 'c')
-    """
+    """Return the tags of the texts of sets, in their order."""
     return tuple(sorted({tag for text in set(texts) for tag in tags_of(text)}))
 
 
 def how_to_write(tag_format: str, tags: Sequence[str]) -> str:
-    """Return how a label that is a set of tags is written.
-
-    Examples
-    --------
-    >>> how_to_write("json", ["a", "b", "c"])
-    'sets of tags such as ["a", "b"], or [] for no tags'
-    >>> how_to_write(";", [])
-    'sets of tags such as a;b, or [] for no tags'
-    """
+    """Return how a label that is a set of tags is written."""
     first = list(tags[:2]) if len(tags) > 1 else ["a", "b"]
-    example = set_text(first) if tag_format == JSON_LISTS else tag_format.join(first)
+    if tag_format == JSON_LISTS:
+        example = set_text(first)
+    else:
+        example = tag_format.join(first)
     return f"sets of tags such as {example}, or [] for no tags"

@@ -164,7 +164,10 @@ def describe_method(
     if interval["words"]:
         level = f"{100 * estimate['confidence_level']:g}%"
         sentences.append(f"Its {level} confidence interval is {interval['words']}.")
-    allocation_sources = ["neyman"] if allocation in ("neyman", "robust") else []
+    if allocation in ("neyman", "robust"):
+        allocation_sources = ["neyman"]
+    else:
+        allocation_sources = []
     sources = [*design_sources, *allocation_sources, *estimator["sources"], *interval["sources"]]
     return {
         "sentences": sentences,

@@ -30,19 +30,15 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     ----------
     findings : dict
         `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
-
-    Examples
-    --------
-    >>> estimate = {"estimate": 0.931, "confidence_interval": [0.916, 0.944], "confidence_level": 0.95,
-    ...     "n": 500, "effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]}
-    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
-    'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones (950–1,300).'
     """
-    estimate, share = findings["estimate"], findings["share"]
-    level, board = level_text(estimate["confidence_level"]), estimate.get("leaderboard")
+    estimate = findings["estimate"]
+    share = findings["share"]
+    level = level_text(estimate["confidence_level"])
+    board = estimate.get("leaderboard")
     own = {**estimate, "model": findings.get("quantity"), "mean": estimate["estimate"]}
     first = board[0] if board else own
-    found, ends = f"{first['model']} {value_text(first['mean'], share)}", first["confidence_interval"]
+    found = f"{first['model']} {value_text(first['mean'], share)}"
+    ends = first["confidence_interval"]
     if ends is not None:
         found += f", {level} {interval_text(ends, share)}"
     labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
@@ -51,7 +47,10 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
         worth = worth_text(estimate)
         return f"{found[:1].upper()}{found[1:]}{f' {worth}' if worth else ''}."
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
-    others_text = f"; not distinguishable from it: {', '.join(others)}" if others else ""
+    if others:
+        others_text = f"; not distinguishable from it: {', '.join(others)}"
+    else:
+        others_text = ""
     return f"Best of {len(board)} models: {found}{others_text}."
 
 
@@ -59,15 +58,9 @@ def worth_text(estimate: Mapping[str, Any]) -> str | None:
     """Return how many random labels these are worth, with the range, or how many give as narrow an interval.
 
     None where neither is known.
-
-    Examples
-    --------
-    >>> worth_text({"effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]})
-    'worth 1,130 random ones (950–1,300)'
-    >>> worth_text({"effective_sample_size": 1130.0, "random_labels_of_equal_width": 610.0})
-    'with an interval as narrow as that of 610 random ones'
     """
-    equal, size = estimate.get("random_labels_of_equal_width"), estimate.get("effective_sample_size")
+    equal = estimate.get("random_labels_of_equal_width")
+    size = estimate.get("effective_sample_size")
     if equal is not None:
         return f"with an interval as narrow as that of {equal:,.0f} random ones"
     if size is None:
@@ -91,13 +84,6 @@ def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True)
     confidence_level : float
     bars : bool
         Draw the intervals with characters, where there is no picture.
-
-    Examples
-    --------
-    >>> rows = [{"rank": [1, 1], "model": "new", "mean": 0.8, "confidence_interval": [0.7, 0.9],
-    ...          "to_best": None, "to_best_interval": None}]
-    >>> leaderboard_table(rows, 0.95).cells()[0][:3]
-    ['1', 'new', '0.8000']
     """
     known = [row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])]
     ends = [end for interval in known for end in interval] or [0.0, 1.0]
@@ -117,13 +103,7 @@ def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True)
 
 
 def rank_text(rank: Sequence[int] | None) -> str:
-    """Return a rank, or the band of ranks that is left open.
-
-    Examples
-    --------
-    >>> rank_text([1, 1]), rank_text([1, 3]), rank_text(None)
-    ('1', '1 to 3', '–')
-    """
+    """Return a rank, or the band of ranks that is left open."""
     if rank is None:
         return "–"
     first, last = rank
@@ -131,20 +111,16 @@ def rank_text(rank: Sequence[int] | None) -> str:
 
 
 def bar(interval: Sequence[float | None] | None, value: float, low: float, high: float) -> str:
-    """Return an interval and its value as a line of characters from `low` to `high`.
-
-    Examples
-    --------
-    >>> bar([0.25, 0.75], 0.5, 0.0, 1.0)
-    '      ├─────●────┤      '
-    """
+    """Return an interval and its value as a line of characters from `low` to `high`."""
     if interval is None or None in interval or not high > low:
         return ""
     place = [round((float(x or 0.0) - low) / (high - low) * (WIDTH - 1)) for x in (*interval, value)]
     left, right, middle = place
     line = [" "] * WIDTH
     line[left : right + 1] = "─" * (right - left + 1)
-    line[left], line[right], line[middle] = "├", "┤", "●"
+    line[left] = "├"
+    line[right] = "┤"
+    line[middle] = "●"
     return "".join(line)
 
 
@@ -174,17 +150,14 @@ def estimate_page(estimate: Mapping[str, Any], most_strata: int = MOST_ROWS) -> 
         Without an interval, `no_interval` says why.
     most_strata : int
         Strata shown, with a line that says how many more there are.
-
-    Examples
-    --------
-    >>> found = {"estimate": 0.5, "standard_error": 0.1, "confidence_interval": [0.3, 0.7],
-    ...          "confidence_level": 0.9, "n": 20, "interval_method": "t", "notes": []}
-    >>> estimate_page(found).lines
-    ['Estimate 0.5, 90% interval 0.3 to 0.7', 'Standard error 0.1; 20 labels; t interval']
     """
-    strata, level = estimate.get("strata", ()), estimate["confidence_level"]
+    strata = estimate.get("strata", ())
+    level = estimate["confidence_level"]
     varied = len(strata) > 1 and any(row["mean"] is not None for row in strata)
-    tables = [replace(table_of("Strata", strata, _STRATA), most=most_strata)] if varied else []
+    if varied:
+        tables = [replace(table_of("Strata", strata, _STRATA), most=most_strata)]
+    else:
+        tables = []
     if "leaderboard" in estimate:
         tables.append(leaderboard_table(estimate["leaderboard"], level))
     for kind, title in TABLES.items():
@@ -192,7 +165,8 @@ def estimate_page(estimate: Mapping[str, Any], most_strata: int = MOST_ROWS) -> 
             tables += judge_tables(estimate[kind], level_text(level))
         elif kind in estimate:
             tables.append(estimates_table(title, estimate[kind], level))
-    lines, warned = sentences(estimate), estimate.get("warnings", ())
+    lines = sentences(estimate)
+    warned = estimate.get("warnings", ())
     lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
     notes = [note for note in estimate.get("notes", ()) if note not in warned]
     return Page(lines=lines, tables=tables, notes=noted(notes))
@@ -213,16 +187,9 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         where they are known.
     about : str
         What a table of several alone is of.
-
-    Examples
-    --------
-    >>> found = {"estimate": 0.5, "standard_error": 0.1, "confidence_interval": [0.3, 0.7],
-    ...          "confidence_level": 0.9, "n": 20, "notes": [], "more_labels": [
-    ...              {"labels": 20, "half_width": 0.2}, {"labels": 40, "half_width": 0.14}]}
-    >>> answer_page(found).lines
-    ['Estimate 0.5, 90% interval 0.3 to 0.7', 'More labels: ± 0.2 with 20, about ± 0.14 with 40.']
     """
-    level, lines = found["confidence_level"], [*([about] if about else []), *verdict_lines(found)]
+    level = found["confidence_level"]
+    lines = [*([about] if about else []), *verdict_lines(found)]
     board = found.get("leaderboard", ())
     notes = [note for note in found.get("notes", ()) if note not in found.get("warnings", ())]
     if "estimate" in found:
@@ -242,7 +209,8 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         lines += _unscored(found["unscored"])
     warned = found.get("warnings", ())
     if warned:
-        first, others = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
+        first = warned[0][:1].upper() + warned[0][1:]
+        others = len(warned) - 1
         line = f"{first}{f' ({others} more: --details)' if others else ''}."
         lines.insert(1 if "estimate" in found else len(lines), line)
     tables = []
@@ -281,7 +249,10 @@ def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
 
 def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
     """Return the comparison of two models in one line; of shares in percentage points."""
-    first, second, ends, value = row["a"], row["b"], row["confidence_interval"], row["estimate"]
+    first = row["a"]
+    second = row["b"]
+    ends = row["confidence_interval"]
+    value = row["estimate"]
     between = f"{first} − {second} {number(value)}"
     if ends is None or value is None:
         return f"{first} and {second}: undecided ({between}, no interval)."
@@ -291,19 +262,19 @@ def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
         above, below = (first, second) if low > 0 else (second, first)
         return f"{above} is above {below}: {between}."
     more = row.get("more_labels")
-    reach = f"{number(100 * abs(value))} points" if shares else number(abs(value))
-    buys = "" if more is None else f"; about {more:,} more labels for ± {reach}"
+    if shares:
+        reach = f"{number(100 * abs(value))} points"
+    else:
+        reach = number(abs(value))
+    if more is None:
+        buys = ""
+    else:
+        buys = f"; about {more:,} more labels for ± {reach}"
     return f"{first} and {second}: undecided{buys} ({between})."
 
 
 def requirement_text(held: Mapping[str, Any]) -> str:
-    """Return a requirement with its verdict.
-
-    Examples
-    --------
-    >>> requirement_text({"required": "value>=0.9", "verdict": "UNDECIDED", "more_labels": 350})
-    'value>=0.9: UNDECIDED; about 350 more labels would decide it if the estimate stays'
-    """
+    """Return a requirement with its verdict."""
     text = f"{held['required']}: {held['verdict']}"
     if held["verdict"] != "UNDECIDED" or held.get("estimate", 0.0) is None:
         return text
@@ -314,26 +285,17 @@ def requirement_text(held: Mapping[str, Any]) -> str:
 
 
 def verdict_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each verdict on what was required.
-
-    Examples
-    --------
-    >>> verdict_lines({"requirements": [{"required": "value>=0.9", "verdict": "PASS"}]})
-    ['Required value>=0.9: PASS.']
-    """
+    """Return a sentence for each verdict on what was required."""
     exact = is_census(found) and found.get("target") == "population"
-    about = f", exactly for these {found['population_size']:,} units" if exact else ""
+    if exact:
+        about = f", exactly for these {found['population_size']:,} units"
+    else:
+        about = ""
     return [f"Required {requirement_text(held)}{about}." for held in found.get("requirements", ())]
 
 
 def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTable:
-    """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
-
-    Examples
-    --------
-    >>> estimates_table("Metrics", [{"metric": "recall", "confidence_interval": [0.2, 0.7]}], 0.95).header
-    ['metric', '95% interval']
-    """
+    """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out."""
     names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
     columns: dict[str, Any] = {
@@ -356,7 +318,8 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     lines = [f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}", _facts(estimate)]
-    worth, labels = worth_text(estimate), f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
+    worth = worth_text(estimate)
+    labels = f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
     if worth is not None:
         be = "are" if estimate["n"] != 1 else "is"
         lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
@@ -379,13 +342,7 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
 
 
 def is_census(estimate: Mapping[str, Any]) -> bool:
-    """Return whether every unit of the population is labelled.
-
-    Examples
-    --------
-    >>> is_census({"population_size": 2, "nonresponse": {"labelled": 2}}), is_census({"n": 2})
-    (True, False)
-    """
+    """Return whether every unit of the population is labelled."""
     labelled = (estimate.get("nonresponse") or {}).get("labelled")
     return labelled is not None and labelled == estimate.get("population_size")
 
@@ -404,13 +361,7 @@ def _value_of_all_units(estimate: Mapping[str, Any]) -> str | None:
 
 
 def value_with_interval(estimate: Mapping[str, Any]) -> str:
-    """Return an estimate's value and its interval, or why there is none.
-
-    Examples
-    --------
-    >>> value_with_interval({"estimate": 0.5, "confidence_interval": [0.3, 0.7], "confidence_level": 0.9})
-    '0.5, 90% interval 0.3 to 0.7'
-    """
+    """Return an estimate's value and its interval, or why there is none."""
     found = number(estimate["estimate"])
     if estimate["confidence_interval"] is None:
         return f"{found}; no interval: {estimate.get('no_interval', 'it is undefined')}"
@@ -419,7 +370,8 @@ def value_with_interval(estimate: Mapping[str, Any]) -> str:
 
 
 def _facts(estimate: Mapping[str, Any]) -> str:
-    counted, given = estimate["n"], estimate.get("labels", estimate["n"])
+    counted = estimate["n"]
+    given = estimate.get("labels", estimate["n"])
     labels = f"{given:,} labels"
     if estimate.get("population_size") is not None:
         labels += f" of {estimate['population_size']:,.0f} units"
@@ -427,7 +379,10 @@ def _facts(estimate: Mapping[str, Any]) -> str:
         labels += f", {counted:,} of them in its denominator"
     kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
-    error = f"Standard error {number(estimate['standard_error'])}; " if "standard_error" in estimate else ""
+    if "standard_error" in estimate:
+        error = f"Standard error {number(estimate['standard_error'])}; "
+    else:
+        error = ""
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
@@ -438,14 +393,9 @@ def unlabelled(estimate: Mapping[str, Any]) -> int:
 
 
 def missing_text(counts: Mapping[str, Any]) -> str:
-    """Return what drawn units without a label mean for the estimate, and what it is at worst where known.
-
-    Examples
-    --------
-    >>> missing_text({"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.6, 0.8]})[-51:]
-    'the estimate would be 0.6 or 0.8 (without a proxy).'
-    """
-    missing, ends = counts["drawn"] - counts["labelled"], counts.get("worst_bounds")
+    """Return what drawn units without a label mean for the estimate, and what it is at worst where known."""
+    missing = counts["drawn"] - counts["labelled"]
+    ends = counts.get("worst_bounds")
     found = (
         f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
         "their stratum stand for them, as if labels were missing at random."
@@ -472,11 +422,6 @@ def unscored_lines(
         Scores that are missing, by the metric's column.
     counted : str, optional
         What failed answers count as in an estimate.
-
-    Examples
-    --------
-    >>> unscored_lines({"": 3}, {"score": 10, "success": 0})
-    ['3 answers failed (an error, or no output).', "Missing scores: 10 of 'score'."]
     """
     lines = []
     each = [f"{n:,}" + (f" of {model!r}" if model else "") for model, n in failed.items() if n]
@@ -499,13 +444,7 @@ MOST_SENTENCES = 3
 
 
 def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], Mapping[str, Any]]]:
-    """Return the rows of each judge by metric and class, without the cells of its table with people.
-
-    Examples
-    --------
-    >>> by_judge([{"judge": "a", "metric": "kappa", "class": None, "estimate": 0.5}])["a"].keys()
-    dict_keys([('kappa', None)])
-    """
+    """Return the rows of each judge by metric and class, without the cells of its table with people."""
     found: dict[str, dict[tuple[str, str | None], Mapping[str, Any]]] = {}
     for row in rows:
         if row["metric"] != "share":
@@ -517,13 +456,6 @@ def judge_sentences(rows: Rows, most: int = MOST_SENTENCES) -> list[str]:
     """Return what labels say of each judge in one sentence, and of several how they compare.
 
     Of two classes the rarer one is what a judge looks for.
-
-    Examples
-    --------
-    >>> rows = [{"judge": "verdict", "metric": name, "estimate": value, "confidence_interval": ends}
-    ...         for name, value, ends in (("agreement", 0.86, [0.81, 0.9]), ("kappa", 0.62, [0.51, 0.72]))]
-    >>> judge_sentences(rows)
-    ["'verdict' agrees with people on 86.0% (81.0–90.0%), kappa 0.62 (0.51 to 0.72)."]
     """
     known = by_judge(rows)
     together = [own.pop(("consistency", None)) for own in known.values() if ("consistency", None) in own]
@@ -566,8 +498,11 @@ def _rarest(known: Mapping[tuple[str, str | None], Mapping[str, Any]]) -> list[s
 
 
 def _briefly(row: Mapping[str, Any], share: bool = True) -> str:
-    value, ends = value_text(row["estimate"], share), row["confidence_interval"]
-    return value if ends is None else f"{value} ({interval_text(ends, share)})"
+    value = value_text(row["estimate"], share)
+    ends = row["confidence_interval"]
+    if ends is None:
+        return value
+    return f"{value} ({interval_text(ends, share)})"
 
 
 def _best_proxy(known: Mapping[str, Mapping[tuple[str, str | None], Mapping[str, Any]]]) -> list[str]:
@@ -584,7 +519,10 @@ def _best_proxy(known: Mapping[str, Mapping[tuple[str, str | None], Mapping[str,
         return []
     (best, name), *others = sorted(found, reverse=True)
     rest = ", ".join(f"{judge!r} {number(value)}" for value, judge in others)
-    worth = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it" if 0.0 < best < 1.0 else ""
+    if 0.0 < best < 1.0:
+        worth = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it"
+    else:
+        worth = ""
     return [f"Best proxy on these labels: {name!r}, correlation {number(best)} ({rest}){worth}."]
 
 
@@ -604,15 +542,7 @@ def judge_notes(rows: Rows) -> list[str]:
 
 
 def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
-    """Return the table of all quantities, and for each judge that of people's classes and its own.
-
-    Examples
-    --------
-    >>> row = {"judge": "v", "metric": "share", "class": "fail", "judged": "pass", "estimate": 0.1,
-    ...        "confidence_interval": [0.05, 0.2]}
-    >>> print(judge_tables([row], "95% interval")[-1].rows)
-    [['fail', '10.0% (5.0–20.0%)']]
-    """
+    """Return the table of all quantities, and for each judge that of people's classes and its own."""
     same = {name: name for name in ("judge", "metric", "class", "estimate")}
     columns = {**same, level: "confidence_interval", "n": "n"}
     found = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
@@ -622,6 +552,7 @@ def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
             lines = shares.setdefault(row["judge"], {})
             lines.setdefault(row["class"], {"people's label": row["class"]})[row["judged"]] = _briefly(row)
     for judge, lines in shares.items():
-        title, judged = f"Share of all units, by people and by {judge!r}", next(iter(lines.values()))
+        title = f"Share of all units, by people and by {judge!r}"
+        judged = next(iter(lines.values()))
         found.append(table_of(title, list(lines.values()), list(judged)))
     return found

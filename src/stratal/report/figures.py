@@ -49,7 +49,10 @@ class Intervals:
         rows = [row for row in self.rows if row[1] is not None][:MAX_ROWS]
         with_interval = [(position, row) for position, row in enumerate(rows) if row[2] is not None]
         if with_interval:
-            level = "interval" if self.confidence_level is None else level_text(self.confidence_level)
+            if self.confidence_level is None:
+                level = "interval"
+            else:
+                level = level_text(self.confidence_level)
             ax.errorbar(
                 [row[1] for _, row in with_interval],
                 [position for position, _ in with_interval],

@@ -46,13 +46,7 @@ def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
 
 
 def without_code(notes: Iterable[str], code: str) -> list[str]:
-    """Return the notes that have another code, or none.
-
-    Examples
-    --------
-    >>> without_code(["few labels", Note(UNLABELLED, "3 units have no label")], UNLABELLED)
-    ['few labels']
-    """
+    """Return the notes that have another code, or none."""
     return [note for note in notes if not (isinstance(note, Note) and note.code == code)]
 
 

@@ -52,7 +52,10 @@ def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
         f"{row['name']} predicts {row['meaning']} ({'declared' if row['declared'] else 'inferred'})"
         for row in proxies
     ]
-    change = "" if all(row["declared"] for row in proxies) else "; --predicts changes it"
+    if all(row["declared"] for row in proxies):
+        change = ""
+    else:
+        change = "; --predicts changes it"
     return [f"{', '.join(meanings)}{change}."]
 
 
@@ -202,7 +205,10 @@ def _precision_lines(plan: Mapping[str, Any]) -> list[str]:
     if not plan.get("worst_half_width"):
         return []
     low, high = plan["worst_bounds"]
-    bounds = "of 0 or 1" if (low, high) == (0, 1) else f"of {low:g} to {high:g}"
+    if (low, high) == (0, 1):
+        bounds = "of 0 or 1"
+    else:
+        bounds = f"of {low:g} to {high:g}"
     return [
         f"With labels {bounds}: standard error at most {design['worst_standard_error']:.4f}; "
         f"{level} at worst about ± {plan['worst_half_width']:.4f}"

@@ -317,7 +317,10 @@ def _needed_lines(kind: str, ids: Sequence[str]) -> list[str]:
     """Return the line that lists the units whose labels or answers are needed, if there are any."""
     if not ids:
         return []
-    more = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
+    if len(ids) > MAX_IDS:
+        more = f" and {len(ids) - MAX_IDS:,} more"
+    else:
+        more = ""
     return [f"Need {kind}: {', '.join(ids[:MAX_IDS])}{more}."]
 
 
@@ -368,7 +371,10 @@ def _nonresponse_section(findings: Findings, counts: Mapping[str, Any]) -> Page:
 
 def _agreement_section(_: Findings, agreement: Mapping[str, Any]) -> Page:
     """Return the section on the agreement of annotators."""
-    alpha = "undefined" if agreement["alpha"] is None else f"{agreement['alpha']:.3f}"
+    if agreement["alpha"] is None:
+        alpha = "undefined"
+    else:
+        alpha = f"{agreement['alpha']:.3f}"
     lines = [
         f"Krippendorff's α ({agreement['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."
     ]

@@ -105,7 +105,10 @@ def table_of(
 
     A column without any value is omitted.
     """
-    getters = columns if isinstance(columns, Mapping) else {name: name for name in columns}
+    if isinstance(columns, Mapping):
+        getters = columns
+    else:
+        getters = {name: name for name in columns}
     values = [[get(row) if callable(get) else row.get(get) for row in rows] for get in getters.values()]
     # A table without rows keeps its header.
     has_values = [any(entry is not None for entry in column) or not rows for column in values]
@@ -264,7 +267,10 @@ def page_html(page: Page) -> str:
 
 def table_html(table: ReportTable) -> str:
     """Return a table as an HTML element."""
-    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    if table.title:
+        caption = f"<caption>{escape(table.title)}</caption>"
+    else:
+        caption = ""
     table = table.first()
     classes = [' class="number"' if is_numeric else "" for is_numeric in table.numeric()]
     header = "".join(

@@ -155,7 +155,10 @@ def fill_labels(path: Path) -> int:
     data = make_data()
     sample_path = path.with_name("sample.parquet")
     labels_are_digits = sample_path.exists() and Sample.read(sample_path).question.answer is not None
-    values = data.label if labels_are_digits else data.outcomes.astype(int)
+    if labels_are_digits:
+        values = data.label
+    else:
+        values = data.outcomes.astype(int)
     label_by_id = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
     rows = _read_labelling_rows(path, label_by_id.keys())
     unlabelled_rows = [row for row in rows if not row["label"]]
@@ -238,16 +241,6 @@ def read_benchmark(
     InputError
         If the outcome is also a predicting column, or if labels are missing, not numeric where numbers are
         required, or outside the bounds.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "pilot.csv"
-    ...     _ = path.write_text("id,confidence,correct\\na,0.9,1\\nb,0.4,0\\n")
-    ...     population, z = read_benchmark(path, "correct", ["confidence"])
-    >>> population.size, z
-    (2, array([1., 0.]))
     """
     is_mean = estimand is None
     quantity = Mean() if estimand is None else estimand

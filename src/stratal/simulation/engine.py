@@ -406,7 +406,10 @@ def replicates_from_sums(
             sums_by_budget = map(draws.sums, counts)
         else:
             # Ordered units can be read again for every budget. Binary draws start again.
-            restart = partial(start_draws, rows) if uses_binary_draws else draws.branch
+            if uses_binary_draws:
+                restart = partial(start_draws, rows)
+            else:
+                restart = draws.branch
             sums_by_budget = adaptive_sums(design, strata, truth, settings.budgets, restart)
         for budget, sums in zip(settings.budgets, sums_by_budget, strict=True):
             for name in settings.estimators:

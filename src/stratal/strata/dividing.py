@@ -99,7 +99,10 @@ def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArra
     is_bounded = np.zeros(len(sizes), bool)
     while True:
         free = sizes[~is_bounded].sum()
-        rate = (budget - lower[is_bounded].sum()) / free if free else 0.0
+        if free:
+            rate = (budget - lower[is_bounded].sum()) / free
+        else:
+            rate = 0.0
         short = ~is_bounded & (sizes * rate < lower)
         if not short.any():
             return np.asarray(np.where(is_bounded, lower, sizes * rate))
@@ -353,7 +356,10 @@ def category_strata(
     else:
         levels = pictures.sizes
     groups = pooled_groups(levels, by, request)
-    moments = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures)
+    if pictures is None:
+        moments = of_sizes(groups.sizes)
+    else:
+        moments = of_pictures(pictures)
     codes = groups.rule.codes
     if np.array_equal(codes, np.arange(len(codes))):
         pooled = moments

@@ -34,7 +34,8 @@ from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, Entry, How
 from stratal.study.question import CLASSES, TAGS, TIE, Form, Plain, StudyQuestion
 
-LEFT, RIGHT = "left", "right"
+LEFT = "left"
+RIGHT = "right"
 BACK = "stratal-actions"
 # Whom the sides of a pair are shuffled for in a tool: for everybody alike.
 NOBODY = ""
@@ -93,11 +94,6 @@ def page_key(secret: str, study: str, annotator: str) -> str:
 
     It cannot be computed from another annotator's, so that nobody can send answers in the name of
     somebody else.
-
-    Examples
-    --------
-    >>> len(page_key("secret", "study", "ann"))
-    64
     """
     text = f"page in one file:{study}:{annotator}"
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
@@ -117,7 +113,10 @@ def require_key(
             raise LabelError(what, given=repr(file.annotator)[:100], allowed=repr(vouched))
         return
     secret = connection.setting(PAGE_FILE_SECRET)
-    expected = None if secret is None else page_key(secret, file.study, file.annotator)
+    if secret is None:
+        expected = None
+    else:
+        expected = page_key(secret, file.study, file.annotator)
     if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
         what = f"{source}: does not prove that the page of {file.annotator!r} saved it"
         action = f"If you know that it is theirs: --annotator {shlex.quote(file.annotator)}."
@@ -135,13 +134,7 @@ def present_answers(connection: Connection) -> PresentAnswers:
 
 
 def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, Any]:
-    """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number.
-
-    Examples
-    --------
-    >>> changes_between({("bob", 1): ("submitted", "Pass")}, {("bob", 1): ("submitted", "Fail")})
-    {'new_answers': {}, 'changed_answers': {'bob': 1}, 'withdrawn_answers': {}}
-    """
+    """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number."""
     new = Counter(who for who, item in after if (who, item) not in before)
     changed = Counter(who for (who, item), kept in after.items() if before.get((who, item), kept) != kept)
     withdrawn = Counter(who for who, item in before if (who, item) not in after)
@@ -150,13 +143,7 @@ def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, 
 
 
 def page_action(given: Any) -> PageAction:
-    """Return an action of a page, refusing one that lacks something or has something else.
-
-    Examples
-    --------
-    >>> page_action({"action": "undo", "request": "r1"}).action
-    'undo'
-    """
+    """Return an action of a page, refusing one that lacks something or has something else."""
     try:
         return msgspec.convert(given, PageAction)
     except msgspec.ValidationError as error:
@@ -167,7 +154,10 @@ def entry_of(
     study: str, form: Form, annotator: str, action: Action, item: str | None, value: Any, **how: Unpack[How]
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""
-    order = sides(form, str(item), annotator, study) if action == "submit" else None
+    if action == "submit":
+        order = sides(form, str(item), annotator, study)
+    else:
+        order = None
     answered = action == "submit" or (action == "adjudicate" and value is not None)
     return Entry(
         annotator=annotator,
@@ -206,11 +196,6 @@ class ImportResult(Plain):
         Per annotator: answers that are new, that replace another one, and that are taken back.
     applied : bool
     notes : tuple of str
-
-    Examples
-    --------
-    >>> ImportResult(tool="csv", new=3).to_dict()["new"]
-    3
     """
 
     tool: str
@@ -230,13 +215,7 @@ class ImportResult(Plain):
 
 
 def tool_question(question: StudyQuestion) -> ToolQuestion:
-    """Return a question as tools ask it.
-
-    Examples
-    --------
-    >>> tool_question(StudyQuestion.of_pair("Which is better?", "a", "b")).choices
-    ('left', 'right', 'tie')
-    """
+    """Return a question as tools ask it."""
     names = tuple(choice.name for choice in question.choices)
     return ToolQuestion(
         text=question.text,
@@ -273,10 +252,13 @@ def item_numbers(connection: Connection, annotator: str | None, items: int | Non
 
 def study_tasks(connection: Connection, annotator: str | None, items: int | None) -> list[Task]:
     """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
-    study, tasks, question = str(connection.setting("id")), [], one_question(connection)
+    study = str(connection.setting("id"))
+    tasks = []
+    question = one_question(connection)
     for number in item_numbers(connection, annotator, items):
         item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
-        payload, order = json.loads(text), _tool_sides(question, item, study)
+        payload = json.loads(text)
+        order = _tool_sides(question, item, study)
         if order is not None:
             shown = {name: value for name, value in payload.items() if name not in order}
             payload = {**shown, LEFT: payload[order[0]], RIGHT: payload[order[1]]}
@@ -293,7 +275,8 @@ def take_in_answers(
     are in the study's folder. Refused are annotators whom the study does not know, answers that the question
     does not take, and a file of which no item is in the study.
     """
-    question, study = one_question(connection), str(connection.setting("id"))
+    question = one_question(connection)
+    study = str(connection.setting("id"))
     numbers = {row["id"]: int(row["item"]) for row in connection.all("SELECT id, item FROM item")}
     kept = defaultdict[str, list[str]](list)
     for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
@@ -310,7 +293,9 @@ def take_in_answers(
         given, allowed = (", ".join(map(repr, found[:_FIRST])) for found in (strangers, sorted(numbers)))
         action = "Take it in where its items came from."
         raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
-    people, others, before = Counter[str](), Counter[str](), present_answers(connection)
+    people = Counter[str]()
+    others = Counter[str]()
+    before = present_answers(connection)
     kinds: dict[str, Any] = Counter[str]()
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
         others.update([] if entry.annotator in kept[entry.id] else kept[entry.id])
@@ -339,25 +324,37 @@ def _shuffles(question: StudyQuestion) -> bool:
 
 def _tool_sides(question: StudyQuestion, item: str, study: str) -> tuple[str, str] | None:
     """Return the columns that a tool shows as left and right; None where it shows none so."""
-    return sides(Form.of(question), item, NOBODY, study) if _shuffles(question) else None
+    if _shuffles(question):
+        return sides(Form.of(question), item, NOBODY, study)
+    return None
 
 
 def _named(
     connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
-    people, alone = creating.everybody(connection), creating.everybody(connection, "annotator")
+    people = creating.everybody(connection)
+    alone = creating.everybody(connection, "annotator")
     codes = {name: code for code, name in creating.read_names(folder).items()}
     given = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}
     for theirs in given:
-        ours = who if isinstance(who, str) else (who or {}).get(theirs, theirs)
-        names[theirs] = codes.get(ours, ours) if ours or len(alone) != 1 else alone[0]
+        if isinstance(who, str):
+            ours = who
+        else:
+            ours = (who or {}).get(theirs, theirs)
+        if ours or len(alone) != 1:
+            names[theirs] = codes.get(ours, ours)
+        else:
+            names[theirs] = alone[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
     if unknown:
         what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
-        named = ", ".join(map(repr, unknown[:_FIRST])) if any(unknown) else None
+        if any(unknown):
+            named = ", ".join(map(repr, unknown[:_FIRST]))
+        else:
+            named = None
         raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
     twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
     if isinstance(who, str) and len(given) > 1 and twice:
@@ -396,7 +393,12 @@ def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
     if given not in names:
         alike = [name for name in names if name.casefold() == given.casefold()]
         whole = given.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
-        given = alike[0] if len(alike) == 1 else whole if whole in names else given
+        if len(alike) == 1:
+            given = alike[0]
+        elif whole in names:
+            given = whole
+        else:
+            given = given
     return question.answer(given)
 
 
@@ -416,7 +418,10 @@ def _save(
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
     if not connection.one(f"SELECT 1 FROM given {own}", item, entry.annotator):
         give(connection, entry.annotator, item)
-    order = None if value is None else _tool_sides(question, entry.id, study)
+    if value is None:
+        order = None
+    else:
+        order = _tool_sides(question, entry.id, study)
     saved = Entry(
         annotator=entry.annotator,
         action="skip" if value is None else "submit",
@@ -448,11 +453,14 @@ def take_in(
         raise LabelError(f"{source}: is not a labels file of the page ({error})", action=action) from None
     study = str(connection.setting("id"))
     if found.study != study:
-        what, action = f"{source}: belongs to another study", "Take it in where its page came from."
+        what = f"{source}: belongs to another study"
+        action = "Take it in where its page came from."
         raise LabelError(what, given=repr(found.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.known(connection, found.annotator)
     require_key(connection, found, source, folder, vouched)
-    counts, form, before = {"saved": 0, "repeated": 0}, form_of(connection), present_answers(connection)
+    counts = {"saved": 0, "repeated": 0}
+    form = form_of(connection)
+    before = present_answers(connection)
     for number, given in enumerate(found.actions, start=1):
         try:
             if given.action == "adjudicate":

@@ -88,7 +88,8 @@ def gets_items(connection: Connection, annotator: str) -> bool:
 
 def give_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
     """Give an annotator the next items that have a free place; return the numbers of all that one holds."""
-    found, most = held(connection, annotator, 1 + ahead), at_most(connection, ahead)
+    found = held(connection, annotator, 1 + ahead)
+    most = at_most(connection, ahead)
     while len(found) < most:
         # What others left or nobody else can complete is for now, never ahead.
         finders = (_free, _left_lying, _needed_again) if not found else (_free,)
@@ -102,7 +103,10 @@ def give_next(connection: Connection, annotator: str, ahead: int = 0) -> list[in
 
 def give(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
     """Give an item to an annotator, to be answered next, or `ahead`."""
-    turn = 0 if ahead else connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
+    if ahead:
+        turn = 0
+    else:
+        turn = connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
     connection.execute(
         "INSERT INTO given (item, annotator, since, turn, live) VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE "
         "SET since = excluded.since, turn = excluded.turn, live = 1",
@@ -238,7 +242,11 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
     earlier = repeated(connection, entry)
     if earlier is not None:
         return earlier
-    activity: Any = "submit" if entry.action == "change" else entry.action
+    activity: Any
+    if entry.action == "change":
+        activity = "submit"
+    else:
+        activity = entry.action
     require_allowed(connection, activity, entry.annotator, entry.id, roles)
     if entry.action in ("submit", "skip"):
         return _save_answer(connection, entry)
@@ -247,7 +255,8 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
     if entry.action == "adjudicate":
         return _save_decision(connection, entry)
     if entry.action in ("set-aside", "take-back"):
-        seq, aside = append(connection, entry), int(entry.action == "set-aside")
+        seq = append(connection, entry)
+        aside = int(entry.action == "set-aside")
         connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
         for row in connection.all(
             "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
@@ -270,7 +279,10 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     earlier = connection.one(
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
-    taken = entry.seconds if entry.seconds is not None or earlier else connection.now - row["since"]
+    if entry.seconds is not None or earlier:
+        taken = entry.seconds
+    else:
+        taken = connection.now - row["since"]
     entry = structs.replace(
         entry, item=row["item"], seconds=taken, target=earlier["seq"] if earlier else None
     )
@@ -331,15 +343,7 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
 
 
 def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002
-    """Return the columns of a pair in the order shown: at random, the same whenever the item is shown again.
-
-    Examples
-    --------
-    >>> from stratal.study.question import StudyQuestion
-    >>> form = Form.of(StudyQuestion.of_pair("Which is better?", "a", "b"))
-    >>> sorted(sides(form, "item 1", "ann", "study"))
-    ['a', 'b']
-    """
+    """Return the columns of a pair in display order: random, but fixed for each item."""
     if form.pair is None:
         return None
     first, second = form.pair
@@ -401,7 +405,8 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
     """Return how far the study is, for one annotator."""
     own = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
     total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")
-    behind, message = clock_behind(connection, now), ""
+    behind = clock_behind(connection, now)
+    message = ""
     if own["aside"]:
         message = "Your labels were set aside. They are kept; ask the person who runs the study."
     elif behind > SLACK:
@@ -410,7 +415,10 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
             "are kept in their order; only the times are wrong. Set the clock."
         )
     seconds = pace(connection, annotator)
-    left = None if seconds is None else seconds * (total - done) / at_work(connection, now, annotator)
+    if seconds is None:
+        left = None
+    else:
+        left = seconds * (total - done) / at_work(connection, now, annotator)
     return Progress(
         submitted=own["submitted"],
         skipped=own["skipped"],
@@ -432,17 +440,13 @@ def pace(connection: Connection, annotator: str | None = None, most: int = RECEN
         "ORDER BY seq DESC LIMIT ?",
         *(() if annotator is None else (annotator,)), most,
     )  # fmt: skip
-    return float(median(row["seconds"] for row in rows)) if rows else None
+    if rows:
+        return float(median(row["seconds"] for row in rows))
+    return None
 
 
 def seconds_of(at: str) -> float:
-    """Return a time of the journal in seconds since 1970.
-
-    Examples
-    --------
-    >>> seconds_of("1970-01-01T00:01:00.500Z")
-    60.5
-    """
+    """Return a time of the journal in seconds since 1970."""
     return datetime.fromisoformat(at).timestamp()
 
 
@@ -465,4 +469,6 @@ def clock_behind(connection: Connection, now: float) -> float:
     latest = connection.one(
         "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT
     )["at"]
-    return 0.0 if latest is None else max(0.0, seconds_of(latest) - now)
+    if latest is None:
+        return 0.0
+    return max(0.0, seconds_of(latest) - now)

@@ -100,9 +100,11 @@ def append(connection: Connection, entry: Entry) -> int:
     """Add a line; return its number."""
     last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
     if last:
-        seq, before = (last["seq"] + 1, last["hash"])
+        seq = last["seq"] + 1
+        before = last["hash"]
     else:
-        seq, before = (1, origin(connection))
+        seq = 1
+        before = origin(connection)
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
     if entry.seconds is not None:  # a time that cannot be, such as NaN, is none

@@ -105,7 +105,8 @@ def create_study(
     ...     study.submit("ann", item.id, "Pass").action
     'submit'
     """
-    place, form = Path(folder), Form.of(question).compared_with(sample.question.outcome)
+    place = Path(folder)
+    form = Form.of(question).compared_with(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
@@ -215,11 +216,6 @@ class Check(Shown, frozen=True, kw_only=True):
         Items of the sample, lines of the journal.
     head : str
         The journal's last hash. Written down elsewhere, it proves later that nothing before it was changed.
-
-    Examples
-    --------
-    >>> Check(problems=(), notes=(), items=3, lines=2, head="ab").sound
-    True
     """
 
     problems: tuple[str, ...]

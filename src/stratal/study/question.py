@@ -20,13 +20,20 @@ from stratal.errors import InputError
 from stratal.question import Outcome
 from stratal.question.tags import SEPARATORS, read_set, tags_of
 
-CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
-SEVERAL, NUMBER, TEXT = "several", "number", "short-text"
+CHOICES = "choices"
+SCALE = "scale"
+PAIR = "pair"
+CLASSES = "classes"
+SEVERAL = "several"
+NUMBER = "number"
+TEXT = "short-text"
 TAGS = "tags"
 KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT, TAGS)
 # Kinds of which any number of choices may be taken.
 ANY_NUMBER = (SEVERAL, TAGS)
-TIE, LABEL, ASKED = "tie", "label", "asked"
+TIE = "tie"
+LABEL = "label"
+ASKED = "asked"
 # Characters of an answer in the annotator's own words.
 LONGEST = {CLASSES: 200, TEXT: 2000}
 
@@ -68,11 +75,6 @@ class Choice(Plain):
         The key that chooses it.
     none : bool
         Whether it counts as no answer, such as "Unsure": nonresponse in an estimate.
-
-    Examples
-    --------
-    >>> Choice(name="Pass", value=1.0, key="1").name
-    'Pass'
     """
 
     name: str
@@ -131,7 +133,8 @@ class StudyQuestion(Plain):
             raise InputError("a question needs words", given=repr(self.text), action=action)
         names = [choice.name for choice in self.choices]
         if "" in names or len({*names}) < len(names):
-            given, action = ", ".join(map(repr, names)), "Leave out the repeated or empty one."
+            given = ", ".join(map(repr, names))
+            action = "Leave out the repeated or empty one."
             raise InputError("choices need different names", given=given, action=action)
 
     @classmethod
@@ -145,7 +148,8 @@ class StudyQuestion(Plain):
         given = [_parsed(choice) for choice in choices]
         counting = [(name, number) for name, number, none in given if not none]
         if len(counting) < 2:
-            names, allowed = ", ".join(name for name, *_ in given), "two or more, such as Pass,Fail"
+            names = ", ".join(name for name, *_ in given)
+            allowed = "two or more, such as Pass,Fail"
             raise InputError("a question needs two choices", given=names, allowed=allowed)
         numbers = _numbers(counting)
         made = _choices((name, numbers.get(name), none) for name, _, none in given)
@@ -208,11 +212,16 @@ class StudyQuestion(Plain):
                 "a question needs a text and one kind of answers", given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
-        kind, text = kinds[0], table["text"]
-        given, ends = table[kind], table.get("ends")
+        kind = kinds[0]
+        text = table["text"]
+        given = table[kind]
+        ends = table.get("ends")
         try:
             if kind in (NUMBER, TEXT):
-                scale = None if given is True else (float(given[0]), float(given[1]))
+                if given is True:
+                    scale = None
+                else:
+                    scale = (float(given[0]), float(given[1]))
                 made = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
             else:
                 parts = given if kind in (SCALE, PAIR) else [[*given]]
@@ -234,7 +243,9 @@ class StudyQuestion(Plain):
     @property
     def pair(self) -> tuple[str, str] | None:
         """The two columns of a pair."""
-        return (self.choices[0].name, self.choices[1].name) if self.kind == PAIR else None
+        if self.kind == PAIR:
+            return (self.choices[0].name, self.choices[1].name)
+        return None
 
     @property
     def counted(self) -> bool:
@@ -259,7 +270,8 @@ class StudyQuestion(Plain):
         >>> StudyQuestion.of_scale("How helpful?", 1, 5).answer(4)
         '4'
         """
-        names, text = [choice.name for choice in self.choices], _text_of(value)
+        names = [choice.name for choice in self.choices]
+        text = _text_of(value)
         if self.kind == TAGS:
             sets = (read_set(text, separator) for separator in SEPARATORS)
             known = next((one for one in sets if one is not None and {*tags_of(one)} <= {*names}), None)
@@ -280,7 +292,10 @@ class StudyQuestion(Plain):
         if self.kind in LONGEST:
             allowed = f"1 to {LONGEST[self.kind]} characters"
         elif self.kind == NUMBER:
-            allowed = " to ".join(f"{end:g}" for end in self.scale) if self.scale else "a number"
+            if self.scale:
+                allowed = " to ".join(f"{end:g}" for end in self.scale)
+            else:
+                allowed = "a number"
         raise InputError("this question does not take such an answer", given=repr(text[:60]), allowed=allowed)
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
@@ -302,7 +317,10 @@ class StudyQuestion(Plain):
         """Return whether answers of several people differ by more than the limit; short texts never do."""
         if self.kind == TEXT or len(answers) < 2:
             return False
-        found = [self.outcome(answer) for answer in answers] if self.counted and self.limit else [None]
+        if self.counted and self.limit:
+            found = [self.outcome(answer) for answer in answers]
+        else:
+            found = [None]
         if None in found:
             return len({*answers}) > 1
         numbers = [float(number) for number in found if number is not None]
@@ -337,14 +355,19 @@ class Form(Plain):
             raise InputError("a study needs a question", action="Write one: --question 'Is it right?'.")
         seen: dict[str, StudyQuestion] = {}
         for question in self.questions:
-            name, other = question.name, seen.get((question.when or ("",))[0])
+            name = question.name
+            other = seen.get((question.when or ("",))[0])
             if name in seen or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
                 what = "each of several questions needs a name of its own"
                 raise InputError(what, given=repr(name), allowed=allowed)
-            answers = [choice.name for choice in other.choices] if other else []
+            if other:
+                answers = [choice.name for choice in other.choices]
+            else:
+                answers = []
             if question.when and question.when[1] not in answers:
-                what, allowed = f"question {name!r} waits for an answer that cannot be", "QUESTION=ANSWER"
+                what = f"question {name!r} waits for an answer that cannot be"
+                allowed = "QUESTION=ANSWER"
                 action = "Name an answer of a question before it."
                 raise InputError(what, given="=".join(question.when), allowed=allowed, action=action)
             seen[name] = question
@@ -423,7 +446,9 @@ class Form(Plain):
         """Return the answer for one of `columns`, in its own words; None where it was not asked."""
         question, part = self.columns[column]
         answer = self.answers(kept).get(question.name)
-        return answer if answer is None or not part else str(question.outcome(answer, part))
+        if answer is None or not part:
+            return answer
+        return str(question.outcome(answer, part))
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -459,7 +484,8 @@ class Form(Plain):
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
         given = self.answers(value) if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            what, allowed = "the answers need their questions' names", 'such as {"correct": "Pass"}'
+            what = "the answers need their questions' names"
+            allowed = 'such as {"correct": "Pass"}'
             raise InputError(what, given=type(value).__name__, allowed=allowed)
         unknown = sorted({*given} - {question.name for question in self.questions})
         if unknown:
@@ -484,7 +510,9 @@ class Form(Plain):
         (name, wanted), other = question.when, self._before(question)
         if name not in kept or other is None:
             return False
-        return other.outcome(kept[name], wanted) == 1.0 if other.kind == SEVERAL else kept[name] == wanted
+        if other.kind == SEVERAL:
+            return other.outcome(kept[name], wanted) == 1.0
+        return kept[name] == wanted
 
     def _before(self, question: StudyQuestion) -> StudyQuestion | None:
         """Return the question on whose answer another depends."""
@@ -516,9 +544,13 @@ class Form(Plain):
         if answer is None:
             other = self._before(question)
             decided = other and other.name in answers and other.outcome(answers[other.name]) is not None
-            return 0.0 if decided and (question.kind == SEVERAL or question.counted) else None
+            if decided and (question.kind == SEVERAL or question.counted):
+                return 0.0
+            return None
         found = question.outcome(answer, part)
-        return 1.0 if part == ASKED and question.counted and found is not None else found
+        if part == ASKED and question.counted and found is not None:
+            return 1.0
+        return found
 
     def differ(self, kept: Collection[str]) -> bool:
         """Return whether the answers of several people to any question differ."""
@@ -595,11 +627,6 @@ class Answer(Shown, frozen=True, kw_only=True):
         When, UTC, by the server's clock.
     seconds : float, optional
         Time that the annotator took.
-
-    Examples
-    --------
-    >>> Answer(seq=1, item="a", annotator="ann", status="skipped", value=None).to_dict()["status"]
-    'skipped'
     """
 
     seq: int
@@ -627,11 +654,6 @@ class Item(Shown, frozen=True, kw_only=True):
     answer : Answer, optional
         What this annotator says of it now; None where there is nothing yet.
     flagged : bool
-
-    Examples
-    --------
-    >>> Item(id="a", position=1, payload={"text": "hello"}).payload["text"]
-    'hello'
     """
 
     id: str
@@ -654,11 +676,6 @@ class Receipt(Shown, frozen=True, kw_only=True):
     item : str, optional
     repeated : bool
         Whether the same request had been saved before; nothing was saved twice.
-
-    Examples
-    --------
-    >>> Receipt(seq=3, action="submit", item="a").repeated
-    False
     """
 
     seq: int
@@ -686,11 +703,6 @@ class Progress(Shown, frozen=True, kw_only=True):
         Whether the interval is as narrow as was asked for, so that labelling may stop.
     message : str
         What the annotator should know, such as a clock that went back; empty if nothing.
-
-    Examples
-    --------
-    >>> Progress(submitted=3, skipped=1, share=7, done=4, total=10).total
-    10
     """
 
     submitted: int
@@ -713,11 +725,6 @@ class Disagreement(Shown, frozen=True, kw_only=True):
         `item.answer` is the decision, where there is one.
     answers : tuple of Answer
         The answer of each annotator, in the order of the journal.
-
-    Examples
-    --------
-    >>> Disagreement(item=Item(id="a", position=1), answers=()).item.id
-    'a'
     """
 
     item: Item

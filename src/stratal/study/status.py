@@ -52,14 +52,19 @@ def study_status(
     dict
         Plain numbers, text, lists and dicts.
     """
-    form, wanted = study.form, [_of_value(text) for text in require]
+    form = study.form
+    wanted = [_of_value(text) for text in require]
     found: list[dict[str, Any]] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
-        seconds, wanted_yet = items.pace(connection), connection.one("SELECT total - done FROM tally")[0]
+        seconds = items.pace(connection)
+        wanted_yet = connection.one("SELECT total - done FROM tally")[0]
         working = max(1, items.at_work(connection, study.clock()))
-        left = None if seconds is None else seconds * wanted_yet / working
+        if seconds is None:
+            left = None
+        else:
+            left = seconds * wanted_yet / working
         people = _dicts(connection, _PEOPLE)
         for row in people:
             row["set_aside"] = bool(row["set_aside"])
@@ -81,7 +86,8 @@ def study_status(
             "notes_of_annotators": _dicts(connection, _NOTES),
             "time": {"seconds_per_item": seconds, "seconds_left": left},
         }
-        answers, labelled = _shared_answers(connection), described["nonresponse"]["labelled"]
+        answers = _shared_answers(connection)
+        labelled = described["nonresponse"]["labelled"]
         by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
@@ -223,10 +229,8 @@ def _agreement(
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None
-    classes, pairs = (
-        question.kind in (CLASSES, CHOICES, TAGS) and not question.counted,
-        _pairs(answers, question),
-    )
+    classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.counted
+    pairs = _pairs(answers, question)
     try:
         found = measure_agreement(labels, classes=classes)
         return found, {**({} if found is None else found.to_dict()), "pairs": pairs}
@@ -254,11 +258,6 @@ def pair_agreement(one: Sequence[str], other: Sequence[str], *, scale: bool = Fa
 
     On a scale κ weighs disagreements by their squared distance. `kappa` is None where it is undefined: no
     item is shared, or both always gave the same answer.
-
-    Examples
-    --------
-    >>> pair_agreement(["yes", "no", "yes", "no"], ["yes", "no", "no", "no"])["kappa"]
-    0.5
     """
     classes, codes = np.unique(np.array([one, other], dtype=object), return_inverse=True)
     table = np.zeros((len(classes), len(classes)), np.int64)
@@ -276,19 +275,19 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
     """Return Cohen's κ of a confusion table (K, K), weighted by squared distance if `numbers` (K,) are given.
 
     Cohen (1960), and (1968) for the weighted form. None where chance alone would always agree.
-
-    Examples
-    --------
-    >>> cohen_kappa(np.array([[20, 5], [10, 15]]))
-    0.4
     """
     total = table.sum()
     if total == 0:
         return None
-    distances = 1.0 - np.eye(len(table)) if numbers is None else (numbers[:, None] - numbers[None, :]) ** 2
+    if numbers is None:
+        distances = 1.0 - np.eye(len(table))
+    else:
+        distances = (numbers[:, None] - numbers[None, :]) ** 2
     chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     expected = float(np.sum(distances * chance))
-    return None if expected == 0 else round(1.0 - float(np.sum(distances * table)) / expected, 12)
+    if expected == 0:
+        return None
+    return round(1.0 - float(np.sum(distances * table)) / expected, 12)
 
 
 def drift(values: Sequence[float]) -> dict[str, Any] | None:
@@ -297,18 +296,14 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
     Items come in random order, so that the parts of the work differ by chance alone, unless the person (or
     the rubric) changed. `p_value`: of the first half against the second (Mann-Whitney); None where all are
     the same.
-
-    Examples
-    --------
-    >>> drift([1, 0, 1, 1, 1, 0, 1, 1])["parts"]
-    [0.5, 1.0, 0.5, 1.0]
     """
     if len(values) < 2 * PARTS:
         return None
     from scipy.stats import mannwhitneyu
 
     array = np.asarray(values, np.float64)
-    first, second = array[: len(array) // 2], array[len(array) // 2 :]
+    first = array[: len(array) // 2]
+    second = array[len(array) // 2 :]
     same = bool(np.all(array == array[0]))
     parts = [float(part.mean()) for part in np.array_split(array, PARTS)]
     return {"parts": parts, "p_value": None if same else float(mannwhitneyu(first, second).pvalue)}
@@ -316,8 +311,10 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
 
 def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
-    said, people = Counter((item, value) for item, _, value in answers), Counter(item for item, *_ in answers)
-    agreeing, counted = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+    said = Counter((item, value) for item, _, value in answers)
+    people = Counter(item for item, *_ in answers)
+    agreeing = defaultdict[str, list[float]](list)
+    counted = defaultdict[str, list[float]](list)
     for item, who, value in answers:
         agreeing[who].append((said[item, value] - 1) / (people[item] - 1))
     for who, value in outcomes:
@@ -333,7 +330,8 @@ def _of_value(text: str) -> Requirement:
     """Return a requirement of the estimate, refusing those of anything else."""
     wanted = Requirement.parse(text)
     if wanted.name != "value":
-        what, allowed = f"'{wanted}': a status has one estimate", "value>=X or value<=X"
+        what = f"'{wanted}': a status has one estimate"
+        allowed = "value>=X or value<=X"
         action = "Require others of the estimate: stratal estimate STUDY --require."
         raise InputError(what, allowed=allowed, action=action)
     return wanted
@@ -345,9 +343,15 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
     The interval narrows about as 1/√n.
     """
     wanted = float(study.setting("half_width") or 0) or None
-    enough = study.setting("enough") == "yes" if study.database.reading else look(study)
+    if study.database.reading:
+        enough = study.setting("enough") == "yes"
+    else:
+        enough = look(study)
     now = None if anytime is None else (anytime[1] - anytime[0]) / 2
-    more = None if now is None or wanted is None else max(0, math.ceil(labelled * ((now / wanted) ** 2 - 1)))
+    if now is None or wanted is None:
+        more = None
+    else:
+        more = max(0, math.ceil(labelled * ((now / wanted) ** 2 - 1)))
     return {"half_width": wanted, "enough": enough, "half_width_now": now, "more_labels": more}
 
 
@@ -392,7 +396,11 @@ def _of_first(
             else wanted.held_against(interim, confidence_level, ends=figures["anytime_interval"])
             for wanted in require
         ]
-    reasons: list[str] = [] if interim is None else list(interim.refuted)
+    reasons: list[str]
+    if interim is None:
+        reasons = []
+    else:
+        reasons = list(interim.refuted)
     if interim is not None and study.sample().looks is not None:
         try:
             found["planned_look"] = planned_look(study, confidence_level)

@@ -70,8 +70,10 @@ class Study:
     """
 
     def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
-        self.folder, self.media = folder, folder / MEDIA
-        self.database, self.clock = database, clock
+        self.folder = folder
+        self.media = folder / MEDIA
+        self.database = database
+        self.clock = clock
         self.id = self.setting("id") or ""
 
     def __enter__(self) -> Self:
@@ -272,7 +274,10 @@ class Study:
         Of whoever has none left the first of the others'; of whoever does not decide none.
         """
         judges = self.adjudicators
-        found = self.disagreements(limit=NEXT) if annotator in judges else ()
+        if annotator in judges:
+            found = self.disagreements(limit=NEXT)
+        else:
+            found = ()
         mine = [entry for entry in found if items.assigned_to(entry, judges) == annotator]
         return len(mine), tuple(mine or found)[:limit]
 
@@ -368,7 +373,8 @@ class Study:
         with self.saving() as connection:
             first, *others = items.form_of(connection).questions
             first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
-            form, version = Form(questions=(first, *others)), str(first.rubric_version)
+            form = Form(questions=(first, *others))
+            version = str(first.rubric_version)
             connection.keep(question=form.encode(), rubric_version=version)
             append_setting(connection, version, text, "rubric")
         return first.rubric_version
@@ -483,12 +489,15 @@ def estimate_options(study: Study, column: str | None = None) -> dict[str, Any]:
     if not question.counted:
         return {}
     yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
-    return {} if yes_or_no or question.bounds is None else {"bounds": question.bounds}
+    if yes_or_no or question.bounds is None:
+        return {}
+    return {"bounds": question.bounds}
 
 
 def sample_for_column(study: Study, column: str | None = None) -> Sample:
     """Return the study's sample with what a column of its form declares: classes, or numbers."""
-    sample, form = study.sample(), study.form
+    sample = study.sample()
+    form = study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if part or question.counted:
         return replace(sample, question=sample.question.refine(predicted=False))
@@ -542,7 +551,8 @@ def anytime_interval(
         what = "an interval that holds at every moment needs a simple random or stratified sample"
         action = "Look at the estimate once, when all labels are there: stratal.estimate."
         raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
-    options, form = estimate_options(study, column), study.form
+    options = estimate_options(study, column)
+    form = study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.counted and question.bounds is None):
         what = "an interval that holds at every moment needs a number with bounds, asked for every item"
@@ -668,7 +678,10 @@ def present_labels(
 
     def value(kept: str | None) -> Any:
         answer = form.said(name, kept)
-        counted = None if requested and answer is None else form.outcome(name, kept)
+        if requested and answer is None:
+            counted = None
+        else:
+            counted = form.outcome(name, kept)
         return answer if words and counted is not None else counted
 
     def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:
@@ -749,7 +762,8 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     BudgetError
         If fewer units are left.
     """
-    sample, labels = study.sample(), study.labels()
+    sample = study.sample()
+    labels = study.labels()
     selection = selection_so_far(study, population, additional)
     if selection is not None:
         if not selection.done:
@@ -788,7 +802,8 @@ def units_needed(study: Study) -> int:
     LabelError
         If there is no label yet.
     """
-    sample, wanted = study.sample(), study.setting("half_width")
+    sample = study.sample()
+    wanted = study.setting("half_width")
     if isinstance(sample.design, Disagreements):
         return usual_round(sample.size)
     if not wanted:

@@ -110,7 +110,10 @@ def format_of_file(path: Path, stated_format: str | None = None) -> str:
         For a missing file, and for an unknown format.
     """
     existing_file(path)
-    kind = format_of(path) if stated_format is None else stated_format
+    if stated_format is None:
+        kind = format_of(path)
+    else:
+        kind = stated_format
     refuse_unknown("file format", kind, dict.fromkeys(FORMATS.values()))
     return kind
 

@@ -104,7 +104,10 @@ def _arrow_reader(table: Any) -> Any:
             action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
     schema = getattr(table, "schema", None)
-    column_types = schema.items() if isinstance(schema, Mapping) else ()
+    if isinstance(schema, Mapping):
+        column_types = schema.items()
+    else:
+        column_types = ()
     object_columns = [name for name, kind in column_types if str(kind) == "Object"]
     if object_columns:
         names = ", ".join(map(repr, object_columns))

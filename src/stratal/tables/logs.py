@@ -296,7 +296,10 @@ def _not_scores_note(name: str, values: Sequence[Any], units: Sequence[str]) -> 
     number_count = sum(value is not None for value in values) - len(invalid_rows)
     if isinstance(values[first_row], list | dict):
         return f"{name!r} is no score: it holds several values per unit (first: {shown})"
-    valid_note = f", among {number_count:,} that are" if number_count else ""
+    if number_count:
+        valid_note = f", among {number_count:,} that are"
+    else:
+        valid_note = ""
     return f"{name!r} is no score: {shown} is no number{valid_note}; as a verdict: --groups and --judge"
 
 
@@ -482,7 +485,10 @@ def _unit_hashes(record: Mapping[str, Any], prompt: str | None) -> list[str]:
 
 def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
     """Return the prompt and the choices; the choices are empty if the model generated text."""
-    requests = arguments.values() if isinstance(arguments, Mapping) else arguments or ()
+    if isinstance(arguments, Mapping):
+        requests = arguments.values()
+    else:
+        requests = arguments or ()
     calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in requests]
     choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
     return json_text(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []

@@ -220,7 +220,10 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
         other = COMMA if mark == POINT else POINT
         first_entries = number_format.facts[name].first
         grouped = first_entries[f"groups{other}"] or first_entries[f"one{other}"]
-        with_comma = first_entries["decimals,"] if mark == COMMA else None
+        if mark == COMMA:
+            with_comma = first_entries["decimals,"]
+        else:
+            with_comma = None
         if with_comma:
             columns_by_format.setdefault("with a decimal comma", []).append((name, with_comma, mark))
         if grouped:

@@ -51,7 +51,10 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     kind = _spark_format(text, local_path, reading)
     parts: list[Path] = []  # local files only; a sample file is refused
     if local_path is not None and kind == "parquet":
-        parts = find_parts(local_path) if reading.get("directory") else [local_path]
+        if reading.get("directory"):
+            parts = find_parts(local_path)
+        else:
+            parts = [local_path]
         parquet_column_names(parts[0], 0)
     session = session_at(reading.get("master"))
     with translate_engine_errors(text):

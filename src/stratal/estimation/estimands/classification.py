@@ -215,9 +215,11 @@ class Classification(Estimand):
             return Cells(names=(inside, outside), tests=(tests[0],)), ()
         answered = test == needless_units("precision", self.of, beliefs.answers)
         if answered:
-            ignored, counted = (outside, inside)
+            ignored = outside
+            counted = inside
         else:
-            ignored, counted = (inside, outside)
+            ignored = inside
+            counted = outside
         return Cells(names=(ignored, counted), tests=(test,)), (ignored,)
 
     def _sets(self, sample: Sample, labels: Any) -> AnsweredSets | None:
@@ -301,7 +303,10 @@ class Classification(Estimand):
         labels, new_answers = split_answers(labels)
         answers = self.predicted or sample.question.answer
         needless = needless_units(self.name, self.of, answers if new_answers is None else None)
-        compared = self.predicted if new_answers is None else new_answers
+        if new_answers is None:
+            compared = self.predicted
+        else:
+            compared = new_answers
         return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
 
     def _which(self, levels: Sequence[str]) -> int | str | None:

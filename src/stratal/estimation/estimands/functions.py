@@ -59,14 +59,6 @@ class Fieller(OffsetLimits):
     weighting : Weighting
     one_sign : bool
         Whether no denominator is on the other side of 0.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(5, dtype=int), sizes=np.array([10**6]))
-    >>> found = Fieller.of(np.array([1.0, 0, 2, 1, 0]), np.array([4.0, 2, 6, 5, 3]), weighting)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [-0.11, 0.34]
     """
 
     standard_error: float
@@ -83,7 +75,8 @@ class Fieller(OffsetLimits):
     ) -> Fieller:
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
         both = np.column_stack([numerator, denominator])
-        means, covariance = weighting.mean(both), target_covariance(both, weighting, target)
+        means = weighting.mean(both)
+        covariance = target_covariance(both, weighting, target)
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
         residuals = both @ lean
@@ -235,7 +228,8 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
         columns, frame, _ = self._columns(sample, labels)
-        weighting, target = frame.weighting, request.target
+        weighting = frame.weighting
+        target = request.target
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
         if not np.any(columns[:, 1]):

@@ -793,7 +793,8 @@ def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
     if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and _are_binary(y):
         return False
     if _are_binary(y):
-        low, high = (0.0, 1.0)
+        low = 0.0
+        high = 1.0
     else:
         low, high = info.bounds or (-np.inf, np.inf)
     stated = sample.question.outcome.bounds

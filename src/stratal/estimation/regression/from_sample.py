@@ -253,7 +253,10 @@ def regress(
         population = require_same_population(sample, population)
     if population is None:
         population = sample.population
-    feature_columns = (features,) if isinstance(features, str) else tuple(features)
+    if isinstance(features, str):
+        feature_columns = (features,)
+    else:
+        feature_columns = tuple(features)
     for name in ("outcome", "weighting", "unlabelled", "names"):
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
@@ -261,7 +264,10 @@ def regress(
     proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
     if population is not None:
-        feature_names = feature_columns if formula is None else Formula.words(formula)
+        if formula is None:
+            feature_names = feature_columns
+        else:
+            feature_names = Formula.words(formula)
         read = tuple(name for name in population.feature_names if name in feature_names)
         drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
     columns: Columns = Numbers(feature_columns, intercept)

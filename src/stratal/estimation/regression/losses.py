@@ -348,7 +348,9 @@ class Block:
             unit_factors = np.full(len(self.proxy), factors[0])
         else:
             unit_factors = factors[self.stratum]
-        return unit_factors if self.weights is None else unit_factors * self.weights
+        if self.weights is None:
+            return unit_factors
+        return unit_factors * self.weights
 
 
 class Unlabelled:

@@ -398,7 +398,10 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
     estimator = rectified.estimator_name
     lam = stretch * lam
     common_fields = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
-    labelled = labelled_variances if rectified.weighting is weighting else None
+    if rectified.weighting is weighting:
+        labelled = labelled_variances
+    else:
+        labelled = None
     statistics = np.array([theta, covariance.diagonal(), freedoms])
     common_fields["population_size"] = round(size)
     rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
@@ -538,7 +541,10 @@ def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, targ
     differ = bool((lam != lam[0]).any())
     shown = [f"{value:.2f}" for value in (lam[:6] if differ else lam[:1])]
     ellipsis = ", …" if differ and len(lam) > 6 else ""
-    power = f" (λ = {', '.join(shown)}{ellipsis})" if lam.any() else ""
+    if lam.any():
+        power = f" (λ = {', '.join(shown)}{ellipsis})"
+    else:
+        power = ""
     return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
@@ -562,7 +568,10 @@ def _sandwich(
     pulls = None if pulls is None else weights * pulls
     groups = rectified.weighting.groups
     corrected = residual
-    leverages = np.zeros(len(x)) if fit.leverages is None else fit.leverages
+    if fit.leverages is None:
+        leverages = np.zeros(len(x))
+    else:
+        leverages = fit.leverages
     if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
         if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
             members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])

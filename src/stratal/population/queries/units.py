@@ -311,7 +311,10 @@ _KEYS_AT_ONCE = 200_000_000
 def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
     key = duplicate_key(source.backend, units.table.unit_key)
     # Distinct keys take less than a count for each, and those of one remainder less than all.
-    parts = -(-size // _KEYS_AT_ONCE) if key.type().is_integer() else 1
+    if key.type().is_integer():
+        parts = -(-size // _KEYS_AT_ONCE)
+    else:
+        parts = 1
     different = 0
     for part in range(parts):
         keys = units.table.select(key=key)

@@ -67,12 +67,6 @@ class Display(Struct, frozen=True, kw_only=True):
     formats : mapping of column to format, optional
     https : bool
         Whether pictures at addresses with https are shown: whoever serves them learns who looks, and when.
-
-    Examples
-    --------
-    >>> look = Display(media=Path("media"), address=lambda path: path)
-    >>> look.show("text", "1 < 2")["html"]
-    '<div class="text" dir="auto">1 &lt; 2</div>'
     """
 
     media: Path
@@ -86,45 +80,45 @@ class Display(Struct, frozen=True, kw_only=True):
         value = _structured(value, kind)
         if kind == "auto" and isinstance(value, str):
             path = media_file(self.media, value)
-            kind = "text" if path is None else MEDIA_TYPES[path.suffix.lower()].split("/")[0]
-            kind = "image" if self.https and is_picture_link(value) else kind
+            if path is None:
+                kind = "text"
+            else:
+                kind = MEDIA_TYPES[path.suffix.lower()].split("/")[0]
+            if self.https and is_picture_link(value):
+                kind = "image"
         if value is None or value == "":
             return {"name": name, "html": '<p class="nothing">(nothing)</p>'}
         if kind in ("image", "audio"):
             return {"name": name, "html": self._medium(name, str(value), kind)}
-        shown = _chat(value, kind, self.https) if is_chat(value) else _written(value, kind, self.https)
+        if is_chat(value):
+            shown = _chat(value, kind, self.https)
+        else:
+            shown = _written(value, kind, self.https)
         return {"name": name, "html": shown}
 
     def _medium(self, name: str, value: str, kind: str) -> str:
-        there, elsewhere = media_file(self.media, value) is not None, value.startswith("https://")
+        there = media_file(self.media, value) is not None
+        elsewhere = value.startswith("https://")
         if not (there or (elsewhere and self.https and kind == "image")):
-            why = "This picture is elsewhere" if elsewhere else f"There is no such {kind}"
+            if elsewhere:
+                why = "This picture is elsewhere"
+            else:
+                why = f"There is no such {kind}"
             return f'<p class="nothing">{why}: {html.escape(value[:LONGEST_PATH])}</p>'
-        address, label = html.escape(self.address(value) if there else value), html.escape(name)
+        address = html.escape(self.address(value) if there else value)
+        label = html.escape(name)
         if kind == "image":
             return f'<img src="{address}" alt="{label}">'
         return f'<audio src="{address}" controls preload="metadata" aria-label="{label}"></audio>'
 
 
 def is_picture_link(text: str) -> bool:
-    """Return whether a text is the address of a picture.
-
-    Examples
-    --------
-    >>> is_picture_link("https://example.org/cat.png?size=2"), is_picture_link("https://example.org/cat")
-    (True, False)
-    """
+    """Return whether a text is the address of a picture."""
     return _HTTPS_ADDRESS.fullmatch(text) is not None and _PICTURE_ENDING.search(text) is not None
 
 
 def media_file(folder: Path, path: str) -> Path | None:
-    """Return an image or sound in a folder, None for anything else and for whatever lies outside.
-
-    Examples
-    --------
-    >>> media_file(Path("media"), "../secret.png") is None
-    True
-    """
+    """Return an image or sound in a folder, None for anything else and for whatever lies outside."""
     if not path or len(path) > LONGEST_PATH or not path.isprintable() or "\\" in path:
         return None
     try:
@@ -133,19 +127,15 @@ def media_file(folder: Path, path: str) -> Path | None:
         inside = found.is_relative_to(root) and found.is_file()
     except (OSError, ValueError, RuntimeError):
         return None
-    return found if inside and found.suffix.lower() in MEDIA_TYPES else None
+    if inside and found.suffix.lower() in MEDIA_TYPES:
+        return found
+    return None
 
 
 # The texts that are shown now: each is asked for again with every look at the page.
 @lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
-    """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses.
-
-    Examples
-    --------
-    >>> safe_html('<b onclick="alert(1)">bold</b><script>alert(2)</script>')
-    '<b>bold</b>'
-    """
+    """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses."""
     with installed("nh3", extra="web"):
         import nh3
     # Nothing that loads, and no landmarks, which are the page's own.
@@ -162,18 +152,14 @@ def safe_html(text: str, https: bool = False) -> str:
 
 
 def _only_https(tag: str, name: str, value: str) -> str | None:
-    return None if tag == "img" and name == "src" and not value.startswith("https://") else value
+    if tag == "img" and name == "src" and not value.startswith("https://"):
+        return None
+    return value
 
 
 @lru_cache(maxsize=256)
 def markdown(text: str, https: bool = False) -> str:
-    """Return Markdown as safe HTML.
-
-    Examples
-    --------
-    >>> markdown("*so* <script>alert(1)</script>")
-    '<p><em>so</em> &lt;script&gt;alert(1)&lt;/script&gt;</p>\\n'
-    """
+    """Return Markdown as safe HTML."""
     return safe_html(_parser().render(text), https)
 
 
@@ -213,7 +199,8 @@ def _chat(turns: list[dict[str, Any]], kind: str, https: bool = False) -> str:
     kind = kind if kind == "markdown" else "text"
     shown = []
     for turn in turns:
-        role, content = html.escape(turn["role"]), _spoken(turn["content"], kind, https)
+        role = html.escape(turn["role"])
+        content = _spoken(turn["content"], kind, https)
         shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{content}</li>')
     return f'<ol class="chat">{"".join(shown)}</ol>'
 
@@ -229,7 +216,8 @@ def _spoken(content: Any, kind: str, https: bool = False) -> str:
 
 def look_of(study: Study, address: Callable[[str], str]) -> Display:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
-    formats, media = json.loads(study.setting("page_formats") or "{}"), study.setting("page_media")
+    formats = json.loads(study.setting("page_formats") or "{}")
+    media = study.setting("page_media")
     https = study.setting("page_images") == "https"
     named_here = study.setting("page_media_of") == _identity(study)
     folder = Path(media) if media and named_here else study.media
@@ -258,7 +246,8 @@ def keep_look(
     """
     for column, kind in (formats or {}).items():
         if kind not in FORMATS:
-            what, allowed = f"no such format of column {column!r}", near_names(kind, FORMATS)
+            what = f"no such format of column {column!r}"
+            allowed = near_names(kind, FORMATS)
             raise InputError(what, given=repr(kind), allowed=allowed)
     if images not in (None, "https", "study"):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
@@ -278,13 +267,7 @@ def keep_look(
 
 
 def media_address(path: str) -> str:
-    """Return the address of a medium, relative to the page's.
-
-    Examples
-    --------
-    >>> media_address("cats/a b.png")
-    'media/cats/a%20b.png'
-    """
+    """Return the address of a medium, relative to the page's."""
     return f"media/{quote(path)}"
 
 
@@ -315,13 +298,7 @@ def page_of(title: str, head: str, home: str, inside: str = "") -> str:
 
 
 def joined(*names: str) -> str:
-    """Return several scripts as one module, without the imports of each other.
-
-    Examples
-    --------
-    >>> "import {" in joined("annotate.js", "page.js")
-    False
-    """
+    """Return several scripts as one module, without the imports of each other."""
     return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", asset(name)) for name in names)
 
 
@@ -331,13 +308,7 @@ SUBMIT_ON_CHOICE = "page_submit_on_choice"
 
 
 def question_view(question: StudyQuestion) -> dict[str, Any]:
-    """Return a question as the page has it.
-
-    Examples
-    --------
-    >>> question_view(StudyQuestion.of_pair("Which is better?", "gpt", "llama"))["choices"][0]
-    {'value': 'A', 'label': 'A', 'key': '1'}
-    """
+    """Return a question as the page has it."""
     pair = question.kind == PAIR
     names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
     return {
@@ -379,15 +350,7 @@ def item_view(item: Item, form: Form, look: Display) -> dict[str, Any]:
 
 
 def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
-    """Return an answer as the page has it: by question, in the page's words, without saying whose it is.
-
-    Examples
-    --------
-    >>> form = Form.of(StudyQuestion.of_pair("Which?", "gpt", "llama"))
-    >>> answer = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
-    >>> answer_view(answer, Item(id="a", position=1, sides=("llama", "gpt")), form)["value"]
-    {'': 'B'}
-    """
+    """Return an answer as the page has it: by question, in the page's words, without saying whose it is."""
     shown: dict[str, Any] = dict(form.answers(answer.value))
     for question in form.questions:
         value = shown.get(question.name)
@@ -451,12 +414,16 @@ def open_disagreements(study: Study, annotator: str, look: Display, _: Any = Non
 
 def perform(study: Study, annotator: str, look: Display, body: Any) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
-    given, form = page_action(body), study.form
+    given = page_action(body)
+    form = study.form
     value: Any = given.value
     if form.pair and value is not None:
         order = sides(form, str(given.item), annotator, study.id) or ()
         columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
-        named = value if isinstance(value, dict) else {form.first.name: value}
+        if isinstance(value, dict):
+            named = value
+        else:
+            named = {form.first.name: value}
         pairs = {question.name for question in form.questions if question.kind == PAIR}
         value = {name: _column_of(columns, one) if name in pairs else one for name, one in named.items()}
     receipt = study.act(annotator, given.action, given.item, value, ahead=AHEAD, **given.how)

@@ -82,9 +82,10 @@ def annotate(
         opened = open_study(sample)
     elif not (folder / DATABASE).is_file():
         require_sample(sample, "annotate")
-        requested = (
-            question if isinstance(question, StudyQuestion) else StudyQuestion.of_choices(question, choices)
-        )
+        if isinstance(question, StudyQuestion):
+            requested = question
+        else:
+            requested = StudyQuestion.of_choices(question, choices)
         opened = create_study(folder, sample, requested, annotators=[annotator])
     else:
         require_sample(sample, "annotate")
@@ -114,14 +115,12 @@ def annotate(
 
 
 def answer(study: Study, annotator: str, look: Display, message: Any) -> dict[str, Any]:
-    """Return what the kernel says to a message of the page: an answer, or what is wrong.
-
-    Examples
-    --------
-    >>> answer(None, "me", None, {"id": "1", "what": "nothing"})["error"]["kind"]
-    'input'
-    """
-    requested: Mapping[str, Any] = message if isinstance(message, dict) else {}
+    """Return what the kernel says to a message of the page: an answer, or what is wrong."""
+    requested: Mapping[str, Any]
+    if isinstance(message, dict):
+        requested = message
+    else:
+        requested = {}
     what = str(requested.get("what"))
     try:
         if what not in ANSWERS:
@@ -180,7 +179,8 @@ class PageMaker:
 
 def _page_of_data(data: dict[str, Any], *, https: bool) -> str:
     """Return a page that holds its data, and whose policy allows its own script and style alone."""
-    script, style = content.joined("parts.js", "annotate.js", "offline.js"), content.asset("page.css")
+    script = content.joined("parts.js", "annotate.js", "offline.js")
+    style = content.asset("page.css")
     digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
     of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
@@ -227,12 +227,6 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
 
 
 def downloaded_as(annotator: str) -> str:
-    """Return the name of the file that the page's button downloads.
-
-    Examples
-    --------
-    >>> downloaded_as("ann")
-    'labels-ann.json'
-    """
+    """Return the name of the file that the page's button downloads."""
     name = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in annotator)
     return f"labels-{name}.json"

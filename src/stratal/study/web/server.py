@@ -352,7 +352,11 @@ class Pages:
 
     def _requested(self, resource: str, parameter: str) -> Callable[[Request], Any]:
         # Of disagreements whoever does not decide gets none.
-        activity: Any = "state" if resource == "disagreements" else resource
+        activity: Any
+        if resource == "disagreements":
+            activity = "state"
+        else:
+            activity = resource
 
         async def endpoint(request: Request) -> Response:
             acts = request.method == "POST"
