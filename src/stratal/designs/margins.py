@@ -331,6 +331,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         raise InputError(f"how many units each level of {name!r} has is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = {str(value) for value in sample.groups[name].tolist()}
+    expected: Mapping[str, float]
     if stored_sizes is None:
         expected = {level: sizes.get(level, 1.0) for level in drawn}
     else:

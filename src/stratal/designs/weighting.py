@@ -115,7 +115,7 @@ class Weighting(Record, ABC):
         both = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
         if reported_variance > 0:
-            return max(stretched_variance / reported_variance, 1.0)
+            return max(float(stretched_variance / reported_variance), 1.0)
         return 1.0
 
     def design_freedom(self, member: BoolArray | None = None) -> float:

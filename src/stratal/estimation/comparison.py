@@ -611,10 +611,9 @@ def compare(
         refuse_unknown("proxy", proxy, sample.proxy_names)
     columns = joined_columns(sample, outcomes_by_model)
     z, labelled = number_columns(sample, columns)
+    model_proxies: Sequence[str | None] = ()
     if proxies:
         model_proxies = [proxies.get(name) for name in names]
-    else:
-        model_proxies = ()
     target = target or unstated_target(sample, labelled)
     models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)

@@ -222,10 +222,9 @@ def at_look(estimates: Any, sample: Sample, look: int) -> Any:
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
         raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
+    rows: Sequence[Estimate] = [estimates]
     if isinstance(estimates, Estimates):
         rows = estimates
-    else:
-        rows = [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
     evenly = planned.at(look).information

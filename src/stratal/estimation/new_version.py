@@ -285,10 +285,9 @@ def _figures(
         problem = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
         raise InputError(problem, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
     same = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
+    worst_and_best: tuple[float, ...] = (np.nan,)
     if bounds is not None and np.any(unknown):
         worst_and_best = bounds
-    else:
-        worst_and_best = (np.nan,)
     outcomes_at_ends = [np.where(unknown, end, after) for end in worst_and_best]
     news = [
         estimate(sample, outcomes, **options | same | {"estimand": "mean"}) for outcomes in outcomes_at_ends

@@ -234,6 +234,7 @@ class Tool:
             place = f"{source}, {export_format.record_name} {number}"
             with translate_tool_errors(place, self.title):
                 answers += export_format.read_record(record, place, id_name)
+        notes: tuple[str, ...]
         if export_format.note:
             notes = (f"{source}: {export_format.note}",)
         else:

@@ -610,9 +610,8 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
         parts = sorted(path.glob(f"*/{POTATO_STATE}"))
     if not parts:
         return None
-    if path.is_dir():
-        tool = POTATO
-    else:
+    tool: Tool | None = POTATO
+    if not path.is_dir():
         tool = _tool_of_document(_read_document(path, max_records=1))
     if tool is None:
         return None

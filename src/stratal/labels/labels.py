@@ -70,9 +70,8 @@ def restore_spreadsheet_ids(
     unmatched_rows = [row for row, text in enumerate(ids) if text not in sample_ids]
     if not unmatched_rows:
         return tuple(ids), ()
-    if annotators is None:
-        row_annotators = [""] * len(ids)
-    else:
+    row_annotators: Sequence[str] = [""] * len(ids)
+    if annotators is not None:
         row_annotators = annotators
     answered_pairs = {(text, by) for text, by in zip(ids, row_annotators, strict=True) if text in sample_ids}
     candidates = _SpreadsheetIds(sample_ids)
@@ -340,9 +339,8 @@ class Labels(Record):
         class_texts = {None: None} | {text: class_text(text) for text in distinct_texts(self.values)}
         text_types = (str, type(None))
         texts[:] = [class_texts[e] if isinstance(e, text_types) else class_text(e) for e in self.values]
-        if self.replaced is None:
-            replaced_values = ()
-        else:
+        replaced_values: Sequence[Any] = ()
+        if self.replaced is not None:
             replaced_values = self.replaced.values
         distinct = dict.fromkeys(
             [*texts.tolist(), *(e if e is None else class_text(e) for e in replaced_values)]
@@ -814,9 +812,8 @@ def join_labels(
             action=f"Labels can only be joined to drawn units; check that they belong to this sample "
             f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
         )
-    if unit_labels.annotators is None:
-        answer_keys = unit_labels.ids
-    else:
+    answer_keys: Sequence[Any] = unit_labels.ids
+    if unit_labels.annotators is not None:
         answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
     if len(set(answer_keys)) < len(answer_keys):
         row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])

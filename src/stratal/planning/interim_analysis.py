@@ -370,7 +370,7 @@ class InterimAnalysis:
             return np.where(self.half_widths == 0, 0.0, self.reached)
         now = self.width(self.labelled, label_driven=self.label_driven)
         if np.isfinite(self.half_widths[0]) and now > 0:
-            return self.half_widths / now
+            return np.asarray(self.half_widths / now)
         return np.ones(1)
 
     def _learn_from_influences(
@@ -443,13 +443,11 @@ class InterimAnalysis:
             tried.setdefault(n_h.tobytes(), n_h)
         candidates = np.array(list(tried.values()))
         errors = _errors(self.strata, self.labels_of(candidates), self.learned[0])
-        candidates = candidates[
-            errors <= errors[-1] * (1.0 + _ROUNDING)
-        ]  # the round that reads no label comes last
-        if len(candidates) > 1:
-            widths = self._widths(candidates, label_driven=stopping)
-        else:
-            widths = [0.0]
+        # The round that reads no label comes last.
+        candidates = candidates[errors <= errors[-1] * (1.0 + _ROUNDING)]
+        if len(candidates) == 1:
+            return np.asarray(candidates[0])
+        widths = self._widths(candidates, label_driven=stopping)
         return np.asarray(candidates[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:

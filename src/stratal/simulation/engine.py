@@ -406,6 +406,7 @@ def replicates_from_sums(
             sums_by_budget = map(draws.sums, counts)
         else:
             # Ordered units can be read again for every budget. Binary draws start again.
+            restart: Callable[[], BinaryDraws | OrderedUnits]
             if uses_binary_draws:
                 restart = partial(start_draws, rows)
             else:

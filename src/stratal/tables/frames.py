@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError, lone_surrogate
@@ -104,10 +104,9 @@ def _arrow_reader(table: Any) -> Any:
             action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
     schema = getattr(table, "schema", None)
+    column_types: Iterable[tuple[Any, Any]] = ()
     if isinstance(schema, Mapping):
         column_types = schema.items()
-    else:
-        column_types = ()
     object_columns = [name for name, kind in column_types if str(kind) == "Object"]
     if object_columns:
         names = ", ".join(map(repr, object_columns))

@@ -485,6 +485,7 @@ def _unit_hashes(record: Mapping[str, Any], prompt: str | None) -> list[str]:
 
 def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
     """Return the prompt and the choices; the choices are empty if the model generated text."""
+    requests: Iterable[Any]
     if isinstance(arguments, Mapping):
         requests = arguments.values()
     else:

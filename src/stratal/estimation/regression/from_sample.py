@@ -15,7 +15,7 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -253,6 +253,7 @@ def regress(
         population = require_same_population(sample, population)
     if population is None:
         population = sample.population
+    feature_columns: tuple[str, ...]
     if isinstance(features, str):
         feature_columns = (features,)
     else:
@@ -264,9 +265,8 @@ def regress(
     proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
     if population is not None:
-        if formula is None:
-            feature_names = feature_columns
-        else:
+        feature_names: Collection[str] = feature_columns
+        if formula is not None:
             feature_names = Formula.words(formula)
         read = tuple(name for name in population.feature_names if name in feature_names)
         drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
