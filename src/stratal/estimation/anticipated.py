@@ -9,6 +9,7 @@ it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -19,7 +20,7 @@ from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import groups_that_fit
+from stratal.strata.dividing import groups_that_fit, levels_within_budget
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
 # Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
@@ -31,6 +32,9 @@ LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 
 # Units from which on a different whole number in each is a number of the unit, seldom a score.
 _MANY = 20
+
+# Labels that every stratum gets at least unless asked otherwise, so that its variance can be estimated.
+LEAST_LABELS = 2
 
 ALL_COME_BACK = "All requested labels come back."
 
@@ -55,8 +59,14 @@ class Division:
     by: str | None = None
     proxy: str | None = None
     allocation: str | None = None
-    minimum: int = 2
+    minimum: int = LEAST_LABELS
     residual_sd: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither strata nor their labels are fixed, so that small categories may be pooled."""
+        fixed = (self.method, self.n_strata, self.allocation)
+        return fixed == (None, None, None) and self.minimum == LEAST_LABELS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +223,33 @@ class AnticipatedOutcome(_Anticipated):
             action = "Use fewer strata, a larger budget, or minimum=1 (--minimum 1)."
             raise BudgetError(what, given=budget, allowed=f"{needed} to {strata.size}", action=action)
         return strata
+
+    @property
+    def pools_categories(self) -> bool:
+        """Whether the strata are categories and nothing else, and small ones may be pooled."""
+        return self.requested.by is not None and not self.n_proxies and self.requested.is_open
+
+    def pooled_categories(self, budget: int) -> Iterator[Strata]:
+        """Yield the categories that the budget suffices for, with ever more small ones pooled.
+
+        The size below which they are pooled doubles each time, so that a larger budget suffices for all that
+        a smaller one does.
+        """
+        requested = self.requested
+        assert requested.by is not None
+        sizes = np.array(list(self.population.levels(requested.by).values()))
+        pool, n_groups, least = None, len(sizes), 2
+        while n_groups > 1:
+            strata = stratify(
+                self.population, "category", by=requested.by, minimum=requested.minimum, budget=pool
+            )
+            if int(np.minimum(requested.minimum, strata.sizes).sum()) <= budget:
+                yield strata
+            previous = n_groups
+            while n_groups == previous:
+                pool = max(1, requested.minimum * int(sizes.sum()) // least)
+                n_groups = int(levels_within_budget(sizes, pool, requested.minimum).max()) + 1
+                least *= 2
 
     @property
     def assumptions(self) -> tuple[str, ...]:
