@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
-from tests.tiers import sized
 
 # A plan may be less precise than one of fewer labels, or than a simple random sample, by these factors.
 ROUNDING = 1.002

@@ -612,7 +612,7 @@ class Planner:
         return alone and isinstance(anticipated, AnticipatedOutcome) and anticipated.pools_categories
 
     def _categories(self, budget: int) -> Strata:
-        """Return the first categories, small ones pooled, that are about the most precise, or all units as one.
+        """Return the first categories, pooled or not, that are about the most precise, or all units as one.
 
         A larger budget gives none of them fewer labels, so that no plan of more labels is less precise.
         """
