@@ -253,11 +253,12 @@ def test_arrow_arrays_are_arrays(sample):
     assert stratal.estimate(sample, arrow.array([1, 0] * 10)).n == 20
 
 
-def test_a_dataframe_of_labels_is_refused_with_the_way_out(sample):
+def test_a_dataframe_of_labels_is_a_file_of_labels(sample):
     pandas = pytest.importorskip("pandas")
 
-    with pytest.raises(LabelError, match="dict"):
-        stratal.estimate(sample, pandas.DataFrame({"id": sample.ids, "label": 1}))
+    estimate = stratal.estimate(sample, pandas.DataFrame({"id": sample.ids, "label": 1}))
+
+    assert (estimate.value, estimate.n) == (1.0, sample.size)
 
 
 def test_a_missing_category_of_pandas_is_refused():

@@ -17,7 +17,7 @@ def cleared_once(monkeypatch):
     """Another run clears the first partial entry before it is locked, in one of the two ways there are."""
 
     def prepare(keeps_lock):
-        usual, seen = files.locked, []
+        usual, seen = files.lock_file, []
 
         def locked(path):
             seen.append(path)
@@ -26,7 +26,7 @@ def cleared_once(monkeypatch):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             return None if keeps_lock else usual(path)
 
-        monkeypatch.setattr(files, "locked", locked)
+        monkeypatch.setattr(files, "lock_file", locked)
         return seen
 
     return prepare
@@ -52,7 +52,7 @@ def test_a_file_that_another_run_cleared_is_made_again(tmp_path, cleared_once, k
 
 
 def test_where_there_are_no_locks_files_are_written_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "locked", lambda path: None)
+    monkeypatch.setattr(files, "lock_file", lambda path: None)
     with replacing(tmp_path / "note.txt") as partial:
         partial.write_text("whole")
     with partial_folder(tmp_path / "audit") as folder:

@@ -10,7 +10,7 @@ from stratal.estimation.respondents import strata_without_answer
 def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():
     kinds = ["chat"] * 60 + ["code"] * 30 + ["maths"] * 10
     population = stratal.Population.from_arrays(ids=range(100), groups={"kind": kinds})
-    sample = stratal.plan(population, budget=30, by="kind").draw(seed=1)
+    sample = stratal.plan(population, budget=30, method="category", by="kind").draw(seed=1)
     labels = {int(unit): 1 if unit < 90 else None for unit in sample.ids}
 
     said = r"1 stratum has no label \(10.0% of the units\): kind = maths was merged with its neighbour"
