@@ -58,10 +58,11 @@ mutants: $(READY)  ## Run mutation tests of the kernels (KERNEL='stratal.strata.
 	$(BIN)/mutmut run $(KERNEL)
 	$(BIN)/mutmut results
 
-lint: $(READY)  ## Check style, format and types
+lint: $(READY)  ## Check style, format, types and density
 	$(BIN)/ruff check src tests benchmarks papers
 	$(BIN)/ruff format --check src tests benchmarks papers
 	$(BIN)/mypy
+	$(BIN)/python -m tests.architecture.density
 
 structure: $(READY)  ## Count subpackages, imports, cycles, lines and calls (SOURCES= other folders to compare)
 	$(BIN)/python -m tests.architecture.structure $(SOURCES) src/stratal
