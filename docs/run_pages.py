@@ -1,4 +1,4 @@
-"""Runs the tutorials and the pages beside others, and writes what they print into them again.
+"""Runs the tutorials and the pages of docs/alternatives, and writes what they print into them again.
 
 `python docs/run_pages.py [PAGE…]`. On a page a block `python` is run, and the block `text` right after it is what it
 printed; in a block `console` each line `$ stratal …` is run, and what follows it is what it printed. A line `…`

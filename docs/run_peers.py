@@ -1,4 +1,4 @@
-"""Runs the other packages' code on the pages of `docs/beside`, each in an interpreter that has the package.
+"""Runs the other packages' code on the pages of `docs/alternatives`, each in an interpreter that has the package.
 
 `python docs/run_peers.py PAGE PYTHON`. A page's first block `python` makes the data; a block `py` is the other
 package's, run after it in a process of its own, and the block `text` below it is what that printed. What `stratal`

@@ -102,16 +102,19 @@ class Weighting(Record, ABC):
             undrawn_share=self.undrawn_share,
         )
 
-    def few_clusters_factor(self, variable: FloatArray, member: BoolArray | None = None) -> float:
+    def few_clusters_factor(
+        self, variable: FloatArray, member: BoolArray | None = None, *, is_stretched: bool = True
+    ) -> float:
         """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
 
-        The variance with `GroupClusters.stretch` over that with `stretched`. 1 for two clusters: with their
-        one degree of freedom the interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
+        The variance with `GroupClusters.stretch` over the reported one: that with `stretched`, or that of the
+        variable as it is unless `is_stretched`. 1 for two clusters: with their one degree of freedom the
+        interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
         """
         clusters = self.group_clusters(member)
         if clusters is None or clusters.count <= 2:
             return 1.0
-        reported = self.stretched(variable[:, None], member)
+        reported = self.stretched(variable[:, None], member) if is_stretched else variable[:, None]
         both = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
         if reported_variance > 0:

@@ -4,7 +4,7 @@ Every metric of a class k is a ratio of two linear forms in four weighted shares
 k), predicted k, true k, and everything. Its linearised variable is the ratio's (Stehman 2014, eq. 23–28,
 where the strata need not be the predicted classes); averages over classes and Matthews' correlation follow
 by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998),
-or, where every stratum is answered alike, made of the hits' and the misses' (`known_answers`), as those of
+or, where every stratum is answered alike, made of the hits' and the misses' (`hits_and_misses`), as those of
 Matthews' correlation of two classes always are.
 """
 

@@ -93,9 +93,7 @@ def random_labels_of_equal_width(
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
         if high - low > width:
             few = middle
-            many = many
         else:
-            few = few
             many = middle
     binary = value * (1.0 - value)
     labels = math.exp(many) * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)

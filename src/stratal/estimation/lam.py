@@ -162,7 +162,7 @@ def agreement(
 
     Parameters
     ----------
-    away : float (…, H, k)
+    lam_deviation : float (…, H, k)
         λ_h − λ.
     pooled : float (…, 1, k)
         λ.
@@ -365,7 +365,7 @@ def fit_lam(
         See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
-    kept : bool (n,), optional
+    used : bool (n,), optional
         Units whose labels are used; all unless given.
     trust : LambdaPrior, optional
     """
@@ -418,7 +418,7 @@ def fit_general(
     weighting : Weighting
     shrinkage : float, optional
         None: there is one λ.
-    kept : bool (n,), optional
+    used : bool (n,), optional
         Units whose labels are used; all unless given.
     n_strata : int
         H, that λ is given for.

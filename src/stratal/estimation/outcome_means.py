@@ -390,10 +390,7 @@ def separate_mean(
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
-    if fitted:
-        lam = np.zeros((n_strata, 1))
-    else:
-        lam = fixed_lam(options, n_strata, 1)
+    lam = np.zeros((n_strata, 1)) if fitted else fixed_lam(options, n_strata, 1)
     if fitted:
         # The proxy's variance over both samples together, divisor n + m − 1.
         gap = moments.proxy_means[:, 0] - design.means

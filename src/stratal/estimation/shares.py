@@ -409,7 +409,7 @@ def shares_above(
     ----------
     values : float (n,)
         Of the labelled units.
-    least, most : float (H,)
+    lowest, highest : float (H,)
         The smallest and the largest value that is possible in each stratum.
     weighting : Weighting
     target : {"population", "superpopulation"}
@@ -499,9 +499,7 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
         likelihood = float(counts @ np.minimum(0.0, middle + np.log(density)))
         if likelihood < np.log(error):
             low = middle
-            high = high
         else:
-            low = low
             high = middle
     excluded_share = np.minimum(1.0, np.exp(high) * density)
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - excluded_share))))
@@ -596,81 +594,55 @@ def domain_mean(
     result = ratio_of_means(inside * z, inside, weighting, target, member)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return _in_too_few_clusters(result, clusters, weighting, member, bounds, target)
+    # One label has no variance of its own that residuals could explain.
+    if n == 1:
+        assisted = None
     residual_share = 1.0
-    if n > 1 and assisted is not None:
-        residuals, fitting = assisted
-        of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
+    if assisted is not None:
         draws = n if clusters is None else clusters.count
-        residual_share = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
-        # The residuals carry the error; what is reported of its size is no less than their own labels show.
-        of_labels = result
-        result = replace(of_residuals, population_variance=of_labels.population_variance)
-        result = replace(result, design_variance=residual_share * of_labels.design_variance)
-    lost = n / (n - 1) if n > 1 else np.inf
+        result, residual_share = _assisted(result, assisted, z, member, weighting, target, bounds, draws)
     variance = result.design_variance
-    reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
+    # What the variance lacks: the estimated mean in units' deviations from it, and few clusters.
+    correction = n / (n - 1) if n > 1 else np.inf
     if clusters is not None:
-        lost = weighting.few_clusters_factor(result.variable, member)
+        correction = weighting.few_clusters_factor(result.variable, member)
         freedom = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
-    domain_weighting = None
     binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
-    if weighting.random_within_strata:
-        if np.all(member):
-            domain_weighting = weighting
-        else:
-            domain_weighting = weighting.whole_strata(member)
-        if domain_weighting is None and not binary:
-            domain_weighting = _simple_random_part(member, weighting)
+    domain_weighting = _weighting_of_domain(member, weighting, binary=binary)
+    reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     limits: Limits
     if bounds is None:
+        corrected = result.variance
         if variance > 0:
-            wider = variance * lost + result.population_variance
-        else:
-            wider = result.variance
-        error = float(np.sqrt(wider)) if n > 1 else np.nan
+            corrected = variance * correction + result.population_variance
+        error = float(np.sqrt(corrected)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif domain_weighting is not None:
-        if binary and bounds == (0.0, 1.0):
-            outcome = "binary"
-        else:
-            outcome = "bounded"
+        outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
         evidence = plain_mean(
             z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target
         ).evidence
-        if n > 1 and assisted is not None:  # one label has no variance of its own
-            design = residual_share * (evidence.variance - evidence.population_part)
-            domain_residuals = assisted[0][member]
-            all_of = design + evidence.population_part
-            evidence = replace(evidence, value=value, variance=all_of, residuals=domain_residuals, tuned=True)
+        if assisted is not None:
+            design_variance = residual_share * (evidence.variance - evidence.population_part)
+            evidence = replace(
+                evidence,
+                value=value,
+                variance=design_variance + evidence.population_part,
+                residuals=assisted[0][member],
+                tuned=True,
+            )
         limits = _OfOwnSample(value=value, bounds=bounds, evidence=evidence)
         reported_error = float(np.sqrt(evidence.reported_variance))
     else:
-        plain = variance / residual_share * (1.0 if binary and clusters is None else lost)
+        plain = variance / residual_share * (1.0 if binary and clusters is None else correction)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
-        trials = trials / residual_share
-        hidden = hidden * residual_share
-        units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
-        if target == "superpopulation":
-            # The domain's own units are as many draws; that all of them agree does not make them more.
-            trials = 1.0 / (1.0 / trials + 1.0 / units)
-        limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
-        if clusters is not None:
-            limits = clustered(limits, clusters)
-        if target == "population" and np.isfinite(trials) and weighting.random_within_strata:
-            several = np.sum(weighting.counts > 0) > 1
-            limits = _OfFewUnits(
-                value=value,
-                bounds=bounds,
-                trials=trials,
-                labelled=n,
-                units=float(np.ceil(units - 1e-9)),
-                of_shares=of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None,
-                left=residual_share,
-            )
+        limits = _limits_of_trials(
+            value, z, inside, weighting, target, bounds, clusters, trials / residual_share, residual_share
+        )
         if not (reported_error > 0):
-            reported_error = float(np.sqrt(hidden))
+            reported_error = float(np.sqrt(hidden * residual_share))
     return linearised_estimate(
         replace(result, value=value),
         weighting,
@@ -680,6 +652,80 @@ def domain_mean(
         member=member,
         standard_error=reported_error,
         degrees_of_freedom=freedom,
+    )
+
+
+def _assisted(
+    result: Linearised,
+    assisted: tuple[FloatArray, float],
+    z: FloatArray,
+    member: BoolArray,
+    weighting: Weighting,
+    target: str,
+    bounds: tuple[float, float] | None,
+    draws: int,
+) -> tuple[Linearised, float]:
+    """Return the mean of a domain by its residuals, and which share of the variance of z these leave.
+
+    The residuals carry the error; what is reported of its size is no less than their own labels show.
+    """
+    residuals, fitting = assisted
+    inside = member.astype(np.float64)
+    of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
+    share = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
+    by_residuals = replace(
+        of_residuals,
+        population_variance=result.population_variance,
+        design_variance=share * result.design_variance,
+    )
+    return by_residuals, share
+
+
+def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, binary: bool) -> Weighting | None:
+    """Return the weighting under which a domain's labels are a sample of their own; None if they are not."""
+    if not weighting.random_within_strata:
+        return None
+    if np.all(member):
+        return weighting
+    of_strata = weighting.whole_strata(member)
+    if of_strata is None and not binary:
+        return _simple_random_part(member, weighting)
+    return of_strata
+
+
+def _limits_of_trials(
+    value: float,
+    z: FloatArray,
+    inside: FloatArray,
+    weighting: Weighting,
+    target: str,
+    bounds: tuple[float, float],
+    clusters: GroupClusters | None,
+    trials: float,
+    residual_share: float,
+) -> Limits:
+    """Return the limits of a domain's mean on so many effective binary trials."""
+    units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
+    if target == "superpopulation":
+        # The domain's own units are as many draws; that all of them agree does not make them more.
+        trials = 1.0 / (1.0 / trials + 1.0 / units)
+    limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+    if clusters is not None:
+        limits = clustered(limits, clusters)
+    if target != "population" or not np.isfinite(trials) or not weighting.random_within_strata:
+        return limits
+    of_shares = None
+    if np.sum(weighting.counts > 0) > 1:
+        of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting)
+    return _OfFewUnits(
+        value=value,
+        bounds=bounds,
+        trials=trials,
+        labelled=int(inside.sum()),
+        # A whole number of units that rounding left just above is not rounded up to the next.
+        units=float(np.ceil(units - 1e-9)),
+        of_shares=of_shares,
+        left=residual_share,
     )
 
 

@@ -340,8 +340,9 @@ def stratum_rates(value: Any, labels: UnitMoments, variances: Variances) -> Stra
     ----------
     value : float (…,)
         The estimate on the 0–1 scale.
-    labels, found
+    labels : UnitMoments
         Of the labelled units.
+    variances : Variances
     """
     counts = labels.counts
     shares = labels.shares
@@ -357,18 +358,15 @@ def stratum_rates(value: Any, labels: UnitMoments, variances: Variances) -> Stra
     shrunk = None
     # One stratum has no shares that could follow labels.
     label_driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
-    if (
-        label_driven or variances.changed or not labels.binary
-    ):  # else its labels are its trials, however smoothed
+    # Otherwise a stratum's labels are its trials, regardless of the smoothing.
+    if label_driven or variances.changed or not labels.binary:
         smooth = smoothed_moments(labels)
         # What the test has at the estimate: it moves an outcome on a scale by all that its labels vary.
         if labels.binary:
             rates = labels.means
-        else:
-            rates = with_borrowed(labels.means, counts, trials, shares)
-        if labels.binary:
             of_strata = smooth.binary
         else:
+            rates = with_borrowed(labels.means, counts, trials, shares)
             of_strata = rates * (1.0 - rates)
         binary = (basis * of_strata).sum(axis=-1)
         target_variance = variances.share(smooth) * smooth.variance + variances.drawn_part(smooth)
@@ -408,7 +406,7 @@ def _possible(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
 def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRates:
     """Return what the labels say of the one stratum that there is, worth so many binary trials (…,).
 
-    For an outcome that is graded or moved by λ: `effective_trials` has applied the guards.
+    For an outcome that is graded or moved by λ: `Evidence.trials` has applied the guards.
     """
     value = np.clip(value, 0.0, 1.0)
     trials = np.asarray(trials)[..., None]
@@ -592,7 +590,7 @@ class Evidence(IntervalEvidence, Record):
     stratum_weights_known : bool
         Whether the W_h are known then, rather than drawn with the N units.
     given_trials : float, optional
-        Effective trials, where the estimator counts them better than `effective_trials` (a ratio, say).
+        Effective trials, where the estimator counts them better than `Evidence.trials` (a ratio, say).
     own : Limits, optional
         Limits that `auto` gives instead of the mean's.
     linearised : bool

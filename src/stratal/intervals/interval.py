@@ -73,6 +73,8 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
 
 # Stands for infinity in the search for a p-value, which subtracts.
 _FAR = 1e300
+# Stands for the distance of a null that is an end of the interval, which contains its ends.
+_AT_AN_END = 1e-300
 
 
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
@@ -99,13 +101,17 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     from scipy.optimize import brentq  # takes longer to import than anything else here
 
     def inside(level: float) -> float:
-        """Return how far within the interval the null lies; negative outside."""
+        """Return how far within the interval the null lies: positive inside and at its ends, else negative.
+
+        A limit may lie at a bound of the estimate for a range of levels, of which the root is the smallest.
+        """
         low, high = interval(level)
-        return float(np.clip(min(null - low, high - null), -_FAR, _FAR))
+        distance = float(np.clip(min(null - low, high - null), -_FAR, _FAR))
+        return distance if distance != 0.0 else _AT_AN_END
 
     smallest = 1e-12
     largest = 1.0 - 1e-12
-    if inside(smallest) >= 0:
+    if inside(smallest) > 0:
         return 1.0
     if inside(largest) < 0:
         return 0.0

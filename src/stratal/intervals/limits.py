@@ -316,25 +316,6 @@ class SkewedLimits(StudentLimits):
         return self if method in ("auto", self.method) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AsymmetricLimits(SkewedLimits):
-    """Student's limits of one estimate, corrected for skewness on the side that is too near.
-
-    `SkewedLimits` moves both ends, which does not depend on the estimated sign of the skewness.
-    """
-
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the value."""
-        quantile = -student_quantile(error, self.degrees_of_freedom)
-        below = farther(quantile, self.skewness, self.own_freedom)
-        above = farther(quantile, -self.skewness, self.own_freedom)
-        return float(self.standard_error * below), float(self.standard_error * above)
-
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value: one less the highest level whose interval leaves `null` out."""
-        return Limits.p_value(self, null, alternative)
-
-
 def nothing_varies() -> InputError:
     """Return the error of an estimate without bounds about which no label varies."""
     return InputError(

@@ -258,9 +258,7 @@ def column_slugs(names: Iterable[str]) -> dict[str, str]:
     column_slugs: dict[str, str] = {}
     for name in names:
         slug_base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
-        if slug_base[0].isalpha():
-            slug_base = slug_base
-        else:
+        if not slug_base[0].isalpha():
             slug_base = f"c_{slug_base}"
         spellings = chain([slug_base], (f"{slug_base}_{number}" for number in count(2)))
         used = {ITEM_ID, VERDICT, NOTE, "id", *column_slugs.values()}

@@ -128,7 +128,9 @@ def read_label_rows(
     if value is None:
         value = _find_answer_column(table)
         compare_hint = ", or several models': --compare A,B"
-    entries = table.answers(value, action=f"Name it: value= (--value COL){compare_hint}.")
+    entries = table.answers(
+        value, action=f"Name it: value= (--value COL){compare_hint}. In a dataframe, rename it to 'label'."
+    )
     ids, notes = _ids_of_rows(table, id_name, order)
     status_column = table.find("status")
     is_skipped = _skipped_rows(table, status_column)
@@ -208,7 +210,8 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             f"{table.label}: no id column",
             given=", ".join(table.lists),
             allowed=" or ".join(id_names),
-            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
+            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv. In a "
+            "dataframe, rename it to 'id'.",
         )
     ids = table.values(id_column)
     for row, entry in enumerate(ids):

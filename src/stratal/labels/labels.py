@@ -555,13 +555,11 @@ class JoinedLabels(Record):
         has_stray_numbers = not unknown_word_rows and 0 < len(outside_rows) < len(invalid_rows)
         if has_stray_numbers:
             reported_rows = outside_rows
-        else:
-            reported_rows = unknown_word_rows or invalid_rows
-        first_text = texts[reported_rows[0]]
-        if has_stray_numbers:
             problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
         else:
+            reported_rows = unknown_word_rows or invalid_rows
             problem = "is not a finite number"
+        first_text = texts[reported_rows[0]]
         action = f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=."
         if has_stray_numbers:
             action = f"Correct it; if it is no answer: {format_mapping({first_text: None})}."

@@ -137,7 +137,7 @@ def residual_deviations(
     labelled : bool (n,)
     z : float (m,)
         Outcomes of the labelled units.
-    how : Calibrating
+    options : Calibrating
         The learner and what it learns from.
 
     Notes
@@ -501,23 +501,27 @@ class InterimAnalysis:
         """Return n_h (H,) by deviations (J, H): no less than `least` or, of cells, half of a share."""
         lower = self.drawn if least is None else least
         several = len(self.parts) > 1
-        options: dict[str, Any]
         if several:
-            options = {
-                "standard_errors": np.ones(len(self.parts))
-                if target_half_widths is None
-                else target_half_widths
-            }
-            options |= {
-                "minimum": lower,
-                "known": self.strata.is_known & (self.drawn == 0),
-                "names": self.names,
-            }
-            n_h = allocate_several(self.strata.sizes, deviations, total, **options).n_h
+            if target_half_widths is None:
+                target_half_widths = np.ones(len(self.parts))
+            n_h = allocate_several(
+                self.strata.sizes,
+                deviations,
+                total,
+                standard_errors=target_half_widths,
+                minimum=lower,
+                known=self.strata.is_known & (self.drawn == 0),
+                names=self.names,
+            ).n_h
         else:
-            extra = total - int(self.drawn.sum())
-            options = {"allocation_of": allocation_of, "least": np.minimum(lower, self.most)}
-            n_h = next_allocation(self.most, self.drawn, deviations[0], extra, **options)
+            n_h = next_allocation(
+                self.most,
+                self.drawn,
+                deviations[0],
+                total - int(self.drawn.sum()),
+                allocation_of=allocation_of,
+                least=np.minimum(lower, self.most),
+            )
         if least is not None or not any(part.by_answer for part in self.parts):
             return n_h
         floors = floor_of(self.strata, n_h, self.drawn)

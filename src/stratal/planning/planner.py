@@ -129,6 +129,19 @@ def worst_error(strata: Strata, n_h: IntArray) -> float:
     return math.sqrt(float(expected_variance(strata.sizes, n_h, variances)))
 
 
+def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:
+    """Return a note if a simple random sample is expected to be more precise than the chosen design."""
+    simple = [row.expected_standard_error for row in designs if row.design == SimpleRandom.kind]
+    smallest = min((error for error in simple if error is not None), default=None)
+    expected = chosen.expected_standard_error
+    if smallest is None or expected is None or expected <= NOTICEABLY_WIDER * smallest:
+        return ()
+    return (
+        f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan it: "
+        "method='none' (--stratify none).",
+    )
+
+
 def most_above(n_labels: int, n_units: int) -> float:
     """Return by which share the standard error of categories may be above the smallest.
 
@@ -220,6 +233,9 @@ SIMPLE_IS_NARROWER = (
     "A simple random sample is expected to give a narrower interval than categories with a minimum of labels "
     "each, and is planned instead. To keep them: method='category' (--stratify category)."
 )
+
+# Ratio of expected standard errors from which a plan states that a simple random sample is more precise.
+NOTICEABLY_WIDER = 1.01
 
 # Share of the optimistic budget that goes to the first round.
 PILOT_SHARE = 0.5
@@ -538,6 +554,8 @@ class Planner:
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         if budget == size:
             notes = (*notes, EVERY_UNIT)
+        elif not parts:
+            notes = (*notes, *narrower_plan_notes(chosen, designs))
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
         if shared is None or chosen.design != Stratified.kind:

@@ -50,6 +50,9 @@ NEARLY = 1.1
 # Multiples of the units drawn for which the half-width is expected, for what more labels would buy.
 TIMES = (1.5, 2.0, 3.0, 4.0)
 
+# Share of the present half-width below which an expected one is rounding: every unit is labelled then.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredSampleSize:
@@ -57,7 +60,7 @@ class RequiredSampleSize:
 
     Parameters
     ----------
-    wanted : float
+    target_half_width : float
     half_width : float
         Of the interval now; infinite where the labels give none yet.
     additional : int
@@ -110,9 +113,9 @@ def next_sample_size(
     ----------
     width : callable
         Total to expected half-width.
-    now : float
+    current_half_width : float
         Half-width so far, above the one that is wanted.
-    wanted : float
+    target_half_width : float
     drawn : int
         Units drawn so far.
     population_size : int
@@ -201,7 +204,7 @@ def required_sample_size(
 
     Parameters
     ----------
-    seen : InterimAnalysis
+    analysis : InterimAnalysis
     half_width : float or (J,)
         One for all, or one for each of several.
     allocation_of : {"total", "remainder"}
@@ -302,6 +305,8 @@ def more_labels(
             n_h = analysis.allocation(total)
             number = analysis.labels_of(n_h).sum()
             width = float(analysis.expected(n_h)[0])
+        if width < _ROUNDING * current_half_width:
+            width = 0.0
         rows.append({"labels": round(number), "half_width": width})
     return rows
 

@@ -294,9 +294,7 @@ Population.makers |= {"file": read, "table": from_table}
 
 
 def _of_table(table: Table, given: declaration.TableKeywords, threads: int | None = None) -> Population:
-    if table.log is None:
-        given = given
-    else:
+    if table.log is not None:
         given = declaration.with_log(given, table.log)
     if given.get("history") is not None:
         given = {**given, "history": as_history(given["history"])}

@@ -45,7 +45,7 @@ class Score(Record):
         `rating:LOW..HIGH` (a rating within bounds), `outcome` (the outcome itself) or `order` (larger means
         larger, on no scale).
     declared : bool
-        Whether the user declared it; otherwise it was inferred.
+        Whether the user declared the meaning; otherwise it was inferred.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
 
 
 def require_same_meaning(stored: Score | None, score: Score) -> None:
-    """Refuse a declaration that contradicts an earlier one; it names both."""
+    """Refuse a declaration that contradicts an earlier one, with an error that names both."""
     if stored is None or not stored.declared or stored.predicts == score.predicts:
         return
     raise InputError(

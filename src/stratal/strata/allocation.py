@@ -387,7 +387,7 @@ class Allocation(Record):
         return cls(**description)
 
 
-_UNSCALED = "The proxy only orders the units, so the strata count as equally variable."
+_UNSCALED = "There is no proxy, or it only orders the units: all strata count as equally variable."
 _KNAPSACK = "The best whole numbers found within the cost budget; the exact problem is a knapsack."
 
 # From strata, N_h (H,) and options to the weight a_h (H,) of each stratum.

@@ -352,13 +352,10 @@ def category_strata(
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
     if pictures is None:
-        levels = population.levels(by)
-    else:
-        levels = pictures.sizes
-    groups = pooled_groups(levels, by, request)
-    if pictures is None:
+        groups = pooled_groups(population.levels(by), by, request)
         moments = of_sizes(groups.sizes)
     else:
+        groups = pooled_groups(pictures.sizes, by, request)
         moments = of_pictures(pictures)
     codes = groups.rule.codes
     if np.array_equal(codes, np.arange(len(codes))):

@@ -397,8 +397,6 @@ def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
             given = alike[0]
         elif whole in names:
             given = whole
-        else:
-            given = given
     return question.answer(given)
 
 

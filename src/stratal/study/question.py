@@ -672,7 +672,7 @@ class Receipt(Shown, frozen=True, kw_only=True):
     seq : int
         Line of the journal.
     action : str
-        One of `ACTIONS`; `change` for an answer that replaces an earlier one.
+        One of `Action`; `change` for an answer that replaces an earlier one.
     item : str, optional
     repeated : bool
         Whether the same request had been saved before; nothing was saved twice.

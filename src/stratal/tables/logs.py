@@ -526,11 +526,9 @@ def _read_promptfoo(document: Mapping[str, Any], source: str) -> Log:
         prompt_column = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
         if isinstance(response, Mapping):
             answer = response.get("output")
-        else:
-            answer = response
-        if isinstance(response, Mapping):
             error = response.get("error")
         else:
+            answer = response
             error = None
         variant_columns = {"answer": None if answer is None else json_text(answer)}
         # The prompt describes the unit, unless the variants are prompts.

@@ -6,6 +6,7 @@ from scipy import stats
 
 import stratal
 from stratal.designs import StratifiedWeighting
+from stratal.designs.clusters import ClusterWeighting
 from stratal.estimands import RatioOfMeans
 from stratal.estimation.estimands.functions import Fieller
 
@@ -58,7 +59,7 @@ def test_ten_labels_cover(kind):
         if not a.any():
             continue
         told += 1
-        inside += not Fieller.of(a, b, simple(10))._left_out(np.array([truth]), 0.025)[0]
+        inside += not Fieller.of(a, b, simple(10))._excludes_ratios(np.array([truth]), 0.025)[0]
     assert inside / told > 0.94 - 3 * 0.0043
 
 
@@ -104,3 +105,49 @@ def test_one_side_with_half_the_error_has_the_same_end():
     low, high = found.ends(0.9, "two-sided")
     assert found.ends(0.95, "greater")[0] == low
     assert found.ends(0.95, "less")[1] == high
+
+
+def in_clusters(drawn, clusters=10**6):
+    """Return the weighting of clusters of one unit each, drawn at random from very many."""
+    return ClusterWeighting(
+        cluster=np.arange(drawn), drawn=np.ones(drawn, int), clusters=clusters, size=float(clusters)
+    )
+
+
+@pytest.mark.parametrize("others", [1, 7, 60])
+def test_drawn_clusters_without_a_unit_of_the_group_do_not_change_a_ratio(others):
+    numerator = np.array([3.0, 5, 2, 8, 4, 6])
+    denominator = np.array([10.0, 14, 9, 20, 12, 17])
+    alone = Fieller.of(numerator, denominator, in_clusters(6)).ends(0.95, "two-sided")
+
+    padding = np.zeros(others)
+    among = Fieller.of(
+        np.append(numerator, padding), np.append(denominator, padding), in_clusters(6 + others)
+    ).ends(0.95, "two-sided")
+
+    # The skewness of the others' zeros is all that is left of them.
+    assert among == pytest.approx(alone, rel=0.05)
+
+
+def test_a_null_at_a_bound_is_inside_an_interval_that_ends_there():
+    sample = stratal.designs.SimpleRandom(budget=4).draw(
+        stratal.Population.from_arrays(proxy=np.full(10**5, 0.5)), seed=1
+    )
+    labels = {"errors": [0.0, 0, 0, 1], "words": [3.0, 5, 9, 4]}
+    estimate = stratal.estimate(sample, labels, estimand=RatioOfMeans(("errors", "words")))
+    assert estimate.confidence_interval(0.95).low == 0.0
+
+    assert estimate.p_value(0.0) > 0.05
+    assert estimate.p_value(0.0) == pytest.approx(estimate.p_value(1e-9), rel=0.01)
+
+
+def test_the_ratio_of_a_census_is_exact():
+    population = stratal.Population.from_arrays(proxy=[0.5] * 4)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
+    labels = {"errors": [0.0, 2, 0, 1], "words": [3.0, 5, 9, 4]}
+    estimate = stratal.estimate(
+        sample, labels, estimand=RatioOfMeans(("errors", "words")), target="population"
+    )
+
+    interval = estimate.confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx((3 / 21, 3 / 21))

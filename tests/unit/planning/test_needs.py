@@ -133,3 +133,14 @@ def test_a_round_that_goes_far_is_careful_all_the_same():
         300,
         500,
     )
+
+
+def test_labels_of_every_unit_leave_no_rounding_in_the_forecast():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.05, 0.95, 240))
+    sample = stratal.plan(population, budget=60).draw(seed=3)
+    labels = {unit: float(unit % 3 > 0) for unit in sample.ids.tolist()}
+    found = stratal.findings(sample, labels).to_dict()["more_labels"]
+
+    assert found[-1]["labels"] == 240
+    assert found[-1]["half_width"] == 0.0
+    assert all(row["half_width"] == 0.0 or row["half_width"] > 1e-6 for row in found)

@@ -246,3 +246,16 @@ def test_the_expected_width_lies_between_the_ends_of_its_range(budget):
 
     optimistic, conservative = found.half_width_range
     assert optimistic <= found.expected_half_width <= conservative
+
+
+def test_strata_that_cost_more_than_they_give_are_noted_beside_a_simple_random_sample():
+    levels = np.repeat(np.arange(40), [161] + [1] * 39)
+    population = stratal.Population.from_arrays(
+        proxy=np.full(200, 0.5) + np.linspace(-0.01, 0.01, 200), groups={"kind": levels.astype(str)}
+    )
+    plan = stratal.plan(population, budget=45, by="kind", method="category")
+    simple = min(row.expected_standard_error for row in plan.designs if row.design == "simple-random")
+
+    assert plan.recommended.expected_standard_error > 1.01 * simple
+    assert [note for note in plan.notes if f"standard error {simple:.4f}" in note and "none" in note]
+    assert not [note for note in stratal.plan(population, budget=45).notes if "more precise" in note]

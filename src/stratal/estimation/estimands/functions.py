@@ -18,7 +18,6 @@ from stratal.estimation.linearised import (
     Linearised,
     counted_units,
     drawn_variance,
-    few_clusters_error,
     freedom_of,
     ratio_of_means,
     smooth_mean_function,
@@ -28,12 +27,12 @@ from stratal.estimation.linearised import (
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
-from stratal.intervals.limits import AsymmetricLimits, Limits, OffsetLimits
-from stratal.intervals.proportion import skewness_of, skewnesses_of, student_t
+from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits
+from stratal.intervals.proportion import skewnesses_of, student_t
 from stratal.report.notes import Note
 
 # Distances from the ratio, in standard errors, at which its ends are searched for first.
-_OUTWARDS = np.geomspace(1e-3, 1e4, 128)
+_SEARCH_DISTANCES = np.geomspace(1e-3, 1e4, 128)
 # Points that divide the step which holds an end, and how often: 16⁹ parts are finer than 1e-10 of it.
 _PARTS = np.arange(1, 17) / 16.0
 _REFINEMENTS = 9
@@ -41,24 +40,24 @@ _REFINEMENTS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fieller(OffsetLimits):
-    """A ratio of two means, with what tells it from any other ratio.
+    """A ratio of two means with Fieller's limits: the ratios ρ for which the mean of a − ρb may be 0.
 
     Parameters
     ----------
     value : float
         The ratio.
     standard_error : float
-        By linearisation: the scale on which the ends are sought.
+        By linearisation: the scale on which the ends are searched for.
     means : float (2,)
         Of numerator and denominator.
     covariance : float (2, 2)
-        Of these means, for the target asked for.
+        Of these means, for the requested target.
     degrees_of_freedom : float
     both : float (n, 2)
         Numerator and denominator of the labelled units.
     weighting : Weighting
     one_sign : bool
-        Whether no denominator is on the other side of 0.
+        Whether all denominators are of the same sign, or 0.
     """
 
     standard_error: float
@@ -76,11 +75,13 @@ class Fieller(OffsetLimits):
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
         both = np.column_stack([numerator, denominator])
         means = weighting.mean(both)
-        covariance = target_covariance(both, weighting, target)
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
         residuals = both @ lean
-        covariance = covariance * _few_clusters_factor(residuals, weighting)
+        members = counted_units(residuals, weighting)
+        both = both - value_of_mean_cluster(denominator, weighting, members)[:, None] * [value, 1.0]
+        covariance = target_covariance(both, weighting, target)
+        covariance = covariance * weighting.few_clusters_factor(residuals, members, is_stretched=False)
         variance = float(lean @ covariance @ lean)
         of_population = drawn_variance(residuals, weighting, target)
         freedom = target_freedom(
@@ -100,15 +101,15 @@ class Fieller(OffsetLimits):
     method = "fieller"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the ratio, `error` being left out on either side."""
+        """Return how far the ends lie below and above the ratio, at tail probability `error` on each side."""
         if not self.one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:
             return np.inf, np.inf
         return self._end(-1.0, error), self._end(1.0, error)
 
     def _end(self, side: float, error: float) -> float:
         """Return how far the first ratio that is left out lies from the estimate, on one side."""
-        steps = _OUTWARDS * self.standard_error
-        out = self._left_out(self.value + side * steps, error)
+        steps = _SEARCH_DISTANCES * self.standard_error
+        out = self._excludes_ratios(self.value + side * steps, error)
         if not np.any(out):
             return float("inf")
         first = int(np.argmax(out))
@@ -116,18 +117,18 @@ class Fieller(OffsetLimits):
         far = steps[first]
         for _ in range(_REFINEMENTS):
             distances = near + (far - near) * _PARTS
-            out = self._left_out(self.value + side * distances[:-1], error)
+            out = self._excludes_ratios(self.value + side * distances[:-1], error)
             first = int(np.argmax(np.append(out, True)))
             near = distances[first - 1] if first else near
             far = distances[first]
         return float(far)
 
-    def _left_out(self, ratios: FloatArray, error: float) -> BoolArray:
-        """Return whether the mean of a − ρb is told from 0 (m,)."""
+    def _excludes_ratios(self, ratios: FloatArray, error: float) -> BoolArray:
+        """Return whether the mean of a − ρb differs significantly from 0 (m,)."""
         return self._excludes_zero(np.column_stack([np.ones_like(ratios), -ratios]), error)
 
     def _excludes_zero(self, leans: FloatArray, error: float) -> BoolArray:
-        """Return whether these combinations (m, 2) of both means are told from 0 (m,)."""
+        """Return whether these combinations (m, 2) of both means differ significantly from 0 (m,)."""
         variance = np.einsum("mi,ij,mj->m", leans, self.covariance, leans)
         low, high = student_t(
             leans @ self.means,
@@ -139,37 +140,30 @@ class Fieller(OffsetLimits):
         return np.asarray((low > 0) | (high < 0))
 
 
-def _few_clusters_factor(residuals: FloatArray, weighting: Weighting) -> float:
-    """Return the variance of a ratio by stretched residuals (n,) of its clusters over that by plain ones."""
-    clusters = weighting.group_clusters(counted_units(residuals, weighting))
-    # With two clusters the interval is R's, as for means.
-    if clusters is None or clusters.count <= 2:
-        return 1.0
-    both = np.column_stack([residuals, residuals * clusters.stretch])
-    plain, stretched = weighting.covariance(both).diagonal().tolist()
-    return max(float(stretched / plain), 1.0) if plain > 0 else 1.0
+def value_of_mean_cluster(
+    variable: FloatArray, weighting: Weighting, members: BoolArray | None
+) -> FloatArray:
+    """Return the part of a variable (n,) that is alike in all clusters of a group, in units of the group.
 
-
-def _limits_of_ratio(
-    result: Linearised, numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str
-) -> Limits:
-    """Return the limits of a ratio of two variables (n,) whose linearised variance is above 0.
-
-    Fieller's limits are infinite for a group of four of 40 clusters, whose number varies from draw to draw
-    although the ratio does not depend on it. If denominators of clusters have one sign, the limits are those
-    of the linearised variable.
+    It is the mean total of these clusters in a stratum, divided equally among the weights of each cluster's
+    units. How many of the drawn clusters hold units of the group varies from draw to draw, although a ratio
+    does not depend on it: without this part, the denominator varies only as the totals of the group's
+    clusters do. 0 where units were drawn one by one.
     """
-    one_sign = np.all(denominator >= 0) or np.all(denominator <= 0)
-    if weighting.groups is None or not one_sign:
-        return Fieller.of(numerator, denominator, weighting, target)
-    freedom = max(result.degrees_of_freedom, 1.0)
-    return AsymmetricLimits(
-        value=result.value,
-        standard_error=few_clusters_error(result, weighting),
-        degrees_of_freedom=freedom,
-        skewness=skewness_of(result.variable, weighting),
-        own_freedom=freedom,
-    )
+    clusters = weighting.group_clusters(members)
+    if clusters is None or members is None:
+        return np.zeros(len(variable))
+    cluster = clusters.cluster
+    weights = weighting.weights * members
+    totals = np.bincount(cluster, weights * variable)
+    sizes = np.bincount(cluster, weights)
+    stratum = np.zeros(len(totals), dtype=np.int64)
+    stratum[cluster] = weighting.primary_strata
+    in_group = sizes > 0
+    counts = np.bincount(stratum, in_group)
+    means = np.bincount(stratum, totals * in_group) / np.maximum(counts, 1.0)
+    per_weight = np.where(in_group, means[stratum] / np.where(in_group, sizes, 1.0), 0.0)
+    return np.asarray(per_weight[cluster] * members)
 
 
 class OfOutcomes(Estimand):
@@ -198,8 +192,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
     Its interval is Fieller's, for few and skewed labels; a limit is infinite if the labels do not tell the
-    denominator's mean from 0. In clusters whose denominators have one sign it is Student's t with a
-    correction for skewness, which needs no more than two clusters.
+    denominator's mean from 0.
 
     Parameters
     ----------
@@ -230,7 +223,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         columns, frame, _ = self._columns(sample, labels)
         weighting = frame.weighting
         target = request.target
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite ratio raises an error below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
         if not np.any(columns[:, 1]):
             note = Note(
@@ -243,13 +236,13 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
         _require_error(result, len(columns), "ratio")
-        limits = None
-        # Where all labels agree, or there is one, an interval is refused as that of any such outcome is.
-        if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
+        limits: Limits | None = None
+        if weighting.census and target == "population":
+            limits = StudentLimits(value=result.value, standard_error=0.0, degrees_of_freedom=np.inf)
+        # If all labels agree, or there is one, an interval is refused as that of any such outcome is.
+        elif np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
-            limits = replace(
-                _limits_of_ratio(result, columns[:, 0], columns[:, 1], weighting, target), bounds=bounds
-            )
+            limits = replace(Fieller.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds)
         found = linearised_estimate(result, weighting, limits=limits, target=target)
         return frame.complete(found, sample, label=self.label)
 

@@ -310,7 +310,7 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
     Parameters
     ----------
     loss : Loss
-        `Mean`, `LinearLoss`, `Logistic`, `Poisson`, or your own.
+        `MeanLoss`, `LinearLoss`, `LogisticLoss`, `PoissonLoss`, or your own.
     outcome : array-like (n,) or (n, q)
         Labels.
     weighting : Weighting

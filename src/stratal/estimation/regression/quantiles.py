@@ -561,7 +561,6 @@ def quantile_estimate(
     )
     if weighting.census:
         limits = StudentLimits(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
-    if weighting.census:
         error = 0.0
     else:
         error = width_error(limits, z[inside])

@@ -302,12 +302,10 @@ class RectifiedLoss:
             self.features = feature_matrix("features", features)
         self.weights, self.stratum = np.asarray(self.weighting.weights), self.weighting.stratum
         self.shares, self.counts = self.weighting.shares, self.weighting.counts
+        self.estimator_name = "classical"
         if self.proxy is not None:
             self.proxy = finite_array("proxy", self.proxy)
-        if self.proxy is not None:
             self.estimator_name = self.estimator
-        else:
-            self.estimator_name = "classical"
         for name in ("features", "proxy", "weights"):
             if getattr(self, name) is not None:
                 require_one_per("labelled unit", name, getattr(self, name), n)
