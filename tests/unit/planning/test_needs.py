@@ -135,12 +135,13 @@ def test_a_round_that_goes_far_is_careful_all_the_same():
     )
 
 
-def test_labels_of_every_unit_leave_no_rounding_in_the_forecast():
-    population = stratal.Population.from_arrays(proxy=np.linspace(0.05, 0.95, 240))
-    sample = stratal.plan(population, budget=60).draw(seed=3)
-    labels = {unit: float(unit % 3 > 0) for unit in sample.ids.tolist()}
-    found = stratal.findings(sample, labels).to_dict()["more_labels"]
+@pytest.mark.parametrize("seed", [0, 2])
+def test_labels_of_every_unit_leave_no_rounding_in_the_forecast(seed):
+    generator = np.random.default_rng(seed)
+    population = stratal.Population.from_arrays(proxy=generator.beta(2, 1, 300))
+    sample = stratal.plan(population, budget=75).draw(seed=seed)
+    labels = {unit: float(generator.random() < 0.7) for unit in sample.ids.tolist()}
+    forecasts = stratal.findings(sample, labels).to_dict()["more_labels"]
 
-    assert found[-1]["labels"] == 240
-    assert found[-1]["half_width"] == 0.0
-    assert all(row["half_width"] == 0.0 or row["half_width"] > 1e-6 for row in found)
+    assert forecasts[-1] == {"labels": 300, "half_width": 0.0}
+    assert all(forecast["half_width"] == 0.0 or forecast["half_width"] > 1e-6 for forecast in forecasts)
