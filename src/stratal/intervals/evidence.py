@@ -541,27 +541,53 @@ class IntervalEvidence:
         agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
-    def rest_quantile(self: Any, unseen: Any, error: float) -> Any:
-        """Return the quantile (…,) that the other units need where a share `unseen` of all has no label.
+    def jump_reach(self: Any, jump: Any, error: float) -> Any:
+        """Return how far a limit (…,) must be from the value where units unlike all labels move it by `jump`.
 
-        Near a census the probability that all of these whole units are unlabelled is above `error`. The
-        interval must therefore also hold in most of these samples. 0 where the probability is at most twice
-        the error.
+        With m such units, which are all unlabelled with probability p(m) = C(N−m, n)/C(N, n), the limit must
+        also hold for the error of the other units, at the quantile of error/p(m). m is the largest number
+        that is not refuted. Where most units are labelled, fewer may reach farther: the largest distance over
+        m = 0, 1, … is returned, which never decreases with the confidence level.
         """
+        share = self.unseen(error)
         labels = self.moments
         open_units = labels.units * (labels.shares * labels.left).sum(axis=-1)
         if error <= 0 or self.superpopulation or not labels.units < _MOST_UNITS:
-            return 0.0
+            return share * jump
         if np.all(open_units >= labels.units):
-            return 0.0
-        missed = np.minimum(np.asarray(unseen) * labels.units, open_units)
-        chance = np.exp(
+            return share * jump
+        unseen_units = np.asarray(np.minimum(share * labels.units, open_units))[..., None]
+        most = math.ceil(float(np.max(unseen_units)))
+        if np.all(2.0 * open_units < labels.units):
+            numbers = np.arange(most + 1.0)
+        else:
+            numbers = np.array([float(most)])
+        unlike = np.minimum(numbers, unseen_units)
+        whole = np.minimum(numbers, np.ceil(unseen_units))
+        open_units = np.asarray(open_units)[..., None]
+        unlabelled_chance = np.exp(
             gammaln(open_units + 1.0)
-            - gammaln(open_units - missed + 1.0)
+            - gammaln(open_units - whole + 1.0)
             - gammaln(labels.units + 1.0)
-            + gammaln(labels.units - missed + 1.0)
+            + gammaln(labels.units - whole + 1.0)
         )
-        return np.maximum(-ndtri(np.minimum(error / np.maximum(chance, error), 1.0)), 0.0)
+        quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(unlabelled_chance, error), 1.0)), 0.0)
+        standard_error = np.sqrt(self.textbook_variance)
+        reaches = unlike / labels.units * np.asarray(jump)[..., None]
+        reaches = reaches + quantiles * np.asarray(standard_error)[..., None]
+        return np.maximum(share * jump, reaches.max(axis=-1))
+
+    def certain_range(self: Any) -> tuple[Any, Any]:
+        """Return the mean (…,) if every unlabelled unit has the lowest outcome, and if it has the highest.
+
+        On the 0–1 scale; 0 and 1 where the target, or the design, does not make these certain.
+        """
+        labels = self.moments
+        random_in_strata = self.in_strata or self.in_one_stratum
+        if self.superpopulation or not random_in_strata or not np.isfinite(labels.units):
+            return 0.0, 1.0
+        range_of_mean = _possible(labels, np.where(labels.counts > 0, labels.means, 0.0))
+        return range_of_mean["least"], range_of_mean["most"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -182,11 +182,9 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
     skewness = evidence.skewness
 
     def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
-        unseen = {side: evidence.unseen(side) for side in set(errors)}
-        rest = {side: evidence.rest_quantile(share, side) for side, share in unseen.items()}
         observed_reach = proportion.jump_reach(skewness, errors)
         below, above = (
-            np.maximum(unseen[side] * jump + rest[side] * error, error * observed)
+            np.maximum(evidence.jump_reach(jump, side), error * observed)
             for side, jump, observed in zip(errors, jumps, observed_reach, strict=True)
         )
         return np.minimum(low, value - below), np.maximum(high, value + above)
@@ -195,7 +193,7 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
 
 
 def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
-    """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
+    """Return limits within the bounds and within what the labels make certain, and around the value."""
     if evidence.bounds is None:
         lowest = -np.inf
         highest = np.inf
@@ -205,6 +203,10 @@ def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[
         problem = "these labels do not determine how wide this interval is"
         raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
     value = evidence.value
+    if evidence.bounds is not None and not evidence.linearised:
+        least, most = evidence.certain_range()
+        low = np.maximum(low, lowest + (highest - lowest) * least)
+        high = np.minimum(high, lowest + (highest - lowest) * most)
     if alternative == "less":
         low = lowest
     else:

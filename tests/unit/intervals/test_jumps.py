@@ -82,3 +82,29 @@ def test_a_scale_whose_labels_are_near_its_bounds_has_nearly_the_interval_of_a_b
     )
 
     assert scale == pytest.approx(binary, abs=0.01)
+
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9999)
+
+
+@pytest.mark.parametrize("size", [4, 9, 30])
+@pytest.mark.parametrize("unlabelled", [1, 2])
+@pytest.mark.parametrize("halves", [0, 1, 2])
+@pytest.mark.parametrize("ones", [0, 1])
+def test_limits_near_a_census_grow_with_the_level_and_stay_within_what_is_certain(
+    size, unlabelled, halves, ones
+):
+    """The limits of .99 were inside those of .95, and some were outside of the certain range."""
+    n = size - unlabelled
+    population = stratal.Population.from_arrays(ids=np.arange(size))
+    sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=1)
+    labels = np.zeros(n)
+    labels[:halves] = 0.5
+    labels[halves : halves + ones] = 1.0
+    estimate = stratal.estimate(sample, labels, bounds=(0, 1))
+    limits = np.array([tuple(estimate.confidence_interval(level)) for level in LEVELS])
+
+    assert np.all(np.diff(limits[:, 0]) <= 1e-12)
+    assert np.all(np.diff(limits[:, 1]) >= -1e-12)
+    assert np.all(limits[:, 0] >= labels.sum() / size - 1e-12)
+    assert np.all(limits[:, 1] <= (labels.sum() + unlabelled) / size + 1e-12)
