@@ -18,9 +18,9 @@ from scipy.stats import hypergeom, multinomial
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.comparison import ModelOutcomes
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.stratified import quantile_ranks
+from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "exact_cells.md"
 FRACTIONS = (0.0005, 0.5, 0.8)

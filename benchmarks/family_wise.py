@@ -18,8 +18,8 @@ from benchmarks.helpers import circumstances
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.comparison import ModelOutcomes
 from stratal.estimation.estimate import Estimates
+from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "family_wise.md"
 MODELS = 6

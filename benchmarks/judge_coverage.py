@@ -21,9 +21,9 @@ import numpy as np
 
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.clusters import ClusterWeighting
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimands import judges
 from stratal.estimation.estimate import Estimate
+from stratal.metrics import judges
+from stratal.metrics.confusion import Confusion
 
 SIZE = 20_000
 OUT = Path(__file__).parent / "results" / "judge_coverage.md"

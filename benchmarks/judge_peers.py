@@ -24,7 +24,7 @@ import pandas as pd
 
 import stratal
 from stratal.designs import SimpleRandom, StratifiedWeighting
-from stratal.estimation.confusion import Confusion
+from stratal.metrics.confusion import Confusion
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 OUT = Path(__file__).parent / "results" / "judge_peers.md"

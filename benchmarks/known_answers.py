@@ -22,8 +22,8 @@ import stratal
 from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
-from stratal.estimation.shares import between_units, directions, ends_over
+from stratal.estimation.proportion_functions import between_units, directions, ends_over
+from stratal.metrics.confusion import Confusion, metric_function, of_two_shares
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
 METRICS = ("precision", "recall", "f1")

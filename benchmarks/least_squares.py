@@ -17,8 +17,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import linear_regression
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import linear_regression
 
 RESULTS = Path(__file__).with_name("results") / "least_squares.md"
 SIZE = 3000

@@ -21,13 +21,13 @@ from benchmarks.helpers import DATA, circumstances
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.regression.quantiles import quantile_estimate
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.confusion import Confusion
+from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
+from stratal.regression.quantiles import quantile_estimate
 
 RESULTS = Path(__file__).with_name("results") / "metrics_coverage.md"
 SIZES = (50, 100, 200, 500)

@@ -27,7 +27,7 @@ from scipy.stats import norm
 import stratal
 from stratal.arrays import FloatArray
 from stratal.estimands import F1
-from stratal.estimation.estimands.ranking import area_under_curve
+from stratal.metrics.ranking import area_under_curve
 
 RESULTS = Path(__file__).with_name("results") / "narrowest.md"
 ERROR = 0.025

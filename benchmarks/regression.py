@@ -67,8 +67,8 @@ def peer_case(kind: str, size: int, d: int) -> dict[str, Any]:
 
 def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
     from stratal.designs import StratifiedWeighting
-    from stratal.estimation.regression.losses import ArrayUnlabelled
-    from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression
+    from stratal.regression.losses import ArrayUnlabelled
+    from stratal.regression.m_estimation import linear_regression, logistic_regression
 
     n = LABELLED
     weighting = StratifiedWeighting(stratum=np.zeros(n, int), sizes=np.array([1]), with_replacement=True)
@@ -97,8 +97,8 @@ def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, 
 def quantile_row() -> str:
     """Time and memory of a median with its interval, N = 10⁶, in this process."""
     from stratal.designs import StratifiedWeighting
-    from stratal.estimation.regression.losses import ArrayUnlabelled
-    from stratal.estimation.regression.quantiles import quantile
+    from stratal.regression.losses import ArrayUnlabelled
+    from stratal.regression.quantiles import quantile
 
     size, n = 1_000_000, LABELLED
     random = np.random.default_rng(1)

@@ -18,8 +18,8 @@ from benchmarks.helpers import circumstances
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import (
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import (
     Coefficients,
     linear_regression,
     logistic_regression,

@@ -22,11 +22,11 @@ import numpy as np
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.comparison import ModelOutcomes
 from stratal.estimation.linearised import ratio_of_means
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import StudentLimits
+from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "small_comparisons.md"
 SIZES = (10, 20, 50, 100)

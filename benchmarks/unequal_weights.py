@@ -31,9 +31,9 @@ from stratal.designs import (
 )
 from stratal.designs.margins import CalibratedWeighting, fitted_ratios
 from stratal.estimation.outcome_means import EstimateOptions, estimate_mean
-from stratal.estimation.regression.losses import PoissonLoss
-from stratal.estimation.regression.m_estimation import m_estimate
 from stratal.population.summary import StratumSummary
+from stratal.regression.losses import PoissonLoss
+from stratal.regression.m_estimation import m_estimate
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "unequal_weights.md"
 UNITS, CLUSTERS, MEAN_SIZE = 8000, 400, 12.0

@@ -27,12 +27,12 @@ import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
-from stratal.estimation.confusion import metric_function, of_two_shares
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.shares import between_units, directions, ends_over
+from stratal.estimation.proportion_functions import between_units, directions, ends_over
 from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
+from stratal.metrics.confusion import metric_function, of_two_shares
 from stratal.planning.interim_analysis import PLANNED, next_allocation
 from stratal.planning.plan import floored
 from stratal.population.influence import stratum_averages

@@ -911,7 +911,7 @@ def annotators(path: Path) -> None:
 def regression(path: Path) -> None:
     """Standard error of a slope, by how often the judge is right."""
     from stratal.designs import StratifiedWeighting
-    from stratal.estimation.regression import ArrayUnlabelled, linear_regression
+    from stratal.regression import ArrayUnlabelled, linear_regression
 
     rng, size, n, rights = np.random.default_rng(5), 5000, 300, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     length = rng.uniform(size=size)

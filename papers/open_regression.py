@@ -14,8 +14,8 @@ from papers.panels import Panel
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
-from stratal.estimation.regression import linear_regression
-from stratal.estimation.regression.losses import ArrayUnlabelled
+from stratal.regression import linear_regression
+from stratal.regression.losses import ArrayUnlabelled
 from stratal.simulation.summaries import mean_and_error
 from stratal.strata import neyman
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stratal import estimands as estimands
     from stratal import planning as planning
     from stratal import proxy as proxy
+    from stratal import regression as regression
     from stratal import simulation as simulation
     from stratal import strata as strata
     from stratal import study as study
@@ -23,15 +24,10 @@ if TYPE_CHECKING:
     from stratal.errors import LabelError as LabelError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
-    from stratal.estimation import regression as regression
-    from stratal.estimation.comparison import Comparisons as Comparisons
-    from stratal.estimation.comparison import compare as compare
+    from stratal.estimation.entry_points import estimate as estimate
+    from stratal.estimation.entry_points import estimate_from as estimate_from
     from stratal.estimation.estimate import Estimate as Estimate
     from stratal.estimation.estimate import Estimates as Estimates
-    from stratal.estimation.evaluation import estimate as estimate
-    from stratal.estimation.evaluation import estimate_from as estimate_from
-    from stratal.estimation.new_version import new_version as new_version
-    from stratal.estimation.regression import regress as regress
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.estimation.requirement import require as require
     from stratal.evaluation import Evaluation as Evaluation
@@ -39,6 +35,9 @@ if TYPE_CHECKING:
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels.label_files import read_labels as read_labels
+    from stratal.metrics.comparison import Comparisons as Comparisons
+    from stratal.metrics.comparison import compare as compare
+    from stratal.metrics.new_version import new_version as new_version
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
     from stratal.planning.findings import findings as findings
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
+    from stratal.regression import regress as regress
     from stratal.simulation import simulate as simulate
 
 
@@ -59,15 +59,14 @@ __version__ = "0.1.0"
 _NAMES = {
     "designs": "Sample",
     "errors": "InputError LabelError StratalError StratalWarning",
-    "estimation.comparison": "Comparisons compare",
+    "estimation.entry_points": "estimate estimate_from",
     "estimation.estimate": "Estimate Estimates",
-    "estimation.evaluation": "estimate estimate_from",
-    "estimation.new_version": "new_version",
-    "estimation.regression": "regress",
     "estimation.requirement": "log_to_mlflow require",
     "evaluation": "Evaluation evaluate",
     "labels": "Labels annotator_agreement",
     "labels.label_files": "read_labels",
+    "metrics.comparison": "Comparisons compare",
+    "metrics.new_version": "new_version",
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
     "planning.plan": "Plan",
@@ -76,29 +75,26 @@ _NAMES = {
     "population": "Population",
     "population.distribution": "Distribution",
     "proxy": "Proxy",
+    "regression": "regress",
     "simulation": "simulate",
 }
 
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES_BY_NAME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-# Modules that are public as such.
-_ROOMS = {
-    **{
-        name: name
-        for name in ("designs", "errors", "estimands", "planning", "proxy", "simulation", "strata", "study")
-    },
-    "regression": "estimation.regression",
-    "testing": "testing",
-}
+# Public modules.
+_PUBLIC_MODULES = (
+    *("designs", "errors", "estimands", "planning", "proxy"),
+    *("regression", "simulation", "strata", "study", "testing"),
+)
 
-__all__ = ["__version__", *sorted([*_HOMES, *_ROOMS])]
+__all__ = ["__version__", *sorted([*_MODULES_BY_NAME, *_PUBLIC_MODULES])]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"stratal.{_HOMES[name]}"), name)
-    elif name in _ROOMS:
-        value = importlib.import_module(f"stratal.{_ROOMS[name]}")
+    if name in _MODULES_BY_NAME:
+        value = getattr(importlib.import_module(f"stratal.{_MODULES_BY_NAME[name]}"), name)
+    elif name in _PUBLIC_MODULES:
+        value = importlib.import_module(f"stratal.{name}")
     else:
         raise AttributeError(f"module 'stratal' has no attribute {name!r}")
     globals()[name] = value

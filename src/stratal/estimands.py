@@ -1,6 +1,6 @@
 """Estimands: the quantities that labels are planned for and estimate.
 
-They live in `estimation.estimands`, but for those that later rooms add to them.
+They are defined in `metrics`, `regression` and `estimation.means`.
 
 Examples
 --------
@@ -10,7 +10,7 @@ Examples
 """
 
 # ruff: noqa: F403, F405
-from stratal.estimation.estimands.kinds import *
-from stratal.estimation.regression.from_sample import *
+from stratal.metrics.kinds import *
+from stratal.regression.from_sample import *
 
 __all__ = ["Estimand", *(kind.__name__ for kind in Estimand.registry.values() if kind.__name__ in globals())]

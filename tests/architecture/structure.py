@@ -24,7 +24,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "stratal"
 LAYERS = (
     *("__init__", "errors", "arrays", "randomness"),
     *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
-    *("intervals", "estimation", "planning", "simulation", "study", "evaluation", "cli"),
+    *("intervals", "estimation", "metrics", "regression", "planning", "simulation", "study"),
+    *("evaluation", "cli"),
     *("estimands", "testing", "__main__"),
 )
 """Subpackages and single modules in the order of imports: each may import itself and those before it."""

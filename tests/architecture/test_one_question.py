@@ -16,7 +16,7 @@ RESOLVERS = {
     "stratal.question.decoding",
     "stratal.question",
     # Compares the outcomes of several models with the same labels by the resolver's functions.
-    "stratal.estimation.comparison",
+    "stratal.metrics.comparison",
 }
 
 # From these a command may import any name: messages, the question, and what renders a result.

@@ -92,8 +92,9 @@ def test_every_option_is_on_the_page_of_commands():
 def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.estimands import AUC, AveragePrecision
-    from stratal.estimation import confusion, outcome_means
+    from stratal.estimation import outcome_means
     from stratal.intervals import methods
+    from stratal.metrics import confusion
     from stratal.strata import METHODS as STRATIFIERS
     from stratal.strata import allocation
 

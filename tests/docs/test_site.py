@@ -56,7 +56,7 @@ def test_every_public_name_has_its_docstring_in_the_reference(build_site):
     import stratal
 
     pages = "".join(build_site.make_pages.reference_pages().values())
-    for name in set(stratal.__all__) - {"__version__", *stratal._ROOMS}:
+    for name in set(stratal.__all__) - {"__version__", *stratal._PUBLIC_MODULES}:
         assert f"heading: stratal.{name}\n" in pages, f"docs/make_pages.py has no page for {name}"
 
 

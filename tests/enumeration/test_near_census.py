@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
 from stratal.intervals.stratified import largest_count, smallest_count
 from stratal.planning.plan import interval_of_counts
 

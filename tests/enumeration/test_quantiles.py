@@ -9,8 +9,8 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.regression.quantiles import quantile, quantile_estimate
 from stratal.intervals.stratified import quantile_ranks
+from stratal.regression.quantiles import quantile, quantile_estimate
 
 
 def simple(n, size):

@@ -13,13 +13,13 @@ import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
-from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
-from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimates, difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.regression.quantiles import quantile_estimate
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
+from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
+from stratal.regression.quantiles import quantile_estimate
 
 
 @st.composite

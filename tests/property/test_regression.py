@@ -8,9 +8,9 @@ from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
-from stratal.estimation.regression.quantiles import quantile
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
+from stratal.regression.quantiles import quantile
 
 few = settings(max_examples=sized(16, 200), deadline=None)
 seeds = st.integers(0, 2**32 - 1)

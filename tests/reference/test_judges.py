@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix, precision_score, recall_score
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.confusion import Confusion
+from stratal.metrics.confusion import Confusion
 
 
 def pairs(classes, n, seed):

@@ -15,8 +15,8 @@ from papers import formulas
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import linear_regression
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import linear_regression
 from stratal.simulation.draws import Truth
 
 HERE = Path(__file__).parent

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting, WithReplacementWeighting
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import (
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import (
     linear_regression,
     logistic_regression,
     mean_vector,
     poisson_regression,
 )
-from stratal.estimation.regression.quantiles import quantile
+from stratal.regression.quantiles import quantile
 
 MODELS = {"ols": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
 AS_PEER = {"target": "superpopulation", "hessian": "pooled", "correction": "none"}

@@ -9,8 +9,8 @@ from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.designs.clusters import ClusterWeighting
-from stratal.estimation.comparison import ModelOutcomes
 from stratal.estimation.linearised import target_covariance, target_freedom
+from stratal.metrics.comparison import ModelOutcomes
 
 RNG = np.random.default_rng(3)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import Confusion
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.confusion import Confusion
 
 SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])
 

@@ -9,9 +9,9 @@ import pytest
 from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
-from stratal.estimation.regression.quantiles import quantile
+from stratal.regression.losses import ArrayUnlabelled
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
+from stratal.regression.quantiles import quantile
 from stratal.strata import neyman
 
 LEVELS = (0.9, 0.95)

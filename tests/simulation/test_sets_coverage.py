@@ -6,7 +6,7 @@ from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import plain_mean
-from stratal.estimation.tag_counts import TagCounts, jaccard_indices
+from stratal.metrics.tag_counts import TagCounts, jaccard_indices
 
 N = 4000
 DRAWS = sized(60, 2000)

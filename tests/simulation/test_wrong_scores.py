@@ -12,8 +12,8 @@ from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
-from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
-from stratal.estimation.shares import correlation_of, directions, ends_over
+from stratal.estimation.proportion_functions import correlation_of, directions, ends_over
+from stratal.metrics.confusion import Confusion, metric_function, of_two_shares
 
 DRAWS = sized(60, 400)
 LEAST = 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / DRAWS)

@@ -1,7 +1,7 @@
-"""Labels to estimates: λ, the estimands, intervals of their own where the mean's do not apply, domains."""
+"""Labels to estimates: resolved labels, λ, linearised functions, means and domains, `Estimate`."""
 
-# The mean, which everything else is asked instead of; other kinds enter when one of them is asked for.
-import stratal.estimation.estimands.means  # noqa: F401
+# Registers the mean. The other kinds of estimand are imported when one of them is requested.
+import stratal.estimation.means  # noqa: F401
 from stratal.estimation.estimand import as_estimand
 
 __all__ = ["as_estimand"]

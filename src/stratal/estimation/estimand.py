@@ -289,7 +289,7 @@ class Estimand(Described, noun="estimand", registry={}):
     """
 
     __slots__ = ()
-    entry_modules: ClassVar[tuple[str, ...]] = ("stratal.estimation.estimands.kinds", "stratal.estimands")
+    entry_modules: ClassVar[tuple[str, ...]] = ("stratal.metrics.kinds", "stratal.estimands")
     # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
     # those of other estimands what it expects of an influence.
     of_one_outcome: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
 from stratal.report.text import json_dict
 
 BINS = 10

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingExtraError, listing, no_effect, refuse_unknown
+from stratal.estimation.entry_points import at_look, compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
-from stratal.estimation.evaluation import at_look, compared_answers, estimate
 from stratal.estimation.resolve import class_column
 from stratal.evaluation.evidence import Evidence, gather
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
@@ -23,7 +23,7 @@ from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 
 if TYPE_CHECKING:
-    from stratal.estimation.new_version import NewVersion
+    from stratal.metrics.new_version import NewVersion
     from stratal.report.text import Page
 
 # Modules that only some requests need are imported where they are used.
@@ -210,7 +210,7 @@ class Evaluation:
         InputError
             If no judge was requested, or the file exists.
         """
-        from stratal.estimation.disagreement_review import write_disagreements
+        from stratal.metrics.disagreement_review import write_disagreements
 
         request = self.request
         if not request.judge:
@@ -369,8 +369,8 @@ def _with_population(evidence: Evidence, read_population: PopulationReader | Non
 
 def _evaluate_new_version(evidence: Evidence) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
-    from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
     from stratal.estimation.requirement import held_against_new_version
+    from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
 
     request = evidence.request
     old = _evaluate_evidence(replace(evidence, request=replace(request, require=None)))
@@ -503,7 +503,7 @@ def _compute_tables(evidence: Evidence) -> list[Estimates]:
     if request.metric:
         tables.append(_metric_table(evidence))
     if evidence.models:
-        from stratal.estimation.comparison import compare
+        from stratal.metrics.comparison import compare
 
         outcomes = {name: evidence.read(name) for name in evidence.models}
         tables.append(compare(sample, outcomes, bounds=evidence.bounds, **request.target_option))
@@ -521,7 +521,7 @@ def _compute_tables(evidence: Evidence) -> list[Estimates]:
 
 def _metric_table(evidence: Evidence) -> Estimates:
     """Return the classification metrics that are requested."""
-    from stratal.estimation.estimands.classification import ClassReport
+    from stratal.metrics.classification import ClassReport
 
     request = evidence.request
     sample = evidence.sample
@@ -537,7 +537,7 @@ def _metric_table(evidence: Evidence) -> Estimates:
 
 def _judge_tables(evidence: Evidence) -> list[Estimates]:
     """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
-    from stratal.estimation.estimands.judges import JudgeReport
+    from stratal.metrics.judges import JudgeReport
 
     request = evidence.request
     sample = evidence.sample
@@ -612,7 +612,7 @@ def _new_answers(evidence: Evidence) -> Labels:
 
 def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
     """Return what the labels show of the new answers."""
-    from stratal.estimation.new_version import new_version
+    from stratal.metrics.new_version import new_version
 
     sample = result.sample
     before, equals, _ = (request.answers or "").partition("=")

@@ -16,8 +16,8 @@ from stratal.designs.elsewhere import labels_of
 from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
+from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.evaluation import compared_answers
 from stratal.estimation.resolve import with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model

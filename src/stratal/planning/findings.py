@@ -19,10 +19,10 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
+from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.estimator_comparison import proxy_check, side_by_side
-from stratal.estimation.evaluation import compared_answers, estimate
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
@@ -34,7 +34,7 @@ from stratal.report.estimates import answer_sentence
 from stratal.report.text import json_dict
 
 if TYPE_CHECKING:
-    from stratal.estimation.new_version import NewVersion
+    from stratal.metrics.new_version import NewVersion
 
 
 # The first word of every report's file, so that none is written over anything else.

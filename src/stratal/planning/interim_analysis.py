@@ -24,9 +24,9 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError, StratalWarning, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate
 from stratal.estimation.resolve import class_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile

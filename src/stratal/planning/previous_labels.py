@@ -21,7 +21,7 @@ from stratal.designs.sample import sample_of
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
-from stratal.estimation.evaluation import estimate
+from stratal.estimation.entry_points import estimate
 from stratal.labels.labels import Labels, as_labels, join_labels
 from stratal.planning.plan import likely_means
 from stratal.population.population import Population

@@ -19,10 +19,10 @@ from stratal.designs.files import replacing
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, installed
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate
+from stratal.estimation.means import Mean
 from stratal.planning.plan import Plan
 from stratal.planning.planner import plan
 from stratal.population import Population

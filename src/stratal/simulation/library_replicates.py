@@ -13,8 +13,8 @@ from stratal.arrays import AnyArray, FloatArray
 from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, Several
-from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask

@@ -18,9 +18,9 @@ from stratal.arrays import BoolArray, IntArray
 from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError, LabelError, not_positive
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares

@@ -8,7 +8,7 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimates, difference_of
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
 
 
 def simple(n, population_size=10**6):

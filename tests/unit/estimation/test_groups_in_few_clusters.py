@@ -14,10 +14,10 @@ import stratal
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimands.functions import Fieller
 from stratal.estimation.estimate import difference_of
-from stratal.estimation.shares import domain_mean
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.metrics.confusion import Confusion
+from stratal.metrics.functions_of_means import Fieller
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "01-domain-in-few-clusters" / "turns.csv"
 

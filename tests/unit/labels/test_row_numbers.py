@@ -142,7 +142,7 @@ def test_the_command_refuses_and_takes_same_rows(weeks, run_command):
 
 
 def test_a_second_look_carries_the_token(weeks):
-    from stratal.estimation.disagreement_review import write_disagreements
+    from stratal.metrics.disagreement_review import write_disagreements
 
     sample = stratal.Sample.read(weeks / "week1" / "sample.parquet")
     file = filled(weeks / "week1" / "to_label.csv", weeks / "classes.csv", label="a")

@@ -10,7 +10,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.confusion import Confusion
+from stratal.metrics.confusion import Confusion
 from stratal.planning.power import plan_to_detect, width_to_detect
 
 

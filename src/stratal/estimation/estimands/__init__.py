@@ -1,1 +1,0 @@
-"""The estimands, one class each, whose `kind` is its name in texts, files and commands."""

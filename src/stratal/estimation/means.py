@@ -1,0 +1,542 @@
+"""Means as estimands: of the outcome, of each level of a category, of several outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
+from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
+from stratal.estimation.composite import composite
+from stratal.estimation.estimand import (
+    MEAN_OPTIONS,
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    LabelledOutcomes,
+    Request,
+    Several,
+    signed_length,
+)
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.labelled_units import LabelledUnits, resolve
+from stratal.estimation.lam import solve_semidefinite
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.resolve import (
+    group_column,
+    named_columns,
+    named_groups,
+    outcomes,
+)
+from stratal.estimation.respondents import Respondents, known_outcome
+from stratal.intervals.evidence import infer_outcome
+from stratal.intervals.interval import unseen_share
+from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
+from stratal.population.influence import Influence, averages, stratum_averages
+from stratal.population.population import Population
+from stratal.population.rules import Categories
+
+_EVERYONE = Cells(names=("all",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnticipatedMoments(Record):
+    """What a proxy says of a numeric outcome: E[z | x] and Var(z | x), as formulas."""
+
+    mean: Expression
+    variance: Expression
+
+    @classmethod
+    def of(cls, population: Population, proxy: str | None) -> AnticipatedMoments:
+        """Return the moments by a proxy, the first unless named; of nothing where there is none."""
+        if not population.proxies:
+            return cls(mean=Constant(value=0.5), variance=Constant(value=0.25))
+        info = population.proxy_info(proxy)
+        value: Expression = Number(name=info.name)
+        if not info.scaled:
+            return cls(mean=Constant(value=0.0), variance=Constant(value=1.0))
+        if info.bounds is not None:
+            low, high = info.bounds
+            return cls(mean=value, variance=(value - low) * (high - value))
+        spread, centre = averages(population, [value * value, value])
+        residual_variance = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
+        return cls(mean=value, variance=Constant(value=residual_variance))
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(Estimand, kind="mean"):
+    """The mean outcome.
+
+    Parameters
+    ----------
+    proxy : str, optional
+        The proxy to plan with; the population's first unless named.
+
+    Examples
+    --------
+    >>> Mean().text
+    'mean'
+    """
+
+    of_one_outcome: ClassVar[bool] = True
+    recorded: ClassVar[bool] = False
+    plan_options: ClassVar[tuple[str, ...]] = (
+        *Estimand.plan_options,
+        *("by", "proxy", "allocation", "residual_sd", "labels"),
+    )
+    proxy: str | None = None
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of z less its mean."""
+        observed = AnticipatedMoments.of(population, self.proxy)
+        value = float(averages(population, [observed.mean])[0])
+        mean = observed.mean - value
+        return Influence(value=value, mean=mean, square=mean * mean + observed.variance, cells=_EVERYONE)
+
+    takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
+    takes_by_group: ClassVar[tuple[str, ...]] = (
+        *("target", "estimator", "outcome", "bounds", "limits", "predicted", "combine", "population"),
+    )
+
+    @property
+    def label(self) -> dict[str, str]:
+        """Nothing: an estimate without a label is of the mean."""
+        return {}
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
+        if request.proxy is None and self.proxy is not None:
+            request = replace(request, proxy=self.proxy)
+        question = sample.question.refine(predicted=request.predicted)
+        units = resolve(question, sample, labels, combine=request.combine)
+        limits = request.limits
+        if limits is None:
+            return outcome_mean(sample, units, request)
+        within = units.with_outcomes(within_limits(units.z, limits))
+        estimate = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
+        return replace(estimate, remarks=(_winsorised_note(estimate, units.z, limits), *estimate.remarks))
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each group."""
+        question = sample.question.refine(predicted=request.predicted)
+        units = resolve(question, sample, labels, combine=request.combine)
+        groups, names = named_groups(sample, group)
+        if request.limits is not None:
+            units = units.with_outcomes(within_limits(units.z, request.limits))
+            request = replace(request, outcome="bounded", bounds=request.limits)
+        estimates = _group_means(sample, units, group, groups, names, request)
+        notes = (*_not_drawn(sample, group, names), *units.outcomes.notes)
+        return replace(estimates, remarks=(*estimates.remarks, *notes))
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the outcomes, which are the influence but for a constant."""
+        observed = outcomes(sample, labels)
+        return LabelledInfluence(u=observed.z, labelled=observed.labelled)
+
+    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
+        """Return the outcomes that the estimate is the mean of."""
+        return LabelledOutcomes(
+            z=found.evidence.z,
+            labelled=labelled,
+            bounds=(-np.inf, np.inf) if found.bounds is None else found.bounds,
+            binary=found.outcome == "binary",
+        )
+
+    def outcome_of(self, labels: Any) -> FloatArray | None:
+        """Return the labels: they are the outcome."""
+        return finite_vector("outcome", labels)
+
+    def anticipated(self, population: Population, requested: Division) -> AnticipatedOutcome:
+        """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
+        proxy = requested.proxy or self.proxy
+        by = requested.by or population.own_stratum
+        requested = replace(requested, proxy=proxy, by=by)
+        n_proxies = len(population.proxies)
+        return AnticipatedOutcome(population=population, requested=requested, n_proxies=n_proxies)
+
+
+_RISK = 0.05
+
+
+def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return the outcomes, those beyond the limits at the limit."""
+    if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
+        raise not_bounds(limits, "limits")
+    return np.clip(z, *limits)
+
+
+def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
+    """Return what the limits change."""
+    low, high = limits
+    beyond = int(np.sum((z < low) | (z > high)))
+    weighting = estimate.evidence.weighting
+    moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
+    unseen = float(unseen_share(weighting.effective_draws, len(z) / weighting.population_size, _RISK))
+    return (
+        f"values beyond {low:g} to {high:g} count as the limit: {beyond} of {len(z)} labels, which moves the "
+        f"mean by {moved:+.4g} as far as they show; the mean without limits is that much off, and more by "
+        f"what up to {unseen:.1%} of the units may hold that no label was like"
+    )
+
+
+def _group_means(
+    sample: Sample,
+    units: LabelledUnits,
+    group: Any,
+    groups: AnyArray,
+    names: Sequence[str],
+    request: Request,
+) -> Estimates:
+    """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
+    refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
+    z = units.z
+    frame = units.respondents
+    groups = groups[units.labelled]
+    outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
+    _, limits = infer_outcome(z, *outcome)
+    assisted = None
+    if request.estimator != "horvitz-thompson":
+        assisted = slice_residuals(sample, group, units.labelled, z, groups, frame.weighting)
+    estimator = "linearised" if assisted is None else "ppi++"
+    rows = []
+    for name in names:
+        member = groups == name
+        estimate = domain_mean(
+            z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
+        )
+        rows.append(frame.complete(estimate, sample, label={"domain": name}, estimator=estimator))
+    description = f" by {group}" if isinstance(group, str) else ""
+    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
+    table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
+    if request.estimator == "composite":
+        return composite(table)
+    return table
+
+
+_NO_PROXY_IN_GROUPS = (
+    "estimator 'ppi++' used no proxy in the groups: it needs a proxy on the outcome's scale whose mean is "
+    "known in every group, and 50 labels for each proxy"
+)
+
+# Labels' worth of λ = 0: few labels of rare outcomes would fit the noise.
+_OTHER_LABELS = 20.0
+
+
+def slice_residuals(
+    sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
+) -> tuple[FloatArray, float] | None:
+    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and what fitting λ multiplies variances by.
+
+    The weighted mean of these in a slice is the model-assisted estimate of its mean of z (Särndal, Swensson &
+    Wretman 1992, section 10.6): any λ leaves it unbiased to first order, so that the proxy is no evidence.
+
+    Parameters
+    ----------
+    sample : Sample
+    group : str
+        The column of the slices; anything else has no known mean proxy.
+    labelled : bool (n,)
+    z : float (m,)
+        Outcomes of the labelled units.
+    groups : (m,)
+        Their slices.
+    weighting : Weighting
+        Of the labelled units.
+
+    Returns
+    -------
+    residuals, factor; or None
+        Nothing where there is no proxy on the outcome's scale, or its mean in the slices is not known; for
+        fewer than 50 labels for each proxy.
+    """
+    column = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
+    if isinstance(group, str):
+        known_means = sample.means_of_levels.get(group, {})
+    else:
+        known_means = {}
+    if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(column):
+        return None  # λ would be fitted to too few clusters
+    if (
+        not column
+        or len(z) < MINIMUM_FOR_FITTING * len(column)
+        or not {*groups.tolist()} <= {*known_means, None}
+    ):
+        return None
+    levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
+    means = np.array([known_means.get(name, [np.nan] * len(sample.proxy_info)) for name in levels])[:, column]
+    x = sample.proxies[labelled][:, column]
+    weights = np.abs(weighting.weights)
+    total = np.bincount(codes, weights)
+    both = np.column_stack([z, x])
+    centres = np.stack([np.bincount(codes, weights * part) / total for part in both.T], axis=1)
+    away = (both - centres[codes]) * np.sqrt(weights)[:, None]
+    cross = away[:, 1:].T @ away[:, 0]
+    spread = away[:, 1:].T @ away[:, 1:]
+    free = len(z) - len(levels)
+    if free <= 2 * len(column):
+        return None
+    lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
+    slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
+    # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
+    squares = np.bincount(codes, (away[:, 1:] @ lam) ** 2)
+    outcomes = np.bincount(codes, away[:, 0] ** 2)
+    share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
+    part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
+    return z - part[codes] * ((x - slice_means) @ lam), free / (free - len(column))
+
+
+def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
+    """Return a note of the groups without a row, of which no unit was drawn."""
+    if isinstance(group, str):
+        level_sizes = sample.totals.get(group, {})
+    else:
+        level_sizes = {}
+    missing = sorted(map(str, level_sizes.keys() - {*names}))
+    if not missing:
+        return []
+    if len(missing) > _SHOWN:
+        remainder = f" and {len(missing) - _SHOWN} more"
+    else:
+        remainder = ""
+    return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
+
+
+# Groups that a note names.
+_SHOWN = 5
+
+# One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other.
+_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator")):
+    """The mean outcome of one level of a category; a part of `LevelMeans`.
+
+    Parameters
+    ----------
+    group, level : str
+    proxy, predicted : str, optional
+        As for `LevelMeans`.
+
+    Examples
+    --------
+    >>> LevelMean("language", "de").text
+    'mean@language:de'
+    """
+
+    group: str
+    level: str
+    proxy: str | None = None
+    predicted: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text form: that of the means of the levels that are named, of which there is one."""
+        return self._of.text
+
+    @property
+    def _of(self) -> LevelMeans:
+        return LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
+        names = (f"other {self.group}", f"{self.group} {self.level}")
+        cells = Cells(names=names, tests=(self._of.outside,))
+        return replace(next(self._of.influences(population)), cells=cells, known=names[:1], levels=None)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean of the level's units."""
+        return replace(self._of.estimate(sample, labels, request)[0], label=self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
+    """The mean outcome of every level of a category, or of those that are named.
+
+    Parameters
+    ----------
+    group : str
+        The group column.
+    levels : tuple of str, optional
+        All of them unless given. Units of others are not asked about, and get no label.
+    proxy : str, optional
+        The proxy to plan with; the population's first unless named.
+    predicted : str, optional
+        Labels are classes: the outcome is whether they equal this column of answers.
+
+    Examples
+    --------
+    >>> LevelMeans("language").text, Estimand.parse_text("mean@language:de,en").levels
+    ('mean@language', ('de', 'en'))
+    """
+
+    group: str
+    levels: tuple[str, ...] = ()
+    proxy: str | None = None
+    predicted: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(levels=tuple(self.levels))
+
+    @property
+    def text(self) -> str:
+        """The text form: `mean@language`, then the levels."""
+        rest = Estimand.text.fget(self).partition(":")[2]  # type: ignore[attr-defined]
+        parts = [part for part in rest.split(",") if part and not part.startswith("group=")]
+        return f"{self.kind}{self.group}" + (f":{','.join(parts)}" if parts else "")
+
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator")
+
+    def parts_in(self, population: Population) -> tuple[LevelMean, ...]:
+        """Return the mean of each level."""
+        return self._parts(self.levels or tuple(population.levels(population.require_group(self.group))))
+
+    def parts_of(self, sample: Sample) -> tuple[LevelMean, ...]:
+        """Return the mean of each level that was drawn."""
+        return self._parts(self.levels or tuple(np.unique(group_column(sample, self.group)).tolist()))
+
+    def _parts(self, levels: tuple[str, ...]) -> tuple[LevelMean, ...]:
+        return tuple(LevelMean(self.group, level, self.proxy, self.predicted) for level in levels)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of all levels' influences as one; the levels are the cells.
+
+        Each is divided by the deviation that it is expected to have, as in `together`.
+        """
+        within = next(self.influences(population))
+        levels = self._names(population)
+        squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
+        scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
+        names = tuple(f"{self.group} {level}" for level in levels)
+        tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
+        needless_cells: tuple[str, ...] = ()
+        if self.levels:
+            needless_cells = (f"other {self.group}",)
+            names = needless_cells + names
+        return Influence(
+            value=np.nan,
+            mean=self._by_level(levels, scales) * within.mean,
+            square=self._by_level(levels, len(levels) * scales**2) * within.square,
+            cells=Cells(names=names, tests=((self.outside,) * len(needless_cells) + tests)[:-1]),
+            known=needless_cells,
+        )
+
+    def influences(self, population: Population) -> Iterator[Influence]:
+        """Yield the influences of all levels as one: (z − mean there) / share of the level."""
+        levels = self._names(population)
+        observed = AnticipatedMoments.of(population, self.proxy)
+        shares = self._shares(population, levels)
+        values = self._of_levels(population, levels, observed.mean)
+        gap = observed.mean - self._by_level(levels, values)
+        yield Influence(
+            value=float(values[0]) if len(levels) == 1 else np.nan,
+            mean=self._by_level(levels, 1.0 / shares) * gap,
+            square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
+            cells=_EVERYONE,
+            levels=replace(
+                self._by_level(levels, np.arange(float(len(levels)))), otherwise=float(len(levels))
+            ),
+        )
+
+    def _names(self, population: Population) -> tuple[str, ...]:
+        return tuple(part.level for part in self.parts_in(population))
+
+    def _by_level(self, levels: tuple[str, ...], values: FloatArray) -> ByLevel:
+        return ByLevel(name=self.group, levels=levels, values=tuple(values.tolist()))
+
+    def _shares(self, population: Population, levels: tuple[str, ...]) -> FloatArray:
+        """Return the share of the units (L,) that is in each level."""
+        counts = population.levels(population.require_group(self.group))
+        strange = next((level for level in levels if level not in counts), None)
+        if strange is not None:
+            near = near_names(strange, list(counts))
+            raise InputError(f"no unit has {self.group} = {strange!r}", allowed=near)
+        return np.array([counts[level] for level in levels]) / population.size
+
+    def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
+        """Return the mean (L,) of a formula in each level."""
+        every = tuple(population.levels(self.group))
+        rule = Categories(column=self.group, levels=every, codes=np.arange(len(every)))
+        means = dict(zip(every, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        return np.array([float(f"{means[level]:.9g}") for level in levels])
+
+    @property
+    def outside(self) -> Expression:
+        """The formula that is 1 for the units of other levels than those named, which do not matter."""
+        return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each level."""
+        needless = self.outside if self.levels else None
+        question = sample.question.refine(predicted=self.predicted)
+        units = resolve(question, sample, labels, needless=needless)
+        names = [part.level for part in self.parts_of(sample)]
+        groups = group_column(sample, self.group)
+        return _group_means(sample, units, self.group, groups, names, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Means(Several, kind="means", listed="names"):
+    """The means of several outcomes of each unit, such as fluency and adequacy.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What the outcomes are called; labels are a mapping of these to each one's labels.
+    proxies : tuple of str, optional
+        The proxy of each; that of the same name unless given.
+
+    Examples
+    --------
+    >>> Means(("fluency", "adequacy")).text
+    'means:fluency,adequacy'
+    """
+
+    names: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._set(names=tuple(self.names), proxies=tuple(self.proxies))
+        if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
+            problem = "every mean needs a name, and all of them a proxy or none"
+            raise InputError(
+                problem, given=", ".join(self.names), action="Give as many proxies as names, or none."
+            )
+
+    def parts_in(self, population: Population) -> tuple[Mean, ...]:
+        """Return the mean of each outcome."""
+        return tuple(Mean(proxy) for proxy in self.proxies or self.names)
+
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the outcomes."""
+        return self.names
+
+    def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
+        """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
+        return [labels[name] for name in self.names]
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return each mean by weights alone, from a mapping of each outcome's name to its labels."""
+        z, labelled = named_columns(sample, labels, self.names)
+        frame = Respondents.of(sample, labelled)
+        everyone = np.ones(len(z), dtype=bool)
+        rows = []
+        for name, column in zip(self.names, z.T, strict=True):
+            kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
+            _, limits = infer_outcome(column, kind, bounds)
+            estimate = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
+            rows.append(frame.complete(estimate, sample, label={"outcome": name}))
+        return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return how far the outcomes lie from their means, each divided by its deviation."""
+        z, labelled = named_columns(sample, labels, self.names)
+        scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)
+        return LabelledInfluence(u=signed_length(scaled), labelled=labelled)

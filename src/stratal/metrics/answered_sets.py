@@ -1,0 +1,157 @@
+"""Labels and answers that are sets of tags, as the tags that each labelled unit has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, Record
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.resolve import class_column, none_labelled, split_answers
+from stratal.estimation.respondents import Respondents
+from stratal.labels.labels import join_labels
+from stratal.metrics.tag_counts import TagCounts
+from stratal.question.tags import is_set, tags_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnsweredSets(Record):
+    """The sets of the labelled units.
+
+    Parameters
+    ----------
+    tags : tuple of str (T,)
+        Those of all answers, and those of the labels, in their order.
+    counts : TagCounts
+    frame : Respondents
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    remarks : tuple of str
+    """
+
+    tags: tuple[str, ...]
+    counts: TagCounts
+    frame: Respondents
+    labelled: BoolArray
+    remarks: tuple[str, ...] = ()
+
+    def number(self, tag: str) -> int:
+        """Return the number of a tag.
+
+        Raises
+        ------
+        InputError
+            For a tag that no answer and no label has.
+        """
+        if tag not in self.tags:
+            raise unknown_tag(tag, self.tags)
+        return self.tags.index(tag)
+
+
+def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
+    """Return the error of a tag that no answer has."""
+    return InputError(
+        f"no answer has the tag {tag!r}",
+        allowed=near_names(tag, tags),
+        action="Name a tag as the answers do.",
+    )
+
+
+def compares_sets(sample: Sample, labels: Any, answers: str | None) -> bool:
+    """Return whether labels are compared with sets of tags.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    answers : str, optional
+        The column of the answers; the sample's own unless given.
+    """
+    if not sample.question.outcome.holds_sets:
+        return False
+    if split_answers(labels)[1] is not None:
+        return True
+    column = sample.groups.get(answers or sample.question.answer or "")
+    return column is not None and all(map(is_set, set(column.tolist())))
+
+
+def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> AnsweredSets:
+    """Return the sets of the labelled units; see `compares_sets`.
+
+    Several labels of one unit give the set that most of them are; a tie gives none.
+
+    Raises
+    ------
+    LabelError
+        If labels are no sets of tags.
+    """
+    labels, new_answers = split_answers(labels)
+    predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
+    labels = join_labels(sample, labels)
+    if not np.any(labels.labelled):
+        raise none_labelled()
+    _refuse_others(sample, class_column(sample, labels, "y_true"), labels.labelled, "label")
+    true = class_column(sample, labels, "y_true", predicted[predicted != None])  # noqa: E711
+    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    _refuse_others(sample, predicted, labelled, "answer")
+    answered_tags = sample.question.outcome.tags
+    labelled_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
+    tags = tuple(sorted({*answered_tags, *labelled_tags}))
+    frame = Respondents.of(sample, labelled)
+    counts = TagCounts(
+        true=_indicators(true[labelled], tags),
+        predicted=_indicators(predicted[labelled], tags),
+        weighting=frame.weighting,
+    )
+    return AnsweredSets(
+        tags=tags,
+        counts=counts,
+        frame=frame,
+        labelled=labelled,
+        remarks=_unanswered_note(true[labelled], answered_tags),
+    )
+
+
+def _refuse_others(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
+    """Refuse labelled units (n,) whose label or answer is no set."""
+    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie of labels is none
+    other = labelled & ~np.array(is_set_or_missing, dtype=bool)
+    if not np.any(other):
+        return
+    first = int(np.argmax(other))
+    raise LabelError(
+        f"the {role} of id {str(sample.ids[first])!r} is no set of tags",
+        given=repr(texts[first]),
+        allowed='a list such as ["a", "b"], or [] for no tags',
+        action="Labels that state right or wrong give the share of right answers: leave the estimand out.",
+    )
+
+
+def _indicators(texts: AnyArray, tags: tuple[str, ...]) -> BoolArray:
+    """Return which of the tags (m, T) the sets (m,) have."""
+    column = {tag: at for at, tag in enumerate(tags)}
+    rows = {text: [column[tag] for tag in tags_of(text)] for text in set(texts.tolist())}
+    table = np.zeros((len(texts), len(tags)), dtype=bool)
+    for row, text in enumerate(texts.tolist()):
+        table[row, rows[text]] = True
+    return table
+
+
+# Tags that a note names.
+_SHOWN = 5
+
+
+def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a note of the tags of labels that no answer of the population has."""
+    others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*answered_tags})
+    if not answered_tags or not others:
+        return ()
+    if len(others) > _SHOWN:
+        remainder = f" and {len(others) - _SHOWN} more"
+    else:
+        remainder = ""
+    such = "tags" if len(others) > 1 else "a tag"
+    return (f"labels have {such} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{remainder}",)

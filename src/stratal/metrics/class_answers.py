@@ -1,0 +1,442 @@
+"""Answers and true classes: what a proxy says of them before any label, and what labels show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.proportion_functions import possible_answers
+from stratal.estimation.resolve import class_column, group_column, named_groups, none_labelled, with_group
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import BinomialLimits
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.metrics.confusion import Confusion, is_f_measure
+from stratal.population.answer_sets import sets_by_text
+from stratal.population.expressions import ByLevel, Constant, Expression, Number
+from stratal.population.influence import averages
+from stratal.population.population import Population
+from stratal.question.question import NUMBER
+from stratal.question.scores import ANSWER_IS_RIGHT
+from stratal.tables.no_answer import is_no_verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnsweredClasses(Record):
+    """True and predicted classes of the labelled units, as numbers.
+
+    Parameters
+    ----------
+    levels : tuple of str (K,)
+        The classes in their order.
+    known : tuple of str
+        Those that the population's answers are known to have.
+    confusion : Confusion
+    frame : Respondents
+    labelled : bool (n,)
+    column : str, optional
+        The group column of the answers, where they are one.
+    judged : bool (m,), optional
+        On which of the labelled units a judge gave a verdict, where it did not on all: these are compared.
+    """
+
+    levels: list[str]
+    known: list[str]
+    confusion: Confusion
+    frame: Respondents
+    labelled: BoolArray
+    column: str | None = None
+    judged: BoolArray | None = None
+
+    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
+        """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
+        if self.judged is not None and name not in _SHARES:
+            assert not isinstance(which, str), "averages over classes are of answers, and not of verdicts"
+            return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
+        estimate = self.frame.complete(self.confusion.metric(name, which, target), sample)
+        count = len(self.levels)
+        counts = {
+            level: units
+            for level, units in sample.totals.get(self.column or "", {}).items()
+            if level in self.levels
+        }
+        size = sum(counts.values())
+        level = self.levels[which] if isinstance(which, int) else None
+        if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
+            share = 1.0 / count
+            drawn = np.inf
+            note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
+        elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
+            share = counts.get(level, 0) / size
+            drawn = float(size) if target == "superpopulation" else np.inf
+            note = f"counted over the answers of all {size:,} units: no label is needed for it"
+        else:
+            counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
+            if not isinstance(which, int) or not counts_misses:
+                return estimate
+            unseen = self.confusion.unseen_note(which, self.levels[which])
+            if unseen is None:
+                return estimate
+            return replace(estimate, remarks=(*estimate.remarks, unseen))
+        # No label decides such a share: it is as of so many independent units.
+        limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=drawn)
+        return replace(
+            estimate,
+            value=share,
+            standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
+            evidence=replace(estimate.evidence, value=share, own=limits),
+            remarks=(note,),
+        )
+
+    def within(
+        self, sample: Sample, group: Any, name: str, which: int | None, target: str
+    ) -> dict[str, Estimate]:
+        """Return a metric for each group of the drawn units, by the group's name."""
+        groups, names = named_groups(sample, group)
+        inside = groups[self.labelled]
+        if self.judged is None:
+            judged = np.ones(len(inside), dtype=bool)
+        else:
+            judged = self.judged
+        return {
+            level: self.frame.complete(
+                self.confusion.within(judged & (inside == level), name, which, target), sample
+            )
+            for level in names
+        }
+
+
+def answered_classes(
+    sample: Sample,
+    y_true: Any,
+    y_pred: Any,
+    classes: Sequence[Any] | None = None,
+    needless: Expression | None = None,
+) -> AnsweredClasses:
+    """Return the classes of the labelled units.
+
+    Parameters
+    ----------
+    sample : Sample
+    y_true : labels
+        Text or whole numbers. Several answers of one unit give their majority, a tie none.
+    y_pred : labels, or name of a group column, optional
+        The model's answers, needed where there is a true class; the sample's own column unless given.
+    classes : sequence, optional
+        Classes that must exist; all that occur unless given.
+    needless : Expression, optional
+        The units that the metric does not look at; see `Respondents.of`.
+    """
+    named = y_pred is None or isinstance(y_pred, str)
+    if not named or not isinstance(y_true, JoinedLabels):
+        return _answered(sample, y_true, y_pred, classes, needless)
+    key = (y_pred, classes and tuple(classes), needless)
+    if key not in y_true.cache or y_true.cache[key][0] is not sample:
+        y_true.cache[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
+    answered: AnsweredClasses = y_true.cache[key][1]
+    return answered
+
+
+def _answered(
+    sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None, needless: Expression | None
+) -> AnsweredClasses:
+    if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
+        _refuse_numbers(sample)
+    predicted = class_column(sample, y_pred, "y_pred")
+    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
+    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    if not np.any(labelled):
+        raise none_labelled()
+    lacking = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
+    if np.any(lacking):
+        raise LabelError(
+            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
+            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
+            allowed="a predicted class for every labelled unit",
+        )
+    true = true[labelled].tolist()
+    predicted = predicted[labelled].tolist()
+    named = y_pred is None or isinstance(y_pred, str)
+    column = (y_pred or sample.question.answer) if named else None
+    answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
+    if not named and not {*true, *predicted} <= set(answered_levels):
+        answered_levels = []  # classes of another task than the sample's own answers
+    all_classes = {*true, *predicted, *answered_levels}
+    requested = set(map(class_text, classes or ()))
+    for name in requested - all_classes:  # a slip of the pen, or a rare one that was not drawn
+        near = near_names(name, sorted(all_classes))
+        if len(near.split(", ")) < len(all_classes):
+            raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
+    levels = _sorted(all_classes | requested)
+    number = {level: k for k, level in enumerate(levels)}
+    codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
+    frame = Respondents.of(sample, labelled, needless)
+    possible = possible_answers(sample, frame, column, levels, codes[1])
+    if possible is not None and answered_levels:
+        # No stratum holds what no unit is answered: of two answers, not the one is the other.
+        possible &= np.array([level in answered_levels for level in levels] + [False])
+    both = {"true": codes[0], "predicted": codes[1]}
+    confusion = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
+    return AnsweredClasses(
+        levels=levels,
+        known=answered_levels,
+        confusion=confusion,
+        frame=frame,
+        labelled=labelled,
+        column=column,
+    )
+
+
+def _refuse_numbers(sample: Sample) -> None:
+    """Refuse a metric of classes if the labels are declared to stand for numbers."""
+    if sample.question.outcome.decoding == NUMBER:
+        raise InputError(
+            "labels that stand for numbers, as was declared, name no class",
+            given="a metric of classes",
+            allowed="the mean of the outcome, in all or by group",
+            action="For a metric of classes, collect the true class as the label.",
+        )
+
+
+def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
+    """Return on which of the drawn units (n,) a judge gave no verdict: it is empty, or a word that says so.
+
+    A word that people gave as a label is a class, whatever it says.
+    """
+    verdicts = class_column(sample, judge, "judge")
+    words = {str(text) for text in verdicts.tolist() if text is None or is_no_verdict(str(text))}
+    if not words:
+        return np.zeros(sample.size, dtype=bool)
+    people = {str(label) for label in class_column(sample, labels, "y_true").tolist() if label is not None}
+    return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
+
+
+def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> JoinedLabels:
+    """Return joined labels in which those that agree with a verdict have its spelling.
+
+    See `LabelMapping.spelled_as_verdicts` for what agrees.
+    """
+    joined = join_labels(sample, labels, "y_true")
+    missing = no_verdicts(sample, joined, judge)
+    column = group_column(sample, judge)
+    no_verdict_words = {*column[missing].tolist()}
+    words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
+    texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
+    declared = joined.label_mapping.spelled_as_verdicts(texts, words)
+    if declared == joined.label_mapping:
+        return joined
+    return replace(joined, label_mapping=declared)
+
+
+def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool = True) -> AnsweredClasses:
+    """Return the classes of the labelled units, of which those without a verdict are not compared.
+
+    `by_number` is whether a label and a verdict of other spelling agree if they stand for the same number.
+    """
+    if by_number:
+        labels = labels_as_verdicts(sample, labels, judge)
+    missing = no_verdicts(sample, labels, judge)
+    if not np.any(missing):
+        return answered_classes(sample, labels, judge)
+    people = class_column(sample, labels, "y_true")
+    labelled = np.asarray(people != None, dtype=bool)  # noqa: E711
+    if not np.any(labelled & ~missing):
+        raise LabelError(
+            f"{judge!r} gave no verdict on any labelled unit",
+            given=f"{int(missing.sum()):,} of {sample.size:,} drawn units without a verdict",
+            action="Compare another judge (judge=, --judge).",
+        )
+    # Any class will do for a unit that is not compared: people's own adds no level.
+    verdicts = np.where(missing, people, class_column(sample, judge, judge))
+    verdicts = np.where(verdicts == None, "", verdicts)  # noqa: E711
+    words = set(sample.groups[judge][missing].tolist())
+    counts = {level: units for level, units in sample.totals.get(judge, {}).items() if level not in words}
+    compared = with_group(sample, judge, verdicts)
+    compared = replace(compared, totals={**sample.totals, judge: counts})
+    answered = answered_classes(compared, labels, judge)
+    return replace(answered, judged=~missing[answered.labelled])
+
+
+def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
+    """Return the formula that is 1 for units that a class metric ignores; None if it ignores none."""
+    of_answers = ("precision", "false_discovery_rate")
+    if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
+        return None
+    if metric in of_answers:
+        return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
+    return ByLevel(name=column, levels=(level,), values=(1.0,))
+
+
+# Metrics of a class that are shares of all units: over all classes they add up to 1.
+_SHARES = ("prevalence", "predicted_prevalence")
+
+
+# Metrics of a class that missed units of it make smaller, and F measures.
+_COUNTS_MISSES = ("recall", "jaccard")
+
+
+def _sorted(levels: set[str]) -> list[str]:
+    """Return numbers in their order, before text in its own."""
+
+    def key(level: str) -> tuple[bool, float, str]:
+        try:
+            return False, float(level), level
+        except ValueError:
+            return True, 0.0, level
+
+    return sorted(levels, key=key)
+
+
+# Share of a probability that is believed; the rest is the population's share of the class.
+CREDIT = 0.99
+
+
+# How often answers are taken to be right where no proxy says.
+UNTOLD = 0.8
+
+
+def right_answers(population: Population) -> Expression:
+    """Return the probability that an answer is right: a proxy declared so, or the first if it is one."""
+    declared = (score.name for score in population.scores if score.declared)
+    right = next((name for name in declared if population.predicts[name] == ANSWER_IS_RIGHT), None)
+    if right is not None:
+        return Number(name=right)
+    if population.proxies:
+        info = population.proxy_info()
+        if info.scaled and info.bounds == (0.0, 1.0):
+            return Number(name=info.name)
+    return Constant(value=UNTOLD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassProbabilities(Record):
+    """The probabilities of K classes for each unit, and its answer.
+
+    Parameters
+    ----------
+    answers : str
+        The group column of the model's answers.
+    levels : tuple of str (K,)
+        The classes.
+    right : Expression
+        Probability that the answer is the true class.
+    shares : tuple of float (K,)
+        The classes' expected shares of the population.
+    told : (int, Expression), optional
+        A class, and its probability where a column says it.
+    level_of : mapping of str to int, optional
+        The level of each text of the column, where several texts are of one: answers that have a tag.
+    """
+
+    answers: str
+    levels: tuple[str, ...]
+    right: Expression
+    shares: tuple[float, ...]
+    told: tuple[int, Expression] | None = None
+    level_of: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        population: Population,
+        answers: str | None,
+        needed: tuple[str, ...],
+        probability: str | None = None,
+        right: str | None = None,
+    ) -> ClassProbabilities:
+        """Return what a population's columns say.
+
+        Parameters
+        ----------
+        population : Population
+        answers : str, optional
+            The group column of the model's answers; the population's own unless given.
+        needed : tuple of str
+            Classes that must be among the levels, whether or not the model answers them.
+        probability : str, optional
+            Column of the probability of the (first) needed class; a proxy that is declared so unless given.
+        right : str, optional
+            Column of the probability that the answer is right; the first proxy, if it is one, unless given.
+        """
+        name = answers or population.predicted
+        if name is None:
+            action = "Name their column: predicted= (--predicted COL), or in the estimand itself."
+            raise InputError("the estimand needs the model's answers", action=action)
+        counts = population.levels(population.require_group(name))
+        levels = tuple(sorted({*counts, *needed}))
+        sets = sets_by_text(population, name) if needed else {}
+        level_of = None
+        if sets:
+            levels = (f"not {needed[0]}", needed[0])
+            level_of = {text: int(needed[0] in tags) for text, tags in sets.items()}
+            having = sum(units for text, units in counts.items() if level_of[text])
+            counts = {levels[0]: population.size - having, levels[1]: having}
+        for column in filter(None, (right, probability)):
+            numbers = (*population.proxy_names, *population.feature_names)
+            refuse_unknown("column of probabilities", column, numbers)
+        if right is None and probability is None and needed:
+            of_class = (score.name for score in population.scores if score.of_class == needed[0])
+            probability = next(of_class, None)
+        declared_probability = None
+        is_right = right_answers(population)
+        if right is not None:
+            is_right = Number(name=right)
+        elif probability is not None:
+            declared_probability = levels.index(needed[0]), Number(name=probability)
+            is_right = Constant(value=UNTOLD)
+        observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
+        plain = cls(
+            answers=name,
+            levels=levels,
+            right=is_right,
+            shares=tuple(observed),
+            told=declared_probability,
+            level_of=level_of,
+        )
+        # The classes' shares are those that the beliefs themselves make of the population.
+        class_shares = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
+        return replace(plain, shares=tuple(class_shares.tolist()))
+
+    def is_answer(self, level: str) -> Expression:
+        """Return the formula that is 1 where the answer is this class, else 0."""
+        if self.level_of is None:
+            return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
+        texts = tuple(text for text, at in self.level_of.items() if self.levels[at] == level)
+        return ByLevel(name=self.answers, levels=texts, values=(1.0,) * len(texts))
+
+    def by_answer(self, values: FloatArray) -> Expression:
+        """Return the formula of a number (K,) for each answer."""
+        if self.level_of is None:
+            return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
+        of_texts = tuple(float(values[at]) for at in self.level_of.values())
+        return ByLevel(name=self.answers, levels=tuple(self.level_of), values=of_texts)
+
+    def of_class(self, values: FloatArray) -> Expression:
+        """Return the formula Σ_c P(c | x) values[c], with values (K,)."""
+        return CREDIT * self._believed(values) + (1.0 - CREDIT) * float(np.dot(self.shares, values))
+
+    def of_answer(self, values: FloatArray) -> Expression:
+        """Return the formula P(a | x) values[a] of the answer a."""
+        expected = self.by_answer(values) * self.right
+        if self.told is not None:
+            k, chance = self.told
+            expected = float(values[k]) * self.is_answer(self.levels[k]) * chance
+        return CREDIT * expected + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
+
+    def _believed(self, values: FloatArray) -> Expression:
+        if self.told is not None:  # the other classes share the rest
+            k, chance = self.told
+            others = np.delete(values, k)
+            rest = float(others.mean()) if len(others) else 0.0
+            return rest + float(values[k] - rest) * chance
+        shares = np.asarray(self.shares)
+        other_shares = shares.sum() - shares
+        others = (float(shares @ values) - shares * values) / np.where(other_shares > 0, other_shares, 1.0)
+        return self.by_answer(others) + self.by_answer(values - others) * self.right

@@ -1,0 +1,176 @@
+"""Losses of a classifier's probabilities as estimands: labels are the true classes.
+
+Before labels Σ p_k ℓ(f_k) and Σ p_k ℓ(f_k)² say what to expect of a unit (Fogliato et al. 2024, sections 2.1
+and B.2), as the proxies of `stratal.proxy` do for arrays: f are the model's probabilities, and p
+too. After labels the loss of each labelled unit is ℓ(f_Y), and the estimate is their weighted mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.calibrated import feature_columns, features_of
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.means import Mean
+from stratal.estimation.resolve import class_column, none_labelled
+from stratal.population.declaration import ROUNDED, class_names
+from stratal.population.expressions import Cells, Expression, LogLoss, Number, total
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.proxy.proxy import FLOOR
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
+    """The mean loss of a model's class probabilities.
+
+    Parameters
+    ----------
+    probabilities : tuple of str
+        The columns of f, called after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
+    """
+
+    reads_population = True
+    of_classes = True
+    compared = False
+    takes: ClassVar[tuple[str, ...]] = ("target", "population")
+    bounds: ClassVar[tuple[float, float]]
+    probabilities: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self._set(probabilities=tuple(self.probabilities))
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the loss of a sample, also of one that an earlier version planned by a surrogate."""
+        return super(ClassLoss, cls).parse({name: fields[name] for name in fields if name != "surrogate"})
+
+    @staticmethod
+    def expected(probability: Expression) -> Expression:
+        """Return the loss at a probability of the true class, as a formula."""
+        raise NotImplementedError
+
+    @classmethod
+    def loss(cls, probability: FloatArray) -> FloatArray:
+        """Return the loss (n,) at the probability of the true class."""
+        return cls.expected(Number(name="p")).of({"p": probability})
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of the loss less its mean."""
+        columns = _by_class(population, self.probabilities).values()
+        _require_softmax(population, list(columns))
+        parts = [(Number(name=name), self.expected(Number(name=name))) for name in columns]
+        first = total([p * loss for p, loss in parts])
+        second = total([p * (loss * loss) for p, loss in parts])
+        value = float(averages(population, [first])[0])
+        square = second - (2.0 * value) * first + value * value
+        return Influence(value=value, mean=first - value, square=square, cells=Cells(names=("all",)))
+
+    def _losses(
+        self, sample: Sample, labels: Any, population: Population | None
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
+        if population is None:
+            problem = f"{self.text}: a sample does not hold the probabilities of its units"
+            raise InputError(problem, action="Give the population: population=, --population.")
+        columns = _by_class(population, self.probabilities)
+        classes = class_column(sample, labels, "labels")
+        labelled = np.array([name is not None for name in classes])
+        if not np.any(labelled):
+            raise none_labelled()
+        place = {name: k for k, name in enumerate(columns)}
+        unknown = next((name for name in classes[labelled] if name not in place), None)
+        if unknown is not None:
+            problem = f"no column holds the probability of the class {unknown!r}"
+            action = "Map the label to a class (--map), or name its column."
+            raise LabelError(problem, allowed=near_names(unknown, place), action=action)
+        probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
+        return self.loss(
+            probabilities[np.arange(len(probabilities)), [place[name] for name in classes[labelled]]]
+        ), labelled
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the losses, which are the influence but for a constant."""
+        u, labelled = self._losses(sample, labels, sample.population)
+        return LabelledInfluence(u=u, labelled=labelled)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean loss, from the true classes and the probabilities of the labelled units."""
+        z, labelled = self._losses(sample, labels, request.population or sample.population)
+        losses = np.full(sample.size, np.nan)
+        losses[labelled] = z
+        # The sample's proxies predict something else than this loss.
+        plain = replace(
+            request, estimator="horvitz-thompson", outcome="bounded", bounds=self.bounds, population=None
+        )
+        return replace(Mean().estimate(sample, losses, plain), label=self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
+    """The mean of (1 − f_Y)², f_Y the probability that the model gives to the true class.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     features={"p_cat": [0.9, 0.2, 0.6] * 20, "p_dog": [0.1, 0.8, 0.4] * 20})
+    >>> plan = stratal.plan(population, 30, estimand="squared_error:p_*")
+    >>> sample = plan.draw(seed=7)
+    >>> round(stratal.estimate(sample, ["cat"] * 30).value, 2)
+    0.27
+    """
+
+    @staticmethod
+    def expected(probability: Expression) -> Expression:
+        """Return the loss as a formula."""
+        gap = 1.0 - probability
+        return gap * gap
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(FLOOR))):
+    """The mean of −log f_Y, where a probability below 1e-7 counts as that.
+
+    Examples
+    --------
+    >>> CrossEntropy.loss(np.array([1.0, 0.0])).round(1) + 0.0
+    array([ 0. , 16.1])
+    """
+
+    @staticmethod
+    def expected(probability: Expression) -> Expression:
+        """Return the loss as a formula."""
+        return LogLoss(parts=(probability,), least=FLOOR)
+
+
+def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:
+    """Return the columns of a model's probabilities by class."""
+    names = feature_columns(population, patterns)
+    if len(names) < 2:
+        raise InputError(
+            "a loss needs a probability of each class", given=names[0], allowed="two columns or more"
+        )
+    return dict(zip(class_names(names), names, strict=True))
+
+
+def _require_softmax(population: Population, names: list[str]) -> None:
+    """Refuse columns that are not probabilities adding up to 1, but for rounding."""
+    values = [Number(name=name) for name in names]
+    off = total([*values]) - 1.0
+    (square, *lengths) = averages(population, [off * off, *(v * v for v in values)])
+    if square > ROUNDED**2 or max(lengths) > 1.0:
+        raise InputError(
+            f"the columns {names[0]} … {names[-1]} are not probabilities",
+            given=f"rows add up to 1 ± {math.sqrt(square):.3g}",
+            allowed="columns between 0 and 1 that add up to 1 in each row",
+            action="Logits must go through a softmax first.",
+        )

@@ -1,0 +1,911 @@
+"""Models on the same labels: differences, ratios, win rates and ranks, and `compare`.
+
+From their answers, what is known costs nothing: where two models give the same answer, both are right or
+both are wrong, and their difference is exactly 0 whatever the truth. From ratings of each, nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, repeat
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample, require_sample
+from stratal.designs.stratum_moments import stratum_means
+from stratal.errors import InputError, names_mistyped, refuse_unknown
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
+    correlation_from,
+    linearised_estimate,
+    undefined_estimate,
+    with_label_values,
+)
+from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
+from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
+from stratal.estimation.respondents import Respondents, unstated_target
+from stratal.intervals.evidence import infer_outcome
+from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
+from stratal.intervals.proportion import student_quantile
+from stratal.labels.labels import join_labels
+from stratal.metrics.class_answers import UNTOLD
+from stratal.population.expressions import Agree, Cells, Expression, Number, Share
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.population.rules import Derived
+from stratal.population.summary import StratumSummary
+from stratal.report.estimates import leaderboard_table
+from stratal.report.text import Page, noted
+
+# Standard errors from 0 at which a correlation counts as one.
+_SIGNIFICANT = 2.0
+
+# A limit that many times the ratio says only that there is none.
+_MEANINGLESS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelOutcomes(Record):
+    """The outcomes of several models on the same labelled units; a quantity of two is of the first two.
+
+    Parameters
+    ----------
+    sample : Sample
+    frame : Respondents
+        Of the units that count: where two models answer alike, their difference is known.
+    labelled : bool (n,)
+    z : float (m, k)
+        Of the labelled units.
+    models : tuple of str (k,)
+    target : {"population", "superpopulation"}
+    bounds : (float, float), optional
+        Of the outcomes.
+    slopes : float (k, p), optional
+        What of the sample's proxies predicts each model's outcome; None for none.
+    """
+
+    sample: Sample
+    frame: Respondents
+    labelled: BoolArray
+    z: FloatArray
+    models: tuple[str, ...]
+    target: str = "population"
+    bounds: tuple[float, float] | None = None
+    slopes: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        z: FloatArray,
+        labelled: BoolArray,
+        models: Sequence[str],
+        proxies: Sequence[str | None] = (),
+        needless: Expression | None = None,
+        bounds: tuple[float, float] | None = None,
+        target: str = "population",
+    ) -> ModelOutcomes:
+        """Return the outcomes (m, k) of the labelled units, each with the sample's proxy that predicts it."""
+        slopes = [[float(proxy == name) for name in sample.proxy_names] for proxy in proxies]
+        return cls(
+            sample=sample,
+            frame=Respondents.of(sample, labelled, needless),
+            labelled=labelled,
+            z=z,
+            models=tuple(models),
+            target=target,
+            bounds=bounds_of_outcomes(sample, z, bounds),
+            slopes=np.array(slopes) if slopes else None,
+        )
+
+    def pair(self, *places: int) -> ModelOutcomes:
+        """Return the outcomes of two of the models."""
+        rows = list(places)
+        slopes = None if self.slopes is None else self.slopes[rows]
+        return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
+
+    def comparisons(
+        self, pairs: Sequence[tuple[int, int]], *, simultaneous: bool = True, seed: int = 0
+    ) -> Comparisons:
+        """Return the comparisons of these pairs of models."""
+        frame = self.frame
+        both = [self.pair(*places) for places in pairs]
+        differences = [
+            replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
+        ]
+        is_complete = frame.share == 1.0
+        columns = zip(self.models, self.z.T, strict=True) if is_complete else ()
+        refused = self.bounds is None and any(comparisons.limits() is None for comparisons in differences)
+        comparisons = Comparisons.from_rows(
+            self.sample,
+            differences,
+            "comparisons",
+            remarks=(*frame.notes, *([_ALIKE] if refused else [])),
+            about=", paired",
+            means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
+            ratios=tuple(pair.ratio() for pair in both) if is_complete else (),
+            win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
+            ties=tuple(float(np.mean(pair.gap == 0)) for pair in both),
+        )
+        if simultaneous:
+            return comparisons.simultaneous(seed=seed)
+        return comparisons
+
+    @property
+    def gap(self) -> FloatArray:
+        """The outcomes (m,) of the first model less those of the second."""
+        return np.asarray(self.z[:, 0] - self.z[:, 1])
+
+    def difference(self) -> Estimate:
+        """Return the mean of the first less the second."""
+        if self.bounds is None:
+            largest = None
+        else:
+            largest = float(self.bounds[1] - self.bounds[0])
+        binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
+        return replace(self._contrast(self.gap, largest, tie=0.0, wins=binary), null=0.0)
+
+    def win_rate(self) -> Estimate:
+        """Return the share of units on which the first is better; a tie counts half."""
+        return self._contrast(np.sign(self.gap), 1.0, tie=0.5, wins=True)
+
+    def ratio(self) -> Estimate:
+        """Return the ratio of the means."""
+        weighting, (first, second) = self.frame.weighting, self.z[:, :2].T
+        result = ratio_of_means(first, second, weighting, self.target)
+        if not (np.isfinite(result.value) and result.value > 0):
+            why = "the mean outcome of a model is 0"
+            estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+            return self.frame.complete(estimate, self.sample)
+        hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
+        exact = weighting.census and self.target == "population"
+        if exact:
+            freedom = np.inf
+        else:
+            freedom = max(result.degrees_of_freedom, 1.0)
+        limits = _RatioLimits(
+            value=result.value,
+            bounds=(0.0, np.inf),
+            error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
+            degrees_of_freedom=freedom,
+            means=None if self.bounds is None else (self.mean(first), self.mean(second)),
+        )
+        estimate = linearised_estimate(
+            result, weighting, limits=limits, target=self.target, degrees_of_freedom=freedom
+        )
+        return self.frame.complete(estimate, self.sample)
+
+    def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
+        """Return tie + reach times the difference of the models' proxies, of labelled units and of strata.
+
+        None unless there are labels to fit λ by, and strata leave enough of the proxies' variance for a
+        fitted λ to pay.
+        """
+        if self.slopes is None or len(self.z) < MINIMUM_FOR_FITTING:
+            return None
+        slopes = reach * (self.slopes[0] - self.slopes[1])
+        used = np.flatnonzero(slopes)
+        if len(used) == 0:
+            return None
+        summary_of_strata = self.frame.summary
+        weighting = self.frame.weighting
+        stratum = self.frame.stratum
+        sample_proxies = self.sample.proxies[self.labelled]
+        n_strata = len(summary_of_strata.sizes)
+        values = tie + (sample_proxies @ slopes)[:, None]
+        summary = StratumSummary(
+            sizes=summary_of_strata.sizes,
+            proxy_means=tie + (summary_of_strata.proxy_means @ slopes)[:, None],
+            proxy_covariances=np.einsum("i,hij,j->h", slopes, summary_of_strata.proxy_covariances, slopes)[
+                :, None, None
+            ],
+        )
+        bounds = [self.sample.proxy_info[k].bounds for k in used]
+        if n_strata == 1 or None in bounds or not weighting.random_within_strata:
+            return values, summary
+        low, high = np.array(bounds, dtype=np.float64).T
+        unknown = ((sample_proxies[:, used] - low) * (high - sample_proxies[:, used])) @ slopes[used] ** 2
+        moments = ProxyMoments.of(values, summary, stratum)
+        factors = weighting.variance_factors
+        explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
+        unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
+        if explained > 0:
+            share = explained / (explained + unexplained)
+        else:
+            share = 0.0
+        pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
+        return (values, summary) if pays else None
+
+    def mean(self, z: FloatArray, **options: Any) -> Estimate:
+        """Return the mean of a column of the labelled units, without a proxy."""
+        mean_options = {
+            "target": self.target,
+            "bounds": self.bounds,
+            "design": self.sample.design.kind,
+            **options,
+        }
+        return plain_mean(z, self.frame.weighting, **mean_options)
+
+    def _contrast(self, contrast: FloatArray, most: float | None, *, tie: float, wins: bool) -> Estimate:
+        """Return the mean of tie + (1 − tie) · contrast over all units, with an interval of its own.
+
+        Units that have no label as the contrast is known there are ties; where there are bounds it is `most`
+        at most. `wins` says that it is 1, 0 or −1: the interval is then made of those of wins and losses.
+        """
+        frame = self.frame
+        sample = self.sample
+        if self.target != "population" and frame.share < 1:
+            problem = "strata without labels are known for these units, not for others"
+            raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
+        reach = (1.0 - tie) * frame.share
+        proxy = self._proxy(reach, tie)
+        if proxy is None:
+            values = np.zeros((len(contrast), 0))
+            summary = None
+        else:
+            values, summary = proxy
+        estimate = estimate_mean(
+            tie + reach * contrast,
+            values,
+            frame.weighting,
+            summary,
+            stratum=frame.stratum,
+            estimator="auto" if proxy is None else "ppi++",
+            target=self.target,
+            bounds=None if most is None else (tie - reach * most, tie + reach * most),
+            outcome="unbounded" if most is None else "bounded",
+            design=sample.design.kind,
+        )
+        estimate = frame.complete(estimate, sample)
+        limits: Limits = contrast_limits(estimate)
+        if wins and proxy is None:
+            limits = self._limits_of_wins(estimate, contrast, reach)
+        estimate = replace(estimate, evidence=replace(estimate.evidence, own=limits))
+        if frame.share == 1:
+            return estimate
+        square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
+        spread = max(square - (estimate.value - tie) ** 2, 0.0)
+        return replace(estimate, whole=(spread, sample.population_size))
+
+    def _limits_of_wins(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumLimits:
+        """Return the limits of tie + reach times the share of wins less that of losses.
+
+        Without a tie among the labels, losses are the complement of wins: the limits are those of
+        2 · wins − 1, which are exact in simple random samples. The correlation of two shares cannot be
+        estimated if all labels are wins, and MOVER on both covered .89 to .92 with 5 to 100 labels.
+        """
+        sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
+        coefficients = np.array([reach, -reach])
+        if np.all(contrast != 0):
+            sides = sides[:, :1]
+            coefficients = 2.0 * coefficients[:1]
+        return SumLimits(
+            value=estimate.value,
+            bounds=estimate.bounds,
+            terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
+            coefficients=coefficients,
+            correlation=correlation_from(target_covariance(sides, self.frame.weighting, self.target)),
+        )
+
+    def _unseen_of_ratio(self, value: float, below: float) -> float:
+        """Return the variance of a ratio due to units that are unlike any labelled one.
+
+        Where the strata know in which units both models answer alike, only the others can differ.
+        """
+        if self.bounds is None:
+            return 0.0
+        low, high = self.bounds
+        weighting = self.frame.weighting
+        contrast = self.gap
+        ends = np.array([high - value * low, low - value * high]) / below
+        strata = self.sample.design.strata
+        same = agreement_of(self.models)
+        if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
+            groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
+            differ = np.asarray(same.of(groups) == 0)
+            among = weighting.whole_strata(differ)
+            if among is not None:
+                ends = ends * (among.population_size / weighting.population_size)
+                return unseen_pair(contrast[differ], among, ends)
+        return unseen_pair(contrast, weighting, ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _RatioLimits(OffsetLimits):
+    """Limits of a ratio of two positive means: Student's t on the logarithm.
+
+    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no
+    farther than the ratio of the two means' own limits, each with half the error (Bonferroni), which is
+    finite where the outcome has bounds; without bounds it is infinite from a million times the ratio on.
+    """
+
+    error: float
+    degrees_of_freedom: float
+    means: tuple[Term, Term] | None
+
+    method = "log-t"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the ratio."""
+        if self.error == 0:
+            if np.isfinite(self.degrees_of_freedom):
+                raise nothing_varies()
+            return 0.0, 0.0
+        quantile = -float(student_quantile(error, self.degrees_of_freedom))
+        with np.errstate(over="ignore"):
+            factor = float(np.exp(quantile * self.error / self.value))
+        factor = factor if factor < _MEANINGLESS else np.inf
+        low = self.value / factor
+        high = self.value * factor
+        if self.means is not None:
+            first, second = self.means
+            low = max(low, _limit(first, "greater", error) / _limit(second, "less", error))
+            least = _limit(second, "greater", error)
+            if least > 0:
+                high = min(high, _limit(first, "less", error) / least)
+        return self.value - min(low, self.value), max(high, self.value) - self.value
+
+
+def _limit(mean: Term, alternative: str, error: float) -> float:
+    interval = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
+    if alternative == "greater":
+        return max(float(interval.low), 0.0)
+    return float(interval.high)
+
+
+def contrast_limits(estimate: Estimate) -> StudentLimits:
+    """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
+    evidence = estimate.evidence
+    weighting = estimate.evidence.weighting
+    of_design = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
+    of_population = drawn_variance(evidence.z, weighting, estimate.target)
+    variance = of_design + of_population
+    freedom = weighting.degrees_of_freedom(evidence.residuals)
+    freedom = target_freedom(freedom, evidence.residuals, weighting, of_design, of_population)
+    census = len(weighting.weights) >= weighting.population_size and variance == 0
+    if estimate.bounds is not None and not census:
+        low, high = estimate.bounds
+        reach = (high - low) / 2.0
+        hidden = unseen_pair(evidence.z, weighting, np.array([reach, -reach]))
+        variance = (variance if np.isfinite(variance) else reach**2) + hidden
+    return StudentLimits(
+        value=estimate.value,
+        bounds=estimate.bounds,
+        standard_error=float(np.sqrt(max(variance, 0.0))),
+        degrees_of_freedom=np.inf if census else max(freedom, 1.0),
+    )
+
+
+def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
+    """Return the variance of one pair won and one lost that were not seen, as Bonett & Price (2012) add.
+
+    It counts as far as the differences agree (ties, as a rule); where they vary by themselves there is none.
+    `ends` (2,) is what either pair adds to the variable whose mean is estimated.
+    """
+    weights = weighting.weights
+    label = float(np.sum(weights**2) / np.sum(weights))
+    _, which = np.unique(contrast, return_inverse=True)
+    agreeing = float(np.max(np.bincount(which, weights)) / np.sum(weights))
+    unlabelled = max(1.0 - len(weights) / weighting.population_size, 0.0)
+    return float(np.sum(ends**2)) * label**2 * agreeing * unlabelled
+
+
+def bounds_of_outcomes(
+    sample: Sample, z: FloatArray, stated: tuple[float, float] | None = None
+) -> tuple[float, float] | None:
+    """Return the bounds of models' outcomes: as given; the sample's; or 0 to 1 where all are 0, ½ or 1."""
+    if stated is not None:
+        return infer_outcome(z.ravel(), "bounded", stated)[1]
+    sample_bounds = sample.question.outcome.bounds
+    if sample_bounds is not None and np.all((z >= sample_bounds[0]) & (z <= sample_bounds[1])):
+        return sample_bounds
+    halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
+    if halves and sample.question.outcome.scale != "unbounded":
+        return (0.0, 1.0)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparisons(Estimates):
+    """The differences of models, their means, ratios and win rates.
+
+    Parameters
+    ----------
+    means : tuple of Estimate (k,)
+        Of the models, their label `model`.
+    ratios, win_rates : tuple of Estimate (m,)
+        Of the pairs, in the order of the differences.
+    ties : tuple of float (m,)
+        Share of the labelled units on which both outcomes are the same.
+    """
+
+    means: tuple[Estimate, ...] = ()
+    ratios: tuple[Estimate, ...] = ()
+    win_rates: tuple[Estimate, ...] = ()
+    ties: tuple[float, ...] = ()
+
+    def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+        """Return a plain dict for each pair, with its ratio and win rate."""
+        rows = Estimates.rows(self, confidence_level)
+        for row, rate, ties in zip(rows, self.win_rates, self.ties, strict=True):
+            row_of_estimate = rate.row(confidence_level)
+            row["win_rate"] = {name: row_of_estimate[name] for name in _SHOWN} | {"ties": ties}
+        for row, ratio in zip(rows, self.ratios, strict=False):
+            row_of_estimate = ratio.row(confidence_level)
+            has_ratio = np.isfinite(ratio.value) and row_of_estimate["confidence_interval"] is not None
+            if has_ratio:
+                row["ratio"] = {name: row_of_estimate[name] for name in _SHOWN}
+            else:
+                row["ratio"] = None
+        return rows
+
+    def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:
+        """Return the ranks of each model that the intervals of all differences leave open.
+
+        Raises
+        ------
+        InputError
+            If not all pairs were compared.
+        """
+        names = list(dict.fromkeys(str(name) for row in self for name in row.label.values()))
+        if len(self) != len(names) * (len(names) - 1) // 2:
+            raise InputError("ranks need the differences of all pairs", action="Leave reference= out.")
+        better = dict.fromkeys(names, 0)
+        worse = dict.fromkeys(names, 0)
+        for row in self:
+            low, high = row.limits(confidence_level) or (None, None)
+            a = str(row.label["a"])
+            b = str(row.label["b"])
+            if low is not None and low > 0:
+                best = a
+                worst = b
+            elif high is not None and high < 0:
+                best = b
+                worst = a
+            else:
+                continue
+            better[worst] += 1
+            worse[best] += 1
+        return {name: (1 + better[name], len(names) - worse[name]) for name in names}
+
+    def leaderboard(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+        """Return the models from the best, each with its mean, rank and difference to the best.
+
+        Empty where the means are not known: labels of units that two models answer alike tell of neither.
+        """
+        if not self.means:
+            return []
+        k = len(self.means)
+        if len(self) == k * (k - 1) // 2:
+            ranks = self.ranks(confidence_level)
+        else:
+            ranks = {}
+        order = sorted(self.means, key=lambda mean: -mean.value)
+        best = str(order[0].label["model"])
+        leaderboard = []
+        for mean in order:
+            name = str(mean.label["model"])
+            gap, ends = self._gap(name, best, confidence_level)
+            leaderboard.append(
+                {
+                    "rank": list(ranks[name]) if ranks else None,
+                    "model": name,
+                    "mean": mean.value,
+                    "confidence_interval": mean.limits(confidence_level),
+                    "to_best": gap,
+                    "to_best_interval": ends,
+                }
+            )
+        return leaderboard
+
+    def _gap(self, a: str, b: str, level: float) -> tuple[float | None, list[float | None] | None]:
+        """Return the difference of two models and its ends, whichever of the two came first."""
+        for row in self:
+            if [*row.label.values()] == [a, b]:
+                return row.value, row.limits(level)
+            if [*row.label.values()] == [b, a]:
+                ends = row.limits(level)
+                return 0.0 - row.value, ends and [None if end is None else -end for end in reversed(ends)]
+        return None, None
+
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        board = self.leaderboard(confidence_level)
+        return Estimates.to_dict(self, confidence_level) | ({"leaderboard": board} if board else {})
+
+    def page(self, confidence_level: float = 0.95) -> Page:
+        """Return what is printed."""
+        board = self.leaderboard(confidence_level)
+        if board:
+            first = [leaderboard_table(board, confidence_level)]
+        else:
+            first = []
+        return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))
+
+
+@names_mistyped
+def compare(
+    sample: Sample,
+    outcomes: Mapping[str, Any],
+    *,
+    reference: str | None = None,
+    proxies: Mapping[str, str] | None = None,
+    simultaneous: bool = True,
+    bounds: tuple[float, float] | None = None,
+    target: str | None = None,
+    seed: int = 0,
+) -> Comparisons:
+    """Compare models by their outcomes on the same labelled units.
+
+    Parameters
+    ----------
+    sample : Sample
+    outcomes : mapping of str
+        Of each model's name to its outcomes: labels by id, an array in the order of `sample.ids`, or a
+        dataframe of one column per model. Units that lack some model's outcome are left out.
+    reference : str, optional
+        Compare each model with this one; all pairs unless given.
+    proxies : mapping of str, optional
+        Of a model's name to the sample's proxy that predicts its outcome: the difference is then that of
+        both, with a fitted λ (PPI++), where there are 50 labels or more.
+    simultaneous : bool
+        Intervals and p-values hold together for all pairs (max-t), unless False.
+    bounds : (float, float), optional
+        Of the outcomes.
+    target : {"population", "superpopulation"}, optional
+        The population unless given; the superpopulation where every unit is labelled.
+    seed : int
+        Of the largest statistic's simulated distribution.
+
+    Returns
+    -------
+    Comparisons
+        An `Estimate` for each pair, labelled `a` and `b`; level and alternative of intervals and p-values are
+        chosen afterwards. `ranks()`, `leaderboard()`, `means`, `ratios`, `win_rates` besides.
+
+    Raises
+    ------
+    InputError
+        For fewer than two models, an unknown reference, model or proxy.
+    LabelError
+        If no unit has an outcome of every model.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
+    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> found = stratal.compare(sample, {"new": [1, 1, 0, 1, 1], "old": [1, 0, 0, 1, 0]})
+    >>> found[0].value, found.ranks()
+    (0.4, {'new': (1, 2), 'old': (1, 2)})
+    """
+    require_sample(sample, "compare")
+    outcomes_by_model: dict[str, Any]
+    if hasattr(outcomes, "items"):
+        outcomes_by_model = dict(outcomes.items())
+    else:
+        outcomes_by_model = {}
+    if len(outcomes_by_model) < 2:
+        raise InputError(
+            "a comparison needs two models",
+            given=len(outcomes_by_model) or type(outcomes).__name__,
+            allowed="2 or more",
+            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
+        )
+    names = list(outcomes_by_model)
+    pairs = list(combinations(range(len(names)), 2))
+    if reference is not None:
+        refuse_unknown("model", reference, names)
+        base = names.index(reference)
+        pairs = [(j, base) for j in range(len(names)) if j != base]
+    for model, proxy in (proxies or {}).items():
+        refuse_unknown("model", model, names)
+        refuse_unknown("proxy", proxy, sample.proxy_names)
+    columns = joined_columns(sample, outcomes_by_model)
+    z, labelled = number_columns(sample, columns)
+    model_proxies: Sequence[str | None] = ()
+    if proxies:
+        model_proxies = [proxies.get(name) for name in names]
+    target = target or unstated_target(sample, labelled)
+    models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
+    comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
+    comparisons = with_label_values(comparisons, columns)
+    missing = sample.size - len(z)
+    note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
+    if missing:
+        return replace(comparisons, remarks=(*comparisons.remarks, note))
+    return comparisons
+
+
+# What a pair's row shows of its ratio and its win rate.
+_SHOWN = ("estimate", "standard_error", "confidence_interval")
+
+_ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
+
+
+# How often each of two answers that differ is taken to be right where no proxy says.
+_TIED = 0.45
+
+SAME = "same answer"
+DIFFERENT = "different answers"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
+    """A quantity of several models on the same units."""
+
+    of_classes = True
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds")
+    # Models that it is of at most.
+    most: ClassVar[int | None] = None
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._set(models=tuple(self.models), proxies=tuple(self.proxies))
+        count = len(set(self.models))
+        several = self.most != 2
+        if count < 2 or count < len(self.models) or (count > 2 and not several):
+            allowed = "two or more" if several else "two"
+            names = ", ".join(self.models)
+            raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
+        if self.proxies and len(self.proxies) != count:
+            names = ", ".join(self.proxies)
+            raise InputError("each model needs its proxy", given=names, allowed=f"{count} names")
+
+    @property
+    def same(self) -> Agree:
+        """The formula that is 1 where all models give the same answer."""
+        return agreement_of(self.models)
+
+    def cells(self, population: Population) -> tuple[Cells, tuple[str, ...]]:
+        """Return the parts of the population by whether the models agree, and those that need no label.
+
+        Examples
+        --------
+        >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
+        >>> Difference(("new", "old")).cells(Population.from_arrays(groups=groups))[1]
+        ('same answer',)
+        """
+        if not self.by_answers(population.group_names):
+            return Cells(names=("all",)), ()
+        return Cells(names=(SAME, DIFFERENT), tests=(self.same,)), (SAME,)
+
+    def by_answers(self, groups: Any) -> bool:
+        """Return whether the models are columns of answers."""
+        return set(self.models) <= set(groups)
+
+    def chances(self, population: Population) -> tuple[Expression, ...]:
+        """Return what is expected of each model's outcome: of a right answer, or of its score."""
+        by_answers = self.by_answers(population.group_names)
+        names = self.proxies or (() if by_answers else self.models)
+        for name in names:
+            population.proxy_info(name)
+        observed = tuple(Number(name=name) for name in names)
+        if by_answers and not names:
+            return (UNTOLD * self.same + _TIED * (1.0 - self.same),) * len(self.models)
+        if not by_answers or len(observed) > 2:
+            return observed
+        # Answers that differ are not both right.
+        least = [self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])]
+        return tuple(Share(parts=(chance, least[0]), least=1.0) for chance in observed)
+
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the models, whose outcomes are labels where the sample does not hold their answers."""
+        return () if self.by_answers(sample.groups) else self.models
+
+    def outcomes(
+        self, sample: Sample, labels: Any, needless: Expression | None, request: Request = PLAIN
+    ) -> ModelOutcomes:
+        """Return each model's outcome on the labelled units; the `needless` ones differ in no label."""
+        if isinstance(labels, Mapping) and set(labels) == set(self.models):
+            z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
+        elif self.by_answers(sample.groups):
+            joined = join_labels(sample, labels)
+            labelled = joined.labelled
+            z = shares_equal(sample, joined, self.models)
+        else:
+            raise InputError(
+                "labels must give the outcome of every model",
+                allowed=f"true classes together with the columns of answers {', '.join(self.models)}, or a "
+                "mapping of each model to its outcomes",
+                action="Draw with the models' answers as groups= (--groups COL,COL).",
+            )
+        if set(self.proxies) <= set(sample.proxy_names):
+            proxies = self.proxies
+        else:
+            proxies = ()
+        return ModelOutcomes.of(
+            sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
+        )
+
+
+def agreement_of(models: Sequence[str]) -> Agree:
+    """Return the formula that is 1 where all these models give the same answer."""
+    return Agree(names=tuple(sorted(models)))
+
+
+@dataclass(frozen=True, slots=True)
+class TwoModels(ModelEstimand, most=2):
+    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
+
+    # Whether units that both answer alike matter too.
+    whole: ClassVar[bool] = False
+    # What it is of the outcomes.
+    quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
+
+    def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
+        return self.outcomes(sample, labels, None if self.whole else self.same, request)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the quantity of the two models' outcomes."""
+        return replace(type(self).quantity(self._pair(sample, labels, request)), label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the influence of the labelled units."""
+        pair = self._pair(sample, labels)
+        return LabelledInfluence(u=self.variable(pair), labelled=pair.labelled)
+
+    def square(self, population: Population, ratio: float) -> Expression:
+        """Return E[(z_a − ratio z_b)² | x]: answers that differ are not both right, scores are unrelated."""
+        first, second = self.chances(population)
+        if self.by_answers(population.group_names):
+            both = self.same * (1.0 - ratio) ** 2 * first
+            return both + (1.0 - self.same) * (first + ratio**2 * second)
+        gap = first - ratio * second
+        return gap * gap + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
+
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the labelled units' influence (m,), up to a constant."""
+        return pair.gap
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference):
+    """The difference of two models' mean outcomes: accuracy, from their answers.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Two group columns of answers, which labels of the true class decide between; or two names of which
+        the labels give the outcomes.
+    proxies : tuple of str, optional
+        The proxy of each. From 50 labels on the estimate takes off, with a fitted λ, what they say of the
+        difference, as `compare` does, where strata leave something of it; a ratio is planned with them.
+
+    Examples
+    --------
+    >>> Difference(("new", "old")).text
+    'difference:new,old'
+    """
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
+        first, second = self.chances(population)
+        mean = first - second
+        if self.by_answers(population.group_names):
+            mean = (1.0 - self.same) * mean
+        value = float(averages(population, [mean])[0])
+        cells, equal_answers = self.cells(population)
+        square = self.square(population, 1.0)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known=equal_answers)
+
+
+@dataclass(frozen=True, slots=True)
+class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
+    """The share of units on which the first model is better, ties counting one half.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> WinRate(("new", "old")).text
+    'win_rate:new,old'
+    """
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
+        difference = Difference(self.models, self.proxies).influence(population)
+        return replace(
+            difference,
+            value=0.5 + difference.value / 2,
+            mean=0.5 * difference.mean,
+            square=0.25 * difference.square,
+        )
+
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the wins, less one half."""
+        return np.asarray(0.5 * np.sign(pair.gap))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
+    """The ratio of two models' mean outcomes.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> Ratio(("new", "old")).text
+    'ratio:new,old'
+    """
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
+        first, second = self.chances(population)
+        above, below = (float(mean) for mean in averages(population, [first, second]))
+        if below <= 0:
+            problem = "the ratio's denominator is a model that is expected never to be right"
+            raise InputError(
+                problem, action="Plan for the difference of the two models instead, or swap them."
+            )
+        value = above / below
+        mean = (1.0 / below) * (first - value * second)
+        square = (1.0 / below**2) * self.square(population, value)
+        return Influence(value=value, mean=mean, square=square, cells=self.cells(population)[0])
+
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the ratio's linearised variable."""
+        return np.nan_to_num(ratio_of_means(pair.z[:, 0], pair.z[:, 1], pair.frame.weighting).variable)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences(ModelEstimand, Several, kind="differences"):
+    """The differences of all pairs of several models.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`, of any number of models.
+
+    Examples
+    --------
+    >>> [part.text for part in Differences(("a", "b", "c")).parts]
+    ['difference:a,b', 'difference:a,c', 'difference:b,c']
+    """
+
+    def parts_in(self, population: Population) -> tuple[Estimand, ...]:
+        """Return the difference of each pair."""
+        return self.parts
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of all differences as one; none matters where all models answer the same."""
+        joint = together([part.influence(population) for part in self.parts], population)
+        cells, equal_answers = self.cells(population)
+        return replace(joint, cells=cells, known=equal_answers)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return how far the models' outcomes lie apart on the labelled units."""
+        models = self.outcomes(sample, labels, self.same)
+        z = models.z
+        labelled = models.labelled
+        apart = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
+        return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -apart, apart), labelled=labelled)
+
+    @property
+    def parts(self) -> tuple[Difference, ...]:
+        """The difference of each pair."""
+        pairs = combinations(self.models, 2)
+        proxies = combinations(self.proxies, 2) if self.proxies else repeat(())
+        return tuple(
+            Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
+        """Return the differences of all pairs, with intervals that hold together."""
+        models = self.outcomes(sample, labels, self.same, request)
+        return models.comparisons(list(combinations(range(len(self.models)), 2)))

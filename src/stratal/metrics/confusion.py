@@ -1,0 +1,923 @@
+"""Precision, recall and their relatives, from true and predicted classes under any design.
+
+Every metric of a class k is a ratio of two linear forms in four weighted shares: hits (true and predicted
+k), predicted k, true k, and everything. Its linearised variable is the ratio's (Stehman 2014, eq. 23–28,
+where the strata need not be the predicted classes); averages over classes and Matthews' correlation follow
+by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998),
+or, where every stratum is answered alike, made of the hits' and the misses' (`hits_and_misses`), as those of
+Matthews' correlation of two classes always are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import Weighting
+from stratal.errors import InputError, refuse_unknown
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, of_variable
+from stratal.estimation.proportion_functions import (
+    OfShares,
+    clustered,
+    domain_mean,
+    first_share,
+    four_cells,
+    hits_and_misses,
+    mean_of,
+    most_unseen,
+    no_interval_note,
+    of_two_sums,
+    shares_above,
+    smoothed,
+)
+from stratal.intervals.limits import (
+    BinomialLimits,
+    Limits,
+    OffsetLimits,
+    OuterLimits,
+    SumLimits,
+    Term,
+    UndefinedLimits,
+)
+
+# Numerator and denominator in (hits, predicted, true, all).
+_FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
+    "false_discovery_rate": ((-1, 1, 0, 0), (0, 1, 0, 0)),
+    "recall": ((1, 0, 0, 0), (0, 0, 1, 0)),
+    "f1": ((2, 0, 0, 0), (0, 1, 1, 0)),
+    "specificity": ((1, -1, -1, 1), (0, 0, -1, 1)),
+    "negative_predictive_value": ((1, -1, -1, 1), (0, -1, 0, 1)),
+    "jaccard": ((1, 0, 0, 0), (-1, 1, 1, 0)),
+    "prevalence": ((0, 0, 1, 0), (0, 0, 0, 1)),
+    "predicted_prevalence": ((0, 1, 0, 0), (0, 0, 0, 1)),
+}
+
+CLASS_METRICS = tuple(_FORMS)
+# Metrics of a class that are a share of some of the units: of those that their denominator counts.
+RATES = tuple(name for name in _FORMS if name != "f1")
+OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
+# Metrics from −1 to 1; all others are from 0 to 1.
+SIGNED = ("mcc", "kappa")
+METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
+AVERAGES = ("macro", "micro", "weighted")
+
+
+# A share below this is rounding: nothing is in the cell.
+_DUST = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """Weighted shares per class, or slopes with respect to them; axes of replicates may go before.
+
+    Parameters
+    ----------
+    hits, predicted, true : float (…, K)
+    everything : float
+    """
+
+    hits: FloatArray
+    predicted: FloatArray
+    true: FloatArray
+    everything: float
+
+    @staticmethod
+    def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
+        """Return the shares of units (n,) with these weights."""
+        hit = true == predicted
+        # A class that no average counts may be among the answers alone, or among the truths alone.
+        size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
+        hits, of_answers, of_truth = (
+            np.bincount(codes, weight, minlength=size).astype(np.float64)
+            for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
+        )
+        return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
+
+    @staticmethod
+    def of_forms(rows: FloatArray) -> Shares:
+        """Return a linear form (K, 4) in (hits, predicted, true, all), one row per class."""
+        return Shares(
+            hits=rows[:, 0], predicted=rows[:, 1], true=rows[:, 2], everything=float(rows[:, 3].sum())
+        )
+
+    def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
+        """Return the slopes applied to each unit (n,): its linearised variable."""
+        hits = np.where(true == predicted, self.hits[true], 0.0)
+        return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.everything)
+
+    def forms(self, form: FloatArray) -> FloatArray:
+        """Return a linear form of the shares for each class (…, K)."""
+        parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
+        return np.asarray(parts + form[3] * self.everything)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRatio:
+    """Ratio of two linear forms in the shares of one class, or its average over K classes."""
+
+    above: FloatArray
+    below: FloatArray
+    which: int | str
+    n_classes: int
+
+    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
+        above, below = (shares.forms(form) for form in (self.above, self.below))
+        places = np.arange(below.shape[-1])
+        if isinstance(self.which, str):
+            counted = places < self.n_classes
+        else:
+            counted = places == self.which
+        is_defined = (below > _DUST * shares.everything) & counted
+        below = np.where(is_defined, below, 1.0)
+        by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
+        return np.where(is_defined, above / below, 0.0), np.asarray(by * is_defined, np.float64), below
+
+    def value(self, shares: Shares) -> FloatArray:
+        """Return the ratio or the average (…,), NaN where there is none."""
+        each, part, _ = self._parts(shares)
+        # A mean over the classes needs all of them.
+        is_defined = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
+        total = part.sum(axis=-1)
+        is_defined &= total > _DUST
+        ratio = (part * each).sum(axis=-1) / np.where(is_defined, total, 1.0)
+        return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
+
+    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        """Return it, its slopes, and what is wrong where there is none."""
+        value = float(self.value(shares))
+        each, part, below = self._parts(shares)
+        if np.isnan(value) and isinstance(self.which, int):
+            return np.nan, shares, "no labelled unit counts towards its denominator"
+        if np.isnan(value):
+            missing = self.n_classes - int(np.sum(part > 0))
+            return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
+        if self.which != "micro":
+            around = each
+        else:
+            around = np.full_like(each, value)
+        share = part / part.sum()
+        slopes = (share / below)[:, None] * (self.above - around[:, None] * self.below)
+        if self.which == "weighted":
+            slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
+        return value, Shares.of_forms(slopes), ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """Matthews' correlation of K classes (Gorodkin 2004), or Cohen's kappa: agreement beyond chance.
+
+    Both are Σ hits less what the margins let expect, over what is possible.
+    """
+
+    name: str
+
+    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
+        p = shares.predicted
+        t = shares.true
+        total = shares.everything
+        above = shares.hits.sum(axis=-1) * total - (p * t).sum(axis=-1)
+        if self.name == "mcc":
+            pairs = ((p, p), (t, t))
+        else:
+            pairs = ((p, t), (t, p))
+        first, second = (np.asarray(total**2 - (a * b).sum(axis=-1)) for a, b in pairs)
+        return above, np.sqrt(np.maximum(first * second, 0.0)), first, second
+
+    def value(self, shares: Shares) -> FloatArray:
+        """Return it (…,)."""
+        above, below, first, second = self._parts(shares)
+        is_defined = np.minimum(first, second) > _DUST * shares.everything**2
+        return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
+
+    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        value = float(self.value(shares))
+        if np.isnan(value):
+            return np.nan, shares, "only one class was seen"
+        p = shares.predicted
+        t = shares.true
+        total = shares.everything
+        _, below, first, second = self._parts(shares)
+        of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
+        slopes = Shares(
+            hits=np.full(len(p), total / below),
+            predicted=value * of_answers / first - t / below,
+            true=value * of_truth / second - p / below,
+            everything=float(shares.hits.sum() / below - value * total * (1 / first + 1 / second)),
+        )
+        return value, slopes, ""
+
+
+# A metric as a function of shares.
+Metric = ClassRatio | _Signed
+
+
+def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
+    """Return a metric as a function of the shares of K classes: its value, its slopes, and what is wrong.
+
+    Parameters
+    ----------
+    name : str
+        One of `METRICS`, or F_β as `f2` or `f0.5`.
+    which : int or str, optional
+        A class number, or one of `AVERAGES`.
+    n_classes : int
+        K.
+
+    Raises
+    ------
+    InputError
+        For an unknown metric or average.
+    """
+    if name in SIGNED:
+        return _Signed(name)
+    if name in ("accuracy", "balanced_accuracy"):
+        name, which = "recall", "micro" if name == "accuracy" else "macro"
+    above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
+    if isinstance(which, str):
+        refuse_unknown("average", which, AVERAGES)
+    assert which is not None, "a metric of a class needs one, or an average"
+    return ClassRatio(above, below, which, n_classes)
+
+
+def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray] | None:
+    """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
+
+    That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
+    None of others.
+
+    Parameters
+    ----------
+    function : Metric
+        As `metric_function` returns it.
+    n_classes : int
+    """
+    metric = function
+    if isinstance(function, ClassRatio) and isinstance(function.which, int):
+        metric = replace(function, which=0)
+    elif n_classes != 2:
+        return None
+
+    return partial(_at_two_shares, metric)
+
+
+def _at_two_shares(metric: Metric, hits: Any, misses: Any, answered: Any) -> FloatArray:
+    """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
+    hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
+    true = hits + misses
+    either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
+    first, second, third = (np.stack(pair, axis=-1) for pair in either)
+    return metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
+
+
+def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return a metric's numerator and denominator in (hits, predicted, true, all).
+
+    F_β is (1 + β²) hits over predicted + β² true (van Rijsbergen 1979).
+    """
+    if name in _FORMS:
+        return _FORMS[name]
+    if not is_f_measure(name):
+        refuse_unknown("metric", name, METRICS)
+    square = float(name[1:]) ** 2
+    return (1 + square, 0, 0, 0), (0, 1, square, 0)
+
+
+def is_f_measure(name: str) -> bool:
+    """Return whether a name is that of an F_β."""
+    return bool(re.fullmatch(r"f\d+(\.\d+)?", name)) and float(name[1:]) > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Confusion:
+    """True and predicted classes of the labelled units, with their weights.
+
+    Parameters
+    ----------
+    true, predicted : int (n,)
+        Class numbers, 0 … K − 1.
+    n_classes : int
+        K.
+    weighting : Weighting
+    possible : bool (H, K + 1), optional
+        Which answers each stratum can hold, the last column for all that are none of the classes; every
+        one unless given.
+    """
+
+    true: IntArray
+    predicted: IntArray
+    n_classes: int
+    weighting: Weighting
+    possible: BoolArray | None = None
+
+    def metric(self, name: str, which: int | str | None = None, target: str = "population") -> Estimate:
+        """Return one metric.
+
+        Parameters
+        ----------
+        name : str
+            One of `METRICS`; `accuracy` is the share of hits.
+        which : int or str, optional
+            A class number, or one of `AVERAGES`; None for `OVERALL_METRICS`.
+        target : {"population", "superpopulation"}
+
+        Raises
+        ------
+        InputError
+            For an unknown metric or average.
+        """
+        function = metric_function(name, which, self.n_classes)
+        counted = np.ones(len(self.true))
+        if isinstance(which, int):
+            counted = (self._along(which, form_of(name)[1]) > 0).astype(np.float64)
+        shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
+        value, slopes, note = function(shares)
+        lowest = -1.0 if name in SIGNED else 0.0
+        n = int(counted.sum())
+        bounds = (lowest, 1.0)
+        if not np.isfinite(value):
+            estimate = None
+            if which == "macro" or name == "balanced_accuracy":
+                estimate = self._some_classes_unseen("recall" if which is None else name, target)
+            return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
+        member = counted > 0
+        if self.weighting.census:
+            clusters = None
+        else:
+            clusters = self.weighting.group_clusters(member)
+        if clusters is not None and isinstance(which, int) and name in RATES:
+            # Of units that were drawn together a rate is the mean of a group, which knows its clusters.
+            return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
+        result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target, member)
+        if clusters is not None and clusters.degrees_of_freedom == 0.0:
+            return linearised_estimate(
+                result,
+                self.weighting,
+                limits=UndefinedLimits(value=value, bounds=bounds),
+                target=target,
+                n=n,
+                member=member,
+                standard_error=float("nan"),
+                degrees_of_freedom=0.0,
+                remarks=(no_interval_note(clusters),),
+            )
+        of_shares = self._of_shares(name, which, function, target)
+        variance = result.variance
+        varies = np.isfinite(variance) and variance > 0
+        averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
+        # No estimate within these bounds errs by more than half of them on average.
+        largest_variance = ((1.0 - lowest) / 2.0) ** 2
+        if of_shares is None or not varies:
+            smoothed_trials = self._trials(name, which, function, counted, result, target)
+            # Labels that all agree have no variance of their own; what they may have missed has.
+            if not varies:
+                variance = min(smoothed_trials.standard_error**2, largest_variance)
+        elif averaged and any(_agrees(rate) for rate in of_shares.rates):
+            length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
+            variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
+        limits: Limits
+        if of_shares is not None:
+            limits = replace(of_shares, value=value, bounds=bounds)
+        else:
+            dice = name == "f1" and isinstance(which, int)
+            trials = smoothed_trials.trials
+            freedom = smoothed_trials.degrees_of_freedom
+            if dice:
+                index = self.metric("jaccard", which, target).evidence.own
+                if isinstance(index, BinomialLimits):
+                    trials = index.trials
+                    freedom = index.degrees_of_freedom
+            limits = BinomialLimits(
+                value=value,
+                bounds=bounds,
+                trials=trials,
+                degrees_of_freedom=freedom if averaged or (dice and clusters is not None) else np.inf,
+                scale="dice" if dice else "identity",
+            )
+            if clusters is not None and not dice:
+                trials /= self.weighting.few_clusters_factor(result.variable, member)
+                limits = clustered(replace(limits, trials=trials), clusters)
+            second: Limits | None = None
+            unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
+            if name in RATES and unequal and isinstance(which, int):
+                # Trials are those of all strata; of a large one with few labels that agree they know little.
+                unit = self._along(which, form_of(name)[0])
+                second = replace(of_two_sums(unit, counted, self.weighting, target), bounds=bounds)
+            elif which == "macro" or name == "balanced_accuracy":
+                second = self._terms(name, value, target)
+            elif not isinstance(which, int):
+                second, single = self._of_cells(slopes, value, target)
+                if second is not None and single and name != "jaccard":
+                    limits = replace(second, bounds=bounds)
+                    second = None
+            if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumLimits):
+                variance = max(variance, min(_variance_of_terms(second), largest_variance))
+            if second is not None:
+                limits = OuterLimits(value=value, bounds=bounds, first=limits, second=second)
+        if varies and variance > result.variance:
+            result = result.scaled(variance)
+        return linearised_estimate(
+            result,
+            self.weighting,
+            limits=limits,
+            target=target,
+            n=n,
+            member=member,
+            standard_error=float(np.sqrt(max(variance, 0.0))),
+        )
+
+    def within(
+        self, member: BoolArray, name: str, which: int | None = None, target: str = "population"
+    ) -> Estimate:
+        """Return a metric of the units of a domain (n,), but for averages over more than two classes.
+
+        A share of right answers or a rate is the mean of a domain, and so has its interval. F_β, and what
+        concerns both of two classes, is a function of the domain's three rarest cells, each with a domain's
+        interval. Kappa of more classes is 1 less disagreement over that of chance, whose own error widens the
+        disagreement's interval.
+
+        Raises
+        ------
+        InputError
+            For balanced accuracy and Matthews' correlation of more than two classes.
+        """
+        right = (self.true == self.predicted).astype(np.float64)
+        if name == "accuracy":
+            return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+        if name in RATES:
+            assert which is not None, "a rate is of a class"
+            above, below = (self._along(which, form) for form in form_of(name))
+            counted = member & (below > 0)
+            return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
+        metric = metric_function(name, which, self.n_classes)
+        of_two = of_two_shares(metric, self.n_classes)
+        if of_two is None and name != "kappa":
+            problem = f"{name} of groups is of two classes"
+            action = "Ask for kappa, or for the recall of each class."
+            raise InputError(problem, given=f"{self.n_classes} classes", action=action)
+        inside = member.astype(np.float64)
+        shares = self.shares(member)
+        if np.any(member):
+            value, slopes, note = metric(shares)
+        else:
+            value = np.nan
+            slopes = shares
+            note = "no labelled unit"
+        n = int(member.sum())
+        bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
+        if not np.isfinite(value):
+            return undefined_estimate(self.weighting, n, bounds, note, target=target)
+        influence = inside * slopes.along(self.true, self.predicted)
+        result = of_variable(value, influence, self.weighting, target, member)
+        limits: Limits
+        if of_two is not None:
+            k = 1 if which is None else which
+            limits = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
+            error = sum(limits.lengths(_ONE_STANDARD_ERROR, "two-sided")) / 2.0
+        else:
+            apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+            slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
+            error = slope * apart.standard_error
+            slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
+            limits = SumLimits(
+                value=value, terms=(apart,), coefficients=np.array([-slope]), correlation=np.eye(1)
+            )
+        return linearised_estimate(
+            result,
+            self.weighting,
+            limits=replace(limits, value=value, bounds=bounds),
+            target=target,
+            n=n,
+            # Labels that all agree have no error of their own, but for rounding.
+            standard_error=result.standard_error if result.standard_error > _DUST else error,
+        )
+
+    def shares(self, member: BoolArray) -> Shares:
+        """Return the weighted shares of the units of a group (n,)."""
+        weights = self.weighting.weights[member]
+        return Shares.of(self.true[member], self.predicted[member], weights, self.n_classes)
+
+    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
+        """Return a macro average where a few classes have no label there; None where more have none."""
+        each = [self.metric(name, k, target) for k in range(self.n_classes)]
+        return some_unseen(name, each, lambda seen: self.restricted(seen).metric(name, "macro", target))
+
+    def restricted(self, classes: list[int]) -> Confusion:
+        """Return the confusion of some classes, all others being one that no average counts."""
+        number = np.full(self.n_classes, len(classes), np.int64)
+        number[classes] = np.arange(len(classes))
+        possible = None
+        if self.possible is not None:
+            groups = [np.append(number, len(classes)) == k for k in range(len(classes) + 1)]
+            possible = np.stack([self.possible[:, group].any(axis=1) for group in groups], axis=1)
+        true = number[self.true]
+        predicted = number[self.predicted]
+        return replace(self, true=true, predicted=predicted, n_classes=len(classes), possible=possible)
+
+    def _of_shares(
+        self, name: str, which: int | str | None, function: Metric, target: str
+    ) -> OfShares | None:
+        """Return a metric as a function of shares that have intervals of their own; None of many classes."""
+        # What concerns both of two classes is the same function of either one's hits and misses.
+        either = (which,) if isinstance(which, int) else (1, 0)
+        if name == "prevalence" and isinstance(which, int):
+            share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
+            return OfShares.of(first_share, [share])
+        of_two = of_two_shares(function, self.n_classes)
+        if of_two is None:
+            return None
+        # An average holds both classes: the precision of the other one is a matter of misses.
+        used = self.weighting.counts > 0
+        needs = _NEEDS.get(name if len(either) == 1 else "", (True, True))
+        for k in either:
+            answered = self._answered_alike(k)
+            if answered is None:
+                continue
+            sides = (np.any(used & answered), np.any(used & ~answered))
+            if all(is_available or not needed for is_available, needed in zip(sides, needs, strict=True)):
+                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
+        if name in SIGNED:
+            return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
+        return None
+
+    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumLimits | None, bool]:
+        """Return a metric's interval from the shares of its cells, and whether it is one share's alone.
+
+        Strata whose labels show no error lend their trials a variance of next to nothing, and the trials are
+        those of the mean over all strata. Averages by true share and Matthews' correlation covered .11 to
+        .65 where most units were in strata with few labels.
+        """
+        size = len(slopes.hits)
+        weighting = self.weighting
+        true, predicted = np.divmod(np.arange(size**2), size)
+        cells = slopes.along(true, predicted).reshape(size, size)
+        open_to = np.ones((len(weighting.counts), size), dtype=bool)
+        if self.possible is not None and weighting.random_within_strata:
+            open_to = self.possible[:, :size]
+        lowest = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
+        highest = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
+        labelled_slopes = slopes.along(self.true, self.predicted)
+        limits = shares_above(labelled_slopes, lowest, highest, weighting, target)
+        single = len(np.unique(np.round(cells, 12))) <= 2
+        return (None if limits is None else replace(limits, value=value)), single
+
+    def _answered_alike(self, which: int) -> BoolArray | None:
+        """Return which strata (H,) are answered with a class, if the others hold no such answer."""
+        if self.possible is None or not self.weighting.random_within_strata:
+            return None
+        rows = self._holds(np.array([which, self.n_classes]), which)
+        answered, otherwise = (np.asarray(row) for row in rows)
+        if np.any((self.weighting.counts > 0) & answered & otherwise):
+            return None
+        return answered
+
+    def unseen_note(self, which: int, class_name: str) -> str | None:
+        """Return what labels without a miss leave possible; None where one was seen, or nothing is known.
+
+        Where strata mix answers, every label of a stratum counts: none of them was a miss.
+        """
+        weighting = self.weighting
+        if not weighting.random_within_strata or np.any((self.true == which) & (self.predicted != which)):
+            return None
+        answered = self._answered_alike(which)
+        side = weighting.counts > 0
+        if answered is not None:
+            side = side & ~answered
+        if not np.any(side):
+            return None
+        sizes = np.asarray(weighting.sizes)[side]
+        counts = weighting.counts[side]
+        units = int(sizes.sum())
+        max_missed = int(np.floor(most_unseen(sizes, counts) + 1e-9))
+        note = (
+            f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
+            f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5 % confidence), "
+            "so that the interval is wide."
+        )
+        hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
+        if hits <= 0:
+            return note
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
+        return (
+            f"{note} That at most a tenth of the class is missed would take about "
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels without one"
+        )
+
+    def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
+        """Return which strata can hold which answers (n, H); of a class alone, all others are one."""
+        assert self.possible is not None
+        table = self.possible
+        if which is not None:
+            others = np.asarray(np.delete(table, which, axis=1).any(axis=1))
+            table = np.repeat(others[:, None], self.n_classes + 1, axis=1)
+            table[:, which] = self.possible[:, which]
+        return table[:, answers].T
+
+    def _terms(self, name: str, value: float, target: str) -> SumLimits:
+        """Return the classes' own metrics, with the correlation of their errors."""
+        name = "recall" if name == "balanced_accuracy" else name
+        variables = []
+        terms = []
+        true, predicted, shares = self._pseudo(range(self.n_classes))
+        weights = np.concatenate([self.weighting.weights, shares])
+        all_shares = Shares.of(true, predicted, weights, self.n_classes + 1)
+        for k in range(self.n_classes):
+            _, slopes, _ = metric_function(name, k, self.n_classes)(all_shares)
+            variables.append(weights * slopes.along(true, predicted))
+            terms.append(self.metric(name, k, target))
+        return SumLimits(
+            value=value,
+            terms=tuple(terms),
+            coefficients=np.full(self.n_classes, 1.0 / self.n_classes),
+            correlation=correlation_from(np.array(variables) @ np.array(variables).T),
+        )
+
+    def _along(self, which: int, form: tuple[float, ...]) -> FloatArray:
+        """Return a linear form of one class's (hits, predicted, true, all) for each unit (n,)."""
+        rows = np.zeros((self.n_classes + 1, 4))
+        rows[which] = form
+        return Shares.of_forms(rows).along(self.true, self.predicted)
+
+    def _pseudo(
+        self, classes: range | list[int], *, negative: bool = False
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the units, then half a label of right answers and half of wrong ones of each class.
+
+        True and predicted classes (n + J,), and the shares of what was added (J,). Wrong answers confuse the
+        class with one that does not exist, whose number is K.
+        """
+        weights = self.weighting.weights
+        nobody = self.n_classes
+        true = []
+        predicted = []
+        shares = []
+        for k in classes:
+            is_true = self.true == k
+            is_predicted = self.predicted == k
+            if negative:
+                involved = ~is_true | ~is_predicted
+            else:
+                involved = is_true | is_predicted
+            if not np.any(involved):
+                if len(classes) > 1:
+                    continue
+                # A class that nobody saw: its share is 0, but units without a label may have it.
+                involved = np.ones_like(involved)
+            label = float(np.sum(weights[involved] ** 2) / np.sum(weights[involved]))
+            true += [nobody if negative else k, k, nobody]
+            predicted += [nobody if negative else k, nobody, k]
+            shares += [label / 2, label / 4, label / 4]
+        both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
+        return both[0], both[1], np.array(shares)
+
+    def _possible(self, which: int | str | None, true: IntArray, predicted: IntArray) -> BoolArray | None:
+        """Return which units and pseudo-labels have their like in which strata (n + J, H).
+
+        A wrong pseudo-label that is not answered with its class may be answered with any other.
+        """
+        if self.possible is None or not self.weighting.random_within_strata:
+            return None
+        if isinstance(which, int):
+            return self._holds(predicted, which)
+        possible = self._holds(predicted)
+        for j in range(len(self.true), len(true)):
+            if predicted[j] == self.n_classes:
+                possible[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
+        return possible
+
+    def _trials(
+        self,
+        name: str,
+        which: int | str | None,
+        function: Metric,
+        counted: FloatArray,
+        result: Linearised,
+        target: str,
+    ) -> SmoothedTrials:
+        """Return the effective number of trials, with the variance that they were counted by."""
+        is_single_class = isinstance(which, int)
+        lowest = -1.0 if name in SIGNED else 0.0
+        true, predicted, shares = self._pseudo(
+            [which] if isinstance(which, int) else range(self.n_classes),
+            negative=is_single_class and name in ("specificity", "negative_predictive_value"),
+        )
+        possible = self._possible(which, true, predicted)
+        smoothing = smoothed(self.weighting, shares, counted if is_single_class else None, possible)
+        weights = smoothing.weights
+        value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
+        variable = slopes.along(true, predicted)
+        n = len(self.true)
+        hidden = smoothing.variance(variable)
+        larger = 1.0
+        if is_single_class:
+            # Borrowed labels must not make the denominator look larger than it was found to be.
+            observed = float(self.weighting.weights @ counted)
+            larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / observed, 1.0) ** 2
+        largest, error = smoothed_variance(hidden, variable, weights, result, self.weighting, target, larger)
+        unit = (value - lowest) / (1.0 - lowest)
+        spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
+        trials = spread / largest if largest > 0 else np.inf
+        return SmoothedTrials(
+            trials=trials,
+            standard_error=error,
+            degrees_of_freedom=satterthwaite_of_groups(true, weights, variable),
+        )
+
+
+def some_unseen(
+    name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], subject: str = "classes"
+) -> Estimate | None:
+    """Return a macro average where a few classes have no label there; None where more have none.
+
+    The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
+    these least. Their best likeness are the classes with the fewest labels, so that the value takes these
+    for them; the interval takes anything from 0 to 1.
+
+    Parameters
+    ----------
+    name : str
+        The metric.
+    each : sequence of Estimate (K,)
+        That of each class.
+    of_some : callable
+        Returns the macro average over some of the classes.
+    subject : str
+        What a note calls them.
+    """
+    labelled_classes = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
+    missing = len(each) - len(labelled_classes)
+    if not 0 < missing <= MOST_UNSEEN * len(each):
+        return None
+    fewest = min(each[k].n for k in labelled_classes)
+    alike = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
+    others = of_some(labelled_classes)
+    share = len(labelled_classes) / len(each)
+    value = share * others.value + (1.0 - share) * alike
+    note = (
+        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is taken "
+        f"for that of the {subject} with the fewest labels, {alike:.3g}, and the interval takes it for "
+        "anything from 0 to 1"
+    )
+    limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
+    return replace(
+        others,
+        value=value,
+        # As if the metric of the other classes were uniformly distributed from 0 to 1.
+        standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
+        evidence=replace(others.evidence, value=value, own=limits),
+        remarks=(*others.remarks, note),
+    )
+
+
+# Error of one side of an interval of one standard error.
+_ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
+
+# Share of a class whose exclusion is what a note counts the labels for.
+_MISSED = 0.1
+
+# Share of the classes that may lack labels in a mean over them: with more the interval says too little.
+MOST_UNSEEN = 0.2
+
+# Metrics of a class that depend on its hits alone, or on its misses alone.
+_NEEDS = {
+    **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
+    "negative_predictive_value": (False, True),
+}
+
+# Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
+# half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92.
+UNEQUAL = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothedTrials:
+    """The trials that the labels of a metric are worth.
+
+    Parameters
+    ----------
+    trials : float
+    standard_error : float
+        Smoothed.
+    degrees_of_freedom : float
+    """
+
+    trials: float
+    standard_error: float
+    degrees_of_freedom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenClasses(OffsetLimits):
+    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
+
+    Parameters
+    ----------
+    seen : Estimate
+        The mean over the classes that were seen.
+    share : float
+        Their share of the classes.
+    """
+
+    seen: Term
+    share: float
+
+    method = "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the mean."""
+        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        lowest = self.share * low
+        highest = self.share * high + 1.0 - self.share
+        return self.value - lowest, highest - self.value
+
+
+def _agrees(term: Term) -> bool:
+    """Return whether the labels of an estimate agree, so that they show no variance."""
+    return isinstance(term, Estimate) and not term.evidence.variance > 0
+
+
+def _variance_of_terms(limits: SumLimits) -> float:
+    """Return the variance of a sum of estimates; 0 if the labels of none of them agree.
+
+    A term whose labels agree has the variance of half a label more at either bound, on the trials that its
+    interval is made of.
+    """
+    if not any(_agrees(term) for term in limits.terms):
+        return 0.0
+    errors = np.zeros(len(limits.terms))
+    for k, term in enumerate(limits.terms):
+        errors[k] = term.standard_error
+        limits_of_term = term.evidence.own
+        if (
+            _agrees(term)
+            and isinstance(limits_of_term, BinomialLimits)
+            and np.isfinite(limits_of_term.trials)
+        ):
+            trials = limits_of_term.trials + 1.0
+            share = (limits_of_term.trials * term.value + 0.5) / trials
+            errors[k] = max(errors[k], np.sqrt(share * (1.0 - share) / trials))
+    errors *= limits.coefficients
+    return max(float(errors @ limits.correlation @ errors), 0.0)
+
+
+def smoothed_variance(
+    hidden: float,
+    variable: FloatArray,
+    weights: FloatArray,
+    result: Linearised,
+    weighting: Weighting,
+    target: str,
+    larger: float = 1.0,
+) -> tuple[float, float]:
+    """Return the larger of a smoothed variance and the labels' own, and the smoothed standard error.
+
+    `hidden` is what the design adds to a smoothed variable (n + J,); both parts count `larger` times.
+    """
+    drawn = 0.0
+    if target == "superpopulation":
+        # Labels that agree, be they of all units, leave open what other units would have been.
+        drawn = float(weights @ variable**2 / weights.sum()) / weighting.population_size
+    hidden = hidden * larger
+    drawn = drawn * larger
+    if np.isfinite(result.design_variance):
+        shown = result.design_variance
+    else:
+        shown = 0.0
+    return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
+
+
+def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
+    """Return the variance of a mean of labels that each stratum mixes with others.
+
+    Both arrays hold the units (n,) one or more times; `shares` is what each copy counts of its unit.
+    """
+    counts = weighting.counts
+    groups = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
+    mean, square = (
+        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
+        for power in (1, 2)
+    )
+    return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0))
+
+
+def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
+    """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
+    parts = np.bincount(true, (weights * variable) ** 2)
+    sums = np.bincount(true, weights)
+    squares = np.bincount(true, weights**2)
+    used = parts > 0
+    if not np.any(used):
+        return np.inf
+    sizes = sums[used] ** 2 / squares[used]
+    return float(parts.sum() ** 2 / np.sum(parts[used] ** 2 / sizes))

@@ -1,0 +1,112 @@
+"""A second look at the items on which judges and people differ: the table that is looked through again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.designs.files import replacing
+from stratal.designs.labelling_files import token_columns
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.resolve import class_column, group_column, number_column
+from stratal.labels.label_files import DIFFERS_FROM, FIRST_LABEL_PREFIX
+from stratal.labels.label_values import class_text
+from stratal.labels.labels import join_labels
+from stratal.metrics.class_answers import labels_as_verdicts, no_verdicts
+from stratal.randomness import id_texts
+from stratal.tables.files import csv_line
+
+# Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
+# wrong (0) the score is on the other side.
+_FAR = 0.5
+
+
+def write_disagreements(
+    sample: Sample, labels: Any, judges: Sequence[str], path: str | Path, *, value: str = "label"
+) -> int:
+    """Write the labelled items on which a judge and people differ, ready for a second look.
+
+    A row has the id, what annotators saw, each judge's verdict or score, which of them differ, and people's
+    label; its last column, called as the labels' own, is empty. Items on which most judges differ come first,
+    then those of which the first proxy (or, of scores, the judge) is surest.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    judges : sequence of str
+        Columns of verdicts, or proxies with scores.
+    path : str or Path
+        A CSV file. What is filled in there replaces the first labels: `stratal.read_labels(labels, path)`.
+    value : str
+        What the labels' own column is called.
+
+    Returns
+    -------
+    int
+        Items in the file.
+
+    Raises
+    ------
+    InputError
+        If the path does not end in `.csv`, or there is a file already.
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".csv" or target.exists():
+        raise InputError(
+            f"{target}: disagreements need a new file",
+            given="there is one already, perhaps with answers" if target.exists() else target.suffix,
+            allowed="a path that ends in .csv, at which there is no file",
+            action="Choose another name.",
+        )
+    joined = join_labels(sample, labels)
+    spelling = {
+        judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
+    }
+    classes = {judge: class_column(sample, verdicts, "labels") for judge, verdicts in spelling.items()}
+    people = next(iter(classes.values()), class_column(sample, joined, "labels"))
+    labelled = np.array([answer is not None for answer in people], dtype=bool)
+    if sample.proxies.shape[1]:
+        surest = sample.proxies[:, 0]
+    else:
+        surest = np.zeros(sample.size)
+    differ = []
+    shown = {}
+    for judge in judges:
+        if judge in sample.groups:
+            shown[judge] = group_column(sample, judge)
+            judged = ~no_verdicts(sample, joined, judge)
+            differ.append(labelled & judged & (shown[judge] != classes[judge]))
+            continue
+        shown[judge] = number_column(sample, judge, "judge")
+        numbers = number_column(sample, joined, "label")
+        distance = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
+        differ.append(distance > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
+        surest = distance
+    count = np.sum(differ, axis=0)
+    rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
+    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
+    payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
+    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
+        payload[sample.proxy_names[0]] = surest
+    ids = id_texts(sample.ids)
+    # As people wrote it, by which it is found again in their file.
+    decoded = next(iter(spelling.values()), joined)
+    labels_by_class = zip(
+        joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
+    )
+    written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
+    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        token = token_columns(sample)
+        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value)
+        stream.write(csv_line(head))
+        for row in rows:
+            which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])
+            first = written.get((row, people[row]), people[row])
+            entries = (column[row] for column in (*payload.values(), *shown.values()))
+            stream.write(csv_line((ids[row], *entries, *token.values(), which, first, "")))
+    return len(rows)

@@ -1,0 +1,231 @@
+"""Errors of numeric predictions: mean square, its root, and the share of the labels' variance explained.
+
+The square of an error is skewed, and its variance is known less well than labels are many. Without bounds the
+interval of a mean square is the skewness-corrected one with the degrees of freedom of the squares' kurtosis;
+with bounds it is that of any bounded mean. The root's interval is the root of it. The explained share is
+1 − mean square / variance of the labels. Without bounds its limits are the farther ones of the linearised
+ratio and of its logarithm; with bounds, the least and largest value over the ellipse of the two intervals
+(MOVER; Zou & Donner 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_limits
+from stratal.estimation.proportion_functions import directions, domain_mean
+from stratal.intervals.evidence import ROUNDING
+from stratal.intervals.limits import Limits, OffsetLimits, OuterLimits, Term
+from stratal.intervals.proportion import student_quantile
+from stratal.report.notes import Note
+
+# Part of the labels whose squares are compared with the sum of all, and the share from which they are too
+# large for the interval to be trusted: in simulations, t errors with 9 degrees of freedom exceed it in less
+# than 5 % of samples of 50 and 150, those with 4 in 20 to 34 %.
+LARGEST_PART = 0.02
+HEAVY_SHARE = 0.3
+
+# No prediction explains more than all of the labels' variance; a bad one less than nothing.
+_EXPLAINED = (-np.inf, 1.0)
+
+# Fewer errors show no tail: one of 20 normal ones may hold a third of the sum.
+FEWEST_FOR_TAILS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RootLimits(OffsetLimits):
+    """The limits of the root of an estimate: the roots of its limits."""
+
+    square: Term
+
+    method = "root of the mean square"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the root."""
+        low, high = self.square.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExplainedLimits(OffsetLimits):
+    """The limits of 1 − a / b from those of a mean square and a variance, with their correlation."""
+
+    rest: Term
+    spread: Term
+    correlation: float
+
+    method = "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the explained share."""
+        level = max(1.0 - 2.0 * error, 1e-12)
+        around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
+        parts = []
+        for term, step in zip((self.rest, self.spread), around, strict=True):
+            low, high = term.confidence_interval(level)
+            below = term.value - max(low, 0.0)
+            above = min(high, np.finfo(np.float64).max) - term.value
+            parts.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
+        rest, spread = parts
+        values = 1.0 - rest / np.where(spread > 0, spread, np.nan)
+        values = np.where(np.isnan(values), -np.inf, values)
+        return self.value - float(values.min()), float(values.max()) - self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogRestLimits(OffsetLimits):
+    """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R²."""
+
+    standard_error: float
+    degrees_of_freedom: float
+
+    method = "log-t"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the explained share."""
+        rest = 1.0 - self.value
+        reach = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest
+        return rest * float(np.expm1(reach)), -rest * float(np.expm1(-reach))
+
+
+def mean_square(
+    errors: FloatArray,
+    weighting: Weighting,
+    largest: float | None = None,
+    target: str = "population",
+    member: BoolArray | None = None,
+) -> Estimate:
+    """Return the mean of the squared errors (n,), of which none exceeds `largest` in size where it is given.
+
+    `member` (n,) marks the units of a group whose mean it is; all unless given.
+    """
+    squares = errors**2
+    if member is None:
+        member = np.ones(len(errors), dtype=bool)
+    if largest is not None or not np.any(member):
+        bounds = (0.0, np.inf if largest is None else largest**2)
+        return domain_mean(squares, member, weighting, bounds=bounds, target=target)
+    if weighting.groups is not None:  # clusters, of which a group may be in few
+        return domain_mean(squares, member, weighting, target=target)
+    inside = member.astype(np.float64)
+    result = ratio_of_means(inside * squares, inside, weighting, target)
+    n = int(member.sum())
+    freedom = min(
+        result.degrees_of_freedom,
+        n - 1.0,
+        kurtosis_freedom(result.variable[member], weighting.weights[member]),
+    )
+    freedom = max(freedom, 1.0)
+    limits = None
+    if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
+        estimate = np.array([[result.value], [result.variance], [freedom]])
+        limits = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
+        limits = replace(limits, bounds=(0.0, np.inf))
+    return linearised_estimate(
+        result, weighting, limits=limits, target=target, n=n, degrees_of_freedom=freedom
+    )
+
+
+def root_mean_square(square: Estimate) -> Estimate:
+    """Return the root of a mean square."""
+    bounds = (0.0, np.inf if square.bounds is None else float(np.sqrt(square.bounds[1])))
+    if not np.isfinite(square.value):
+        return undefined_estimate(square.evidence.weighting, square.n, bounds, target=square.target)
+    value = float(np.sqrt(square.value))
+    # At a root of 0 the slope is infinite; the error is then no larger than the root of the square's.
+    slope = 1.0 / (2.0 * value) if value > 0 else 0.0
+    result = Linearised(
+        value=value,
+        variable=slope * square.evidence.residuals,
+        design_variance=slope**2 * (square.evidence.variance - square.evidence.population_part),
+        population_variance=slope**2 * square.evidence.population_part,
+        degrees_of_freedom=square.degrees_of_freedom,
+    )
+    error = min(slope * square.standard_error or np.inf, float(np.sqrt(square.standard_error)))
+    return linearised_estimate(
+        result,
+        square.evidence.weighting,
+        limits=RootLimits(value=value, bounds=bounds, square=square),
+        target=square.target,
+        n=square.n,
+        standard_error=error,
+    )
+
+
+def explained_share(
+    errors: FloatArray,
+    labels: FloatArray,
+    weighting: Weighting,
+    bounds: tuple[float, float] | None = None,
+    target: str = "population",
+) -> Estimate:
+    """Return R²: 1 − mean square of the errors (n,) / variance of the labels (n,).
+
+    `bounds` are those of labels and predictions alike.
+    """
+    centre = float(weighting.weights @ labels) / weighting.total
+    width = None if bounds is None else bounds[1] - bounds[0]
+    if bounds is None:
+        farthest = None
+    else:
+        farthest = max(centre - bounds[0], bounds[1] - centre)
+    ratio = ratio_of_means(errors**2, (labels - centre) ** 2, weighting, target)
+    if not np.isfinite(ratio.value):
+        reason = "the labels do not differ"
+        return undefined_estimate(weighting, len(labels), _EXPLAINED, reason, target=target)
+    freedom = max(min(ratio.degrees_of_freedom, kurtosis_freedom(ratio.variable, weighting.weights)), 1.0)
+    result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
+    value = result.value
+    varies = result.variance > ROUNDING * ratio.value**2
+    limits: Limits | None = None
+    if width is not None:
+        rest = mean_square(errors, weighting, width, target)
+        spread = mean_square(labels - centre, weighting, farthest, target)
+        variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
+        correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
+        limits = ExplainedLimits(
+            value=value, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
+        )
+    elif np.isfinite(result.variance) and varies:
+        estimate = np.array([[value], [result.variance], [freedom]])
+        skewed = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
+        of_log = LogRestLimits(
+            value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
+        )
+        limits = OuterLimits(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
+    return linearised_estimate(result, weighting, limits=limits, target=target, degrees_of_freedom=freedom)
+
+
+def largest_share(values: FloatArray) -> float:
+    """Return the share of the sum of squares that the largest 2 % of the values (n,) hold, one at least."""
+    squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
+    count = max(1, round(LARGEST_PART * len(squares)))
+    total = float(squares.sum())
+    if total > 0:
+        return float(squares[-count:].sum()) / total
+    return 0.0
+
+
+def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
+    """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum."""
+    share = largest_share(errors)
+    n = len(errors)
+    if n < FEWEST_FOR_TAILS or share <= HEAVY_SHARE:
+        return ()
+    count = max(1, round(LARGEST_PART * n))
+    if count == 1:
+        which = "the largest error holds"
+    else:
+        which = f"the {count} largest of {n} errors hold"
+    text = (
+        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails, and an interval of their "
+        "mean square covers less often than it says where the largest ones were not drawn. State the bounds "
+        "of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute error "
+        "(mae) or the share within a tolerance (within:T)"
+    )
+    return (Note("heavy-tails", text),)

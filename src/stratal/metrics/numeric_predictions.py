@@ -1,0 +1,370 @@
+"""Errors of numeric predictions as estimands: labels are the true numbers.
+
+Mean error, mean absolute error, mean square and its root, R², the share within a tolerance, and the share of
+labels inside prediction intervals that two columns give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.means import Mean
+from stratal.estimation.resolve import named_groups, number_columns, split_answers
+from stratal.estimation.respondents import Respondents, refuse_outside
+from stratal.intervals.evidence import OutcomeKind
+from stratal.metrics.numeric_errors import (
+    explained_share,
+    heavy_tail_notes,
+    mean_square,
+    root_mean_square,
+)
+from stratal.metrics.ranking import only_proxy
+from stratal.question.question import NUMBER
+from stratal.report.notes import Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PredictedNumbers(Record):
+    """Labels and predictions of the labelled units.
+
+    Parameters
+    ----------
+    labels : float (m,)
+    predictions : float (m, d)
+        One column, or the lower and the upper end of an interval.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    bounds : (float, float), optional
+        Of labels and predictions, where they are stated.
+    """
+
+    labels: FloatArray
+    predictions: FloatArray
+    labelled: BoolArray
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def errors(self) -> FloatArray:
+        """Prediction less label (m,)."""
+        return self.predictions[:, 0] - self.labels
+
+    @property
+    def width(self) -> float | None:
+        """The largest error that there can be; None without bounds."""
+        if self.bounds is None:
+            return None
+        return self.bounds[1] - self.bounds[0]
+
+
+class OfNumbers(Estimand):
+    """A comparison of numeric predictions with the labels, which are numbers."""
+
+    __slots__ = ()
+    takes: ClassVar[tuple[str, ...]] = ("target", "population", "bounds")
+
+    def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the columns of the predictions."""
+        raise NotImplementedError
+
+    def units(self, sample: Sample, labels: Any, request: Request) -> PredictedNumbers:
+        """Return labels and predictions of the units that have both.
+
+        Raises
+        ------
+        LabelError
+            For labels outside the stated bounds.
+        InputError
+            For predictions outside the stated bounds, and a column that the sample does not hold.
+        """
+        labels, new_predictions = split_answers(labels)
+        columns: dict[str, Any] = {"label": labels}
+        columns |= {"prediction": new_predictions} if new_predictions is not None else {}
+        if new_predictions is None:
+            columns |= {f"prediction {name!r}": name for name in self.prediction_columns(sample)}
+        numbers, labelled = number_columns(sample, columns)
+        stated = request.bounds
+        declared = sample.question.outcome.bounds
+        if stated is None and declared is not None:
+            low, high = declared
+            if np.all((numbers >= low) & (numbers <= high)):
+                stated = declared
+            else:
+                stated = None
+        if request.bounds is not None:
+            refuse_outside(numbers[:, 0], sample, labelled, None, request.bounds)
+            _refuse_predictions_outside(numbers[:, 1:], sample, labelled, request.bounds)
+        return PredictedNumbers(
+            labels=numbers[:, 0], predictions=numbers[:, 1:], labelled=labelled, bounds=stated
+        )
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have label and prediction."""
+        return self.units(sample, labels, PLAIN).labelled
+
+
+def _refuse_predictions_outside(
+    predictions: FloatArray, sample: Sample, labelled: BoolArray, bounds: tuple[float, float]
+) -> None:
+    """Refuse bounds that predictions (m, d) leave: errors may then exceed any that the bounds allow."""
+    outside = (predictions < bounds[0]) | (predictions > bounds[1])
+    if not np.any(outside):
+        return
+    first = np.unravel_index(int(np.argmax(outside)), outside.shape)
+    first_outside = f"{predictions[first]:g} of id {str(sample.ids[labelled][first[0]])!r}"
+    raise InputError(
+        f"{int(outside.any(axis=1).sum())} predictions lie outside the bounds of the labels",
+        given=first_outside,
+        allowed=f"{bounds[0]:g} to {bounds[1]:g}",
+        action="Clip the predictions to the bounds, or leave bounds= (--bounds) out.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
+    """A function of the errors of one column of predictions.
+
+    Parameters
+    ----------
+    prediction : str, optional
+        The proxy, or another column that the sample holds, of the predictions. The column of the model's
+        answers unless given, else the only proxy. Labels may bring it: {"label": …, "predicted": …}.
+    """
+
+    prediction: str | None = None
+
+    def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the one column."""
+        return (self.prediction or sample.question.answer or only_proxy(sample),)
+
+
+class MeanOfErrors(OfPrediction):
+    """The mean of a function of the error of each unit."""
+
+    __slots__ = ()
+
+    def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
+        """Return the outcome (m,) of each labelled unit, its kind and its bounds."""
+        raise NotImplementedError
+
+    def _as_mean(
+        self, sample: Sample, labels: Any, request: Request
+    ) -> tuple[FloatArray, Request, PredictedNumbers]:
+        """Return the outcomes of the drawn units (n,), NaN without a label, and how to take their mean."""
+        units = self.units(sample, labels, request)
+        z, kind, bounds = self.outcome(units)
+        outcomes = np.full(sample.size, np.nan)
+        outcomes[units.labelled] = z
+        plain = replace(request, estimator="horvitz-thompson", outcome=kind, bounds=bounds, population=None)
+        return outcomes, plain, units
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean."""
+        outcomes, plain, _ = self._as_mean(sample, labels, request)
+        # The sample's proxies and bounds are those of the labels, not of this outcome.
+        return replace(Mean().estimate(_without_bounds(sample), outcomes, plain), label=self.label)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each group."""
+        outcomes, plain, _ = self._as_mean(sample, labels, request)
+        return Mean().by(_without_bounds(sample), outcomes, group, plain)
+
+
+def _without_bounds(sample: Sample) -> Sample:
+    """Return the sample for outcomes that are neither its labels nor bounded as these are."""
+    question = sample.question.with_outcome(decoding=NUMBER, scale=None, bounds=None)
+    return replace(sample, question=question)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanError(MeanOfErrors, kind="mean_error"):
+    """The mean of prediction less label: the bias of the predictions.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"forecast": [3.0, 5.0, 8.0, 4.0]})
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> stratal.estimate(sample, {0: 2, 1: 5, 2: 7, 3: 4}, estimand="mean_error:forecast").value
+    0.5
+    """
+
+    def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
+        """Return the errors."""
+        width = units.width
+        return units.errors, *(("unbounded", None) if width is None else ("bounded", (-width, width)))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanAbsoluteError(MeanOfErrors, kind="mae"):
+    """The mean absolute error.
+
+    Examples
+    --------
+    >>> MeanAbsoluteError("forecast").text
+    'mae:forecast'
+    """
+
+    def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
+        """Return the absolute errors."""
+        width = units.width
+        return np.abs(units.errors), *(("unbounded", None) if width is None else ("bounded", (0.0, width)))
+
+
+@dataclass(frozen=True, slots=True)
+class WithinTolerance(MeanOfErrors, kind="within", listed="tolerance", shown="0.5"):
+    """The share of units whose prediction differs from the label by no more than a tolerance.
+
+    Parameters
+    ----------
+    tolerance : float
+        In the unit of the labels, at least 0.
+
+    Examples
+    --------
+    >>> WithinTolerance(tolerance=0.5, prediction="forecast").text
+    'within:prediction=forecast,0.5'
+    >>> Estimand.parse_text("within:0.5").tolerance
+    0.5
+    """
+
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
+            action = "Write within:0.5 for errors of at most 0.5."
+            raise InputError("a tolerance must be at least 0", given=f"{self.tolerance:g}", action=action)
+
+    def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
+        """Return whether each error is within the tolerance, up to rounding."""
+        size = np.maximum(np.abs(units.labels), np.abs(units.predictions[:, 0]))
+        within = np.abs(units.errors) <= self.tolerance + _ROUNDED * size
+        return within.astype(np.float64), "binary", None
+
+
+# 0.3 − 0.1 exceeds 0.2 by less than this share of the numbers.
+_ROUNDED = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", shown="low,high"):
+    """The share of labels that lie within the prediction intervals of two columns, ends included.
+
+    Parameters
+    ----------
+    ends : (str, str)
+        The columns of the lower and of the upper ends.
+
+    Examples
+    --------
+    >>> IntervalCoverage(ends=("low", "high")).text
+    'interval_coverage:low,high'
+    """
+
+    ends: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._set(ends=tuple(self.ends))
+        if len(self.ends) != 2 or self.prediction is not None:
+            problem = "the coverage of prediction intervals needs two columns"
+            raise InputError(problem, given=", ".join(self.ends), action="Write interval_coverage:low,high.")
+
+    def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the columns of both ends."""
+        return self.ends
+
+    def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
+        """Return whether each label lies within its interval."""
+        if units.predictions.shape[1] != 2:
+            problem = "the coverage of prediction intervals needs two columns, and the labels bring one"
+            raise InputError(problem, action="Give the labels alone; the sample holds both columns.")
+        low, high = units.predictions.T
+        swapped = low > high
+        if np.any(swapped):
+            problem = f"{int(swapped.sum())} prediction intervals end below their start"
+            interval_text = f"{low[swapped][0]:g} to {high[swapped][0]:g}"
+            raise InputError(problem, given=interval_text, action="Name the column of the lower ends first.")
+        return ((low <= units.labels) & (units.labels <= high)).astype(np.float64), "binary", None
+
+
+@dataclass(frozen=True, slots=True)
+class MeanSquaredError(OfPrediction, kind="mse"):
+    """The mean squared error.
+
+    Examples
+    --------
+    >>> MeanSquaredError().text
+    'mse'
+    """
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean square of the errors, or what is made of it."""
+        units = self.units(sample, labels, request)
+        frame = Respondents.of(sample, units.labelled)
+        estimate = self._of_square(mean_square(units.errors, frame.weighting, units.width, request.target))
+        return replace(frame.complete(estimate, sample, label=self.label), remarks=_remarks(frame, units))
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean square of each group, or what is made of it."""
+        units = self.units(sample, labels, request)
+        frame = Respondents.of(sample, units.labelled)
+        groups, names = named_groups(sample, group)
+        rows = []
+        for name in names:
+            member = groups[units.labelled] == name
+            square = mean_square(units.errors, frame.weighting, units.width, request.target, member)
+            rows.append(frame.complete(self._of_square(square), sample, label={"domain": name}))
+        return Estimates.from_rows(sample, rows, "domains", _remarks(frame, units))
+
+    @staticmethod
+    def _of_square(square: Estimate) -> Estimate:
+        return square
+
+
+@dataclass(frozen=True, slots=True)
+class RootMeanSquaredError(MeanSquaredError, kind="rmse"):
+    """The root of the mean squared error; its interval is the root of that of the mean square.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"forecast": [3.0, 5.0, 8.0, 4.0]})
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> stratal.estimate(sample, {0: 2, 1: 4, 2: 7, 3: 5}, estimand="rmse:forecast").value
+    1.0
+    """
+
+    @staticmethod
+    def _of_square(square: Estimate) -> Estimate:
+        return root_mean_square(square)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedVariance(OfPrediction, kind="r2"):
+    """R²: 1 less the mean squared error over the variance of the labels. Below 0 the mean predicts better.
+
+    Examples
+    --------
+    >>> ExplainedVariance("forecast").text
+    'r2:forecast'
+    """
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return R²."""
+        units = self.units(sample, labels, request)
+        frame = Respondents.of(sample, units.labelled)
+        estimate = explained_share(units.errors, units.labels, frame.weighting, units.bounds, request.target)
+        remarks = (*_remarks(frame, units), *estimate.remarks)
+        return replace(frame.complete(estimate, sample, label=self.label), remarks=remarks)
+
+
+def _remarks(frame: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:
+    """Return what is to be said of squared errors: of nonresponse, and of heavy tails without bounds."""
+    return (*frame.notes, *(heavy_tail_notes(units.errors) if units.bounds is None else ()))

@@ -1,0 +1,291 @@
+"""How well a score ranks: area under the ROC curve and average precision, with design-based standard errors.
+
+Both are functions of weighted distributions of the score among positives and negatives. Their linearised
+variables are the units' influences: placements for the area (DeLong, DeLong & Clarke-Pearson 1988, weighted
+as in Lumley's pseudo-values), and the change of every precision for the average precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError
+from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, of_variable
+from stratal.estimation.resolve import class_column, none_labelled, number_column
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
+from stratal.labels.label_values import class_text
+from stratal.metrics.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
+
+Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
+
+
+def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return P(score of a positive > that of a negative) + ½ P(tie), and the units' influences (n,).
+
+    Examples
+    --------
+    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    >>> area_under_curve(score, positive, np.full(4, 0.25))[0]
+    0.75
+    """
+    _, group = np.unique(score, return_inverse=True)
+    of_positives = np.bincount(group, weights * positive)
+    of_negatives = np.bincount(group, weights * ~positive, minlength=len(of_positives))
+    total_positive = float(of_positives.sum())
+    total_negative = float(of_negatives.sum())
+    below = (np.cumsum(of_negatives) - of_negatives / 2.0) / total_negative
+    above = (total_positive - np.cumsum(of_positives) + of_positives / 2.0) / total_positive
+    value = float(of_positives @ below) / total_positive
+    influence = np.where(
+        positive, (below[group] - value) / total_positive, (above[group] - value) / total_negative
+    )
+    return value, np.asarray(influence)
+
+
+def average_precision(
+    score: FloatArray, positive: BoolArray, weights: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return the mean over positives of the precision at their score, and the units' influences (n,).
+
+    Units of one score are ranked together, as in scikit-learn.
+
+    Examples
+    --------
+    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    >>> round(average_precision(score, positive, np.full(4, 0.25))[0], 4)
+    0.8333
+    """
+    _, group = np.unique(score, return_inverse=True)
+    of_positives = np.bincount(group, weights * positive)
+    of_all = np.bincount(group, weights)
+    total = float(of_positives.sum())
+    retrieved = np.cumsum(of_all[::-1])[::-1]
+    precision = np.cumsum(of_positives[::-1])[::-1] / retrieved
+    value = float(of_positives @ precision) / total
+    gain = np.cumsum(of_positives / retrieved)
+    loss = np.cumsum(of_positives * precision / retrieved)
+    own = np.where(positive, precision[group] - value + gain[group], 0.0)
+    return value, np.asarray((own - loss[group]) / total)
+
+
+def ranking_metric(
+    statistic: Statistic,
+    score: FloatArray,
+    positive: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+) -> Estimate:
+    """Return one ranking metric of the scores (n,) for the positive units (n,), with its interval."""
+    count = int(positive.sum())
+    bounds = (0.0, 1.0)
+    n = min(count, len(positive) - count)
+    if n == 0:
+        return undefined_estimate(weighting, n, bounds, "the labels are all of one class", target=target)
+    value, influence = statistic(score, positive, weighting.weights)
+    result = of_variable(value, influence, weighting, target)
+    smooth, error = _smoothed(statistic, score, positive, weighting, result, target)
+    limits: Limits = replace(smooth, value=value)
+    if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
+        limits = OuterLimits(value=value, bounds=bounds, first=limits, second=smooth)
+    shown = result.variance if np.isfinite(result.variance) else 0.0
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        target=target,
+        n=n,
+        # A perfect ranking has no variance of its own; what its labels may have missed has.
+        standard_error=float(np.sqrt(shown)) if shown > _DUST else error,
+    )
+
+
+def _smoothed(
+    statistic: Statistic,
+    score: FloatArray,
+    positive: BoolArray,
+    weighting: Weighting,
+    result: Linearised,
+    target: str,
+) -> tuple[BinomialLimits, float]:
+    """Return the binomial that the labels are worth at the smoothed value, and the smoothed standard error.
+
+    Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
+    with half a label of either class, so that a stratum whose labels all agree may still hold others. Few
+    labels of a stratum of high scores miss its positives, and those seen elsewhere rank low: intervals around
+    the labels' own value alone covered .82.
+    """
+    own = ((weighting.counts + 0.5) / (weighting.counts + 1.0))[weighting.stratum]
+    classes = np.concatenate([positive, ~positive])
+    shares = np.concatenate([own, 1.0 - own])
+    weights = shares * np.tile(weighting.weights, 2)
+    value, influence = statistic(np.tile(score, 2), classes, weights)
+    hidden = mixed_variance(weighting, shares, influence)
+    largest, error = smoothed_variance(hidden, influence, weights, result, weighting, target)
+    bounds = (0.0, 1.0)
+    if largest <= _DUST:
+        # Either every unit is labelled, or all scores tie, so that no label tells anything.
+        fewest = float(min(positive.sum(), len(positive) - positive.sum()))
+        if np.any(weighting.variance_factors > 0):
+            trials = fewest
+        else:
+            trials = np.inf
+        return BinomialLimits(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
+    freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
+    trials = value * (1.0 - value) / largest
+    found = BinomialLimits(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    return found, error
+
+
+_DUST = 1e-24
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(Estimand, listed="positive"):
+    """How well a score ranks units of a class before the others.
+
+    The score is a proxy of the sample, the only one unless named. A score that the sample does not hold comes
+    with the labels: `{"label": labels, "score": scores}`.
+    """
+
+    of_classes = True
+    compared = False
+    statistic: ClassVar[Statistic]
+    # Whether a score without information gives one half.
+    chance_is_half: ClassVar[bool] = False
+    positive: str = "1"
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(positive=class_text(self.positive))
+
+    def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return the scores and whether they are positive of the labelled units, and which these are."""
+        score: Any = self.score
+        if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
+            labels, score = labels["label"], labels["score"]
+        true = class_column(sample, labels, "labels", np.array([], dtype=object))
+        if score is None or isinstance(score, str):
+            scores = scores_of_class(sample, self.positive, score)
+        else:
+            scores = number_column(sample, score, "score")
+        labelled = np.array([entry is not None for entry in true], dtype=bool)
+        if not np.any(labelled):
+            raise none_labelled()
+        if np.any(np.isnan(scores[labelled])):
+            raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
+        hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
+        return scores[labelled], hits, labelled
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the metric, from the true classes."""
+        scores, hits, labelled = self._units(sample, labels)
+        frame = Respondents.of(sample, labelled)
+        found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
+        complete = frame.complete(found, sample, label=self.label)
+        return replace(complete, remarks=(*complete.remarks, *self._reversed(complete)))
+
+    def _reversed(self, found: Estimate) -> list[str]:
+        """Return a note if larger scores go with other classes."""
+        if not self.chance_is_half or not np.isfinite(found.value) or found.value >= _CHANCE:
+            return []
+        limits = found.limits(_NOTE_LEVEL, "auto")
+        if limits is None or limits[1] is None or limits[1] >= _CHANCE:
+            return []
+        return [
+            f"an area below one half: larger scores go with classes other than {self.positive!r}; "
+            "check that the score is that of this class"
+        ]
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return self._units(sample, labels)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class AUC(Ranking, kind="auc", statistic=area_under_curve, chance_is_half=True):
+    """The area under the ROC curve: the chance that a unit of the class has the higher score of two.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
+    >>> sample = stratal.designs.SimpleRandom(budget=6).draw(population, seed=7)
+    >>> labels = dict(zip(range(6), [1, 1, 0, 0, 1, 0]))
+    >>> stratal.estimate(sample, labels, estimand=AUC()).value
+    1.0
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePrecision(Ranking, kind="average_precision", statistic=average_precision):
+    """The mean precision over the ranks of the units of the class (no interpolation).
+
+    Examples
+    --------
+    >>> AveragePrecision("toxic", score="judge").text
+    'average_precision:toxic,score=judge'
+    """
+
+
+# The area under the curve of a score that tells nothing, and the level of the interval that must lie below.
+_CHANCE = 0.5
+_NOTE_LEVEL = 0.95
+
+
+def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatArray:
+    """Return the score (n,) of a class: the named proxy, or the only one if it may be a score of the class.
+
+    Raises
+    ------
+    InputError
+        If the score predicts something else: that the model's answer is right, or another class.
+    """
+    if score is None:
+        name = _score_of_class(sample, positive)
+    else:
+        name = score
+    values = number_column(sample, name, "score")
+    role = sample.question.score(name)
+    if role is None or not role.is_probability or role.of_class == positive:
+        return values
+    # An estimand that names an undeclared score declares it as the score of its class.
+    if score is not None and not role.declared:
+        return values
+    action = "Draw with a score of the class as a proxy and name it: auc:CLASS,score=COLUMN."
+    if not role.declared:
+        action += (
+            f" If {name!r} is such a score all the same: auc:{positive},score={name}, or "
+            f"predicts= (--predicts {name}=class:{positive})."
+        )
+    raise InputError(
+        f"{name!r} is no score of the class {positive!r}",
+        given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
+        allowed=f"a proxy that is larger for units of class {positive!r}",
+        action=action,
+    )
+
+
+def _score_of_class(sample: Sample, positive: str) -> str:
+    """Return the name of the proxy that predicts the class; the only proxy if none is declared to."""
+    names = [score.name for score in sample.question.scores if score.of_class == positive]
+    return names[0] if len(names) == 1 else only_proxy(sample)
+
+
+def only_proxy(sample: Sample) -> str:
+    """Return the name of the sample's proxy, refusing a sample of several."""
+    if len(sample.proxy_names) != 1:
+        given = f"{len(sample.proxy_names)} proxies"
+        allowed = ", ".join(map(repr, sample.proxy_names))
+        what = "several columns could be the score"
+        raise InputError(what, given=given, allowed=allowed or None, action="Name one: score=.")
+    return sample.proxy_names[0]

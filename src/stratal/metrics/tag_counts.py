@@ -1,0 +1,307 @@
+"""Precision, recall and their relatives over sets of tags, from which tags each label and each answer has.
+
+A metric of one tag is that of two classes: a unit has the tag or not (`Confusion`). A micro average is a
+ratio of means of counts: Σ hits over Σ answered tags for precision. A macro average is the mean over tags.
+Jaccard's index and the Hamming loss are means of a number of each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs import Weighting
+from stratal.errors import InputError, refuse_unknown
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import of_variable, ratio_of_means, target_covariance
+from stratal.estimation.proportion_functions import (
+    OfShares,
+    clustered,
+    domain_trials,
+    no_interval_note,
+    of_two_sums,
+)
+from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits, SumLimits, UndefinedLimits
+from stratal.metrics.confusion import (
+    UNEQUAL,
+    Confusion,
+    form_of,
+    metric_function,
+    some_unseen,
+)
+
+# Averages over the tags.
+SET_AVERAGES = ("macro", "micro")
+
+
+def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
+    """Return Jaccard's index of each unit's sets (m,): tags in both over tags in either.
+
+    It is 1 for two empty sets: Jaccard's distance, 1 less the index, is a metric of sets (Levandowsky &
+    Winter 1971), and therefore 0 between equal ones. scikit-learn calls this `zero_division=1`.
+    """
+    either = (true | predicted).sum(axis=1)
+    both = (true & predicted).sum(axis=1)
+    return np.asarray(np.where(either > 0, both / np.maximum(either, 1), 1.0))
+
+
+def hamming_losses(true: BoolArray, predicted: BoolArray) -> FloatArray:
+    """Return the share of the tags (m,) on which each unit's sets differ."""
+    return np.asarray((true != predicted).mean(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TagCounts(Record):
+    """The tags of the labels and of the answers of the labelled units, with their weights.
+
+    Parameters
+    ----------
+    true, predicted : bool (m, T)
+        Whether the label, and the answer, of a unit has a tag.
+    weighting : Weighting
+    """
+
+    true: BoolArray
+    predicted: BoolArray
+    weighting: Weighting
+
+    @property
+    def n_tags(self) -> int:
+        """T."""
+        return int(self.true.shape[1])
+
+    def confusion(self, tag: int) -> Confusion:
+        """Return the confusion of units that have a tag, class 1, and those that have it not."""
+        true, predicted = (table[:, tag].astype(np.int64) for table in (self.true, self.predicted))
+        return Confusion(true=true, predicted=predicted, n_classes=2, weighting=self.weighting)
+
+    def metric(
+        self, name: str, which: int | str, target: str = "population", member: BoolArray | None = None
+    ) -> Estimate:
+        """Return a metric of a tag, or its average over the tags.
+
+        Parameters
+        ----------
+        name : str
+            One of `confusion.CLASS_METRICS`, or F_β.
+        which : int or {"macro", "micro"}
+        target : {"population", "superpopulation"}
+        member : bool (m,), optional
+            The units of a group, if it is the metric of one.
+        """
+        if isinstance(which, int):
+            confusion = self.confusion(which)
+            if member is None:
+                return confusion.metric(name, 1, target)
+            return confusion.within(member, name, 1, target)
+        refuse_unknown("average over tags", which, SET_AVERAGES)
+        if which == "micro":
+            return self._micro(name, target, member)
+        return self._macro(name, target, member)
+
+    def restricted(self, tags: Sequence[int]) -> TagCounts:
+        """Return the counts of some of the tags."""
+        return replace(self, true=self.true[:, tags], predicted=self.predicted[:, tags])
+
+    def influence(self, name: str, which: str) -> FloatArray:
+        """Return the linearised variable of an average over the tags (m,), at the estimated shares."""
+        if which == "micro":
+            above, below = self._sums(name)
+            total = float(self.weighting.weights @ below)
+            if total > 0:
+                ratio = float(self.weighting.weights @ above) / total
+            else:
+                ratio = 0.0
+            return np.asarray((above - ratio * below) / total if total > 0 else np.zeros(len(above)))
+        every = np.ones(len(self.true), dtype=bool)
+        return np.asarray(self._variables(name, every).mean(axis=1))
+
+    def _sums(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Return what each unit (m,) counts in numerator and denominator, over all tags."""
+        hits, predicted, true = (
+            table.sum(axis=1) for table in (self.true & self.predicted, self.predicted, self.true)
+        )
+        counts = np.stack([hits, predicted, true, np.full(len(hits), self.n_tags)])
+        above, below = (np.asarray(form, np.float64) @ counts for form in form_of(name))
+        return above, below
+
+    def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
+        above, below = self._sums(name)
+        index = self._sums("jaccard") if name == "f1" else None
+        return ratio_of_counts(above, below, self.weighting, target, member, index)
+
+    def _variables(self, name: str, member: BoolArray) -> FloatArray:
+        """Return the linearised variable of each tag's metric (m, T) in a group; 0 where it is undefined."""
+        variables = np.zeros(self.true.shape)
+        for tag in range(self.n_tags):
+            confusion = self.confusion(tag)
+            _, slopes, _ = metric_function(name, 1, 2)(confusion.shares(member))
+            if np.all(np.isfinite(slopes.hits)) and np.any(slopes.hits + slopes.predicted + slopes.true):
+                variables[:, tag] = member * slopes.along(confusion.true, confusion.predicted)
+        return variables
+
+    def _macro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
+        if member is None:
+            every = np.ones(len(self.true), dtype=bool)
+        else:
+            every = member
+        terms = [self.metric(name, tag, target, member) for tag in range(self.n_tags)]
+        if not all(np.isfinite(term.value) for term in terms):
+            part = some_unseen(
+                name, terms, lambda tags: self.restricted(tags).metric(name, "macro", target, member), "tags"
+            )
+            missing = sum(not np.isfinite(term.value) for term in terms)
+            note = f"{missing} of {self.n_tags} tags have no unit in the denominator"
+            n = int(every.sum())
+            return part or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
+        variables = self._variables(name, every)
+        value = float(np.mean([term.value for term in terms]))
+        limits = SumLimits(
+            value=value,
+            bounds=(0.0, 1.0),
+            terms=tuple(terms),
+            coefficients=np.full(self.n_tags, 1.0 / self.n_tags),
+            correlation=correlation_from(target_covariance(variables, self.weighting, target)),
+        )
+        result = of_variable(value, variables.mean(axis=1), self.weighting, target, every)
+        below, above = limits.lengths(_ONE_STANDARD_ERROR, "two-sided")
+        error = result.standard_error
+        if not error > 0 or any(not term.evidence.variance > 0 for term in terms):
+            # Labels of a tag that all agree show no variance; their own intervals know how many there are.
+            error = max(error, (below + above) / 2.0)
+        return linearised_estimate(
+            result,
+            self.weighting,
+            limits=limits,
+            target=target,
+            n=int(every.sum()),
+            member=member,
+            standard_error=error,
+        )
+
+
+# Error of one side of an interval of one standard error.
+_ONE_STANDARD_ERROR = 0.15865525393145707
+
+
+def ratio_of_counts(
+    above: FloatArray,
+    below: FloatArray,
+    weighting: Weighting,
+    target: str = "population",
+    member: BoolArray | None = None,
+    index: tuple[FloatArray, FloatArray] | None = None,
+) -> Estimate:
+    """Return the ratio of the means of two counts, of which each unit's numerator is part of its denominator.
+
+    Its interval is Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998), with the
+    degrees of freedom of the linearised variable. If weights are very unequal, it is no shorter than that of
+    what units have and lack of the numerator.
+
+    Parameters
+    ----------
+    above, below : float (m,)
+        Of the labelled units, 0 ≤ above ≤ below.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+    member : bool (m,), optional
+        The units of a group, if it is the ratio of one.
+    index : (float (m,), float (m,)), optional
+        The counts of a ratio j of which this one is 2 j / (1 + j), as F1 is of Jaccard's index; its trials
+        are then those of j.
+
+    Raises
+    ------
+    InputError
+        If a numerator exceeds its denominator.
+    """
+    if np.any(above > below) or np.any(above < 0):
+        raise InputError("a numerator is no part of its denominator", allowed="0 ≤ above ≤ below")
+    if member is None:
+        inside = np.ones(len(above), dtype=bool)
+    else:
+        inside = member
+    counted = inside & (below > 0)
+    n = int(counted.sum())
+    bounds = (0.0, 1.0)
+    result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
+    if not np.isfinite(result.value):
+        note = "no labelled unit counts towards its denominator"
+        return undefined_estimate(weighting, n, bounds, note, target=target)
+    if weighting.census:
+        clusters = None
+    else:
+        clusters = weighting.group_clusters(counted)
+    if clusters is not None and clusters.degrees_of_freedom == 0.0:
+        return linearised_estimate(
+            result,
+            weighting,
+            limits=UndefinedLimits(value=result.value, bounds=bounds),
+            target=target,
+            n=n,
+            member=counted,
+            standard_error=float("nan"),
+            degrees_of_freedom=0.0,
+            remarks=(no_interval_note(clusters),),
+        )
+    first, hidden = _binomial(above, below, inside, weighting, target)
+    scale = "identity"
+    if index is not None:
+        scale = "dice"
+        first, _ = _binomial(*index, inside, weighting, target)
+        first = replace(first, value=result.value)
+    limits: Limits = replace(first, scale=scale)
+    if clusters is not None:
+        trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
+        limits = clustered(replace(first, trials=trials, scale=scale), clusters)
+    if weighting.effective_draws < UNEQUAL * weighting.draws:
+        # Trials are those of all strata; of a large one with few labels that agree they know little.
+        parts = _of_parts(above, below, inside, weighting, target)
+        second = replace(parts, value=result.value)
+        limits = OuterLimits(value=result.value, bounds=bounds, first=limits, second=second)
+    shown = result.standard_error
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        target=target,
+        n=n,
+        member=counted,
+        standard_error=shown if shown > 0 else float(np.sqrt(hidden)),
+    )
+
+
+def _binomial(
+    above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
+) -> tuple[BinomialLimits, float]:
+    """Return a ratio's limits by its effective number of trials, and the variance that these follow from.
+
+    Pseudo-labels have the mean count, so that they weigh as much as one unit does on average.
+    """
+    counted = inside & (below > 0)
+    share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
+    size = inside * below / float(below[counted].mean())
+    result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
+    if target == "superpopulation":
+        weighting = weighting.independent()
+    trials, hidden = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
+    limits = BinomialLimits(
+        value=float(np.clip(result.value, 0.0, 1.0)),
+        bounds=(0.0, 1.0),
+        trials=trials,
+        degrees_of_freedom=result.degrees_of_freedom,
+    )
+    return limits, hidden
+
+
+def _of_parts(
+    above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
+) -> OfShares:
+    """Return a ratio's limits from those of the means of what units have and lack of the numerator."""
+    counted = inside & (below > 0)
+    share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
+    limits = of_two_sums(share, inside * below / float(below[counted].max()), weighting, target)
+    return replace(limits, bounds=(0.0, 1.0))

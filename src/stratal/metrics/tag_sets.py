@@ -1,0 +1,124 @@
+"""Means over units whose labels and answers are sets of tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.means import Mean
+from stratal.metrics.answered_sets import AnsweredSets, answered_sets, compares_sets
+from stratal.metrics.tag_counts import hamming_losses, jaccard_indices
+from stratal.population.influence import Influence
+from stratal.population.population import Population
+from stratal.question.question import NUMBER
+
+
+class MeanOfSets(Estimand):
+    """The mean of a number that each unit's two sets give, from 0 to 1."""
+
+    __slots__ = ()
+    of_classes = True
+    predicted: str | None
+    takes: ClassVar[tuple[str, ...]] = tuple(
+        name for name in RIGHT_OPTIONS if name not in ("outcome", "bounds", "limits", "combine")
+    )
+    takes_by_group: ClassVar[tuple[str, ...]] = ("target", "estimator", "population")
+
+    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+        """Return the number of each labelled unit (m,)."""
+        raise NotImplementedError
+
+    def _as_mean(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, FloatArray, Request]:
+        """Return what a mean takes: the sample, the number of each drawn unit (n,), and the options."""
+        if not compares_sets(sample, labels, self.predicted):
+            raise InputError(
+                f"{self.kind!r} compares sets of tags, and the answers are none",
+                action="Draw with predicted= (--predicted) and tags= (--tags), or ask for the accuracy.",
+            )
+        sets = answered_sets(sample, labels, self.predicted)
+        outcomes = np.full(sample.size, np.nan)
+        outcomes[sets.labelled] = self.unit_values(sets)
+        question = sample.question.with_outcome(
+            decoding=NUMBER, scale=None, bounds=None, tag_format=None, tags=()
+        )
+        bounded = replace(request, outcome="bounded", bounds=(0.0, 1.0), predicted=False)
+        # A proxy that predicts whether a set is right is on another scale than these numbers.
+        info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
+        return replace(sample, question=question, proxy_info=info), outcomes, bounded
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean."""
+        return replace(Mean().estimate(*self._as_mean(sample, labels, request)), label=self.label)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each group."""
+        sample, outcomes, request = self._as_mean(sample, labels, request)
+        return Mean().by(sample, outcomes, group, request)
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return answered_sets(sample, labels, self.predicted).labelled
+
+
+@dataclass(frozen=True, slots=True)
+class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="answer"):
+    """The mean over units of Jaccard's index: the tags in both sets over the tags in either.
+
+    The index of two empty sets is 1: Jaccard's distance is a metric (Levandowsky & Winter 1971), and
+    therefore 0 between equal sets. It is scikit-learn's `jaccard_score(average="samples", zero_division=1)`.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        The group column of the model's answers; the population's own unless given.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> answers = {"answer": [["a"], ["a", "b"]]}
+    >>> population = stratal.Population.from_arrays(groups=answers, predicted="answer")
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> stratal.estimate(sample, {0: ["a", "b"], 1: ["b", "a"]}, estimand="mean_jaccard").value
+    0.75
+    """
+
+    predicted: str | None = None
+
+    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+        """Return Jaccard's indices (m,)."""
+        return jaccard_indices(sets.counts.true, sets.counts.predicted)
+
+    def influence(self, population: Population) -> Influence:
+        """Return what a plan expects: an index of 1 where the answer is right, and of 0 where it is not."""
+        return Mean().influence(population)
+
+
+@dataclass(frozen=True, slots=True)
+class HammingLoss(MeanOfSets, kind="hamming_loss", listed="predicted", shown="answer"):
+    """The mean over units of the share of the tags on which both sets differ.
+
+    The tags are those of all answers and labels: tags that no unit has would make it smaller.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        As for `MeanJaccard`.
+
+    Examples
+    --------
+    >>> HammingLoss().text
+    'hamming_loss'
+    """
+
+    predicted: str | None = None
+
+    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+        """Return the losses (m,)."""
+        return hamming_losses(sets.counts.true, sets.counts.predicted)

@@ -1,0 +1,692 @@
+"""From a sample and its labels to coefficients and quantiles, the population read in batches where it is.
+
+A quantile with a proxy is the least rectified pinball loss, its interval the values that a score test keeps.
+
+F(t) = Σ_h W_h [ λ_h F^f_{U_h}(t) + F^y_{S_h}(t) − λ_h F^f_{S_h}(t) ]
+
+Between two labelled values (of y or f), a gap, only the population's part of F moves, and for λ ≥ 0 it rises.
+F is therefore known from one pass that counts the population's values by gap; the values themselves are
+fetched, by a second pass, for the few gaps that matter. The population may be larger than memory.
+
+At a candidate t the score is F(t) − q and its variance that of the mean of 1(y ≤ t) − λ 1(f ≤ t) under the
+design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023, section 3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, finite_vector
+from stratal.designs.extending import require_same_population
+from stratal.designs.sample import Sample, require_sample
+from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
+from stratal.estimation.calibrated import features_of
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimate import Estimate, Estimates, with_label_values
+from stratal.estimation.means import AnticipatedMoments
+from stratal.estimation.resolve import named_groups, number_columns
+from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
+from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.population.rules import Rule
+from stratal.regression import losses
+from stratal.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
+from stratal.regression.quantiles import (
+    quantile,
+    quantile_estimate,
+    require_probability,
+    weighted_quantile,
+)
+from stratal.regression.rectified_loss import require_inverse
+
+
+class Formula:
+    """A right-hand side whose categories and transformations are fixed once, then applied to any units.
+
+    Fix it on the population (or a part of it with every category), so that labels and population get the
+    same columns.
+
+    Parameters
+    ----------
+    formula : str
+        The right-hand side, without `~`. An intercept is included unless `0 +` or `- 1` says otherwise.
+    data : mapping of name to array-like (N,), or a dataframe
+        Fixes categories and transformations.
+
+    Raises
+    ------
+    InputError
+        For a column that does not exist, a category not seen when the formula was fixed, missing values.
+    MissingExtraError
+        Without formulaic.
+
+    Examples
+    --------
+    >>> population = {"length": [1.0, 2.0, 3.0], "language": ["de", "en", "en"]}
+    >>> formula = Formula("length + language", population)
+    >>> formula.names
+    ('Intercept', 'length', 'language[T.en]')
+    >>> formula.features({"length": [5.0], "language": ["de"]})
+    array([[1., 5., 0.]])
+    """
+
+    def __init__(self, formula: str, data: Any) -> None:
+        if "~" in formula:
+            raise InputError("give the right-hand side alone", action="Leave '~' and the outcome out.")
+        self.formula = formula
+        self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
+        self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it reads."""
+        return tuple(sorted(str(name) for name in self._spec.required_variables))
+
+    @staticmethod
+    def words(formula: str) -> frozenset[str]:
+        """Return the names in a formula, of columns and functions alike.
+
+        Examples
+        --------
+        >>> sorted(Formula.words("log(length) + `my column`"))
+        ['length', 'log', 'my column']
+        """
+        quoted = re.findall(r"`([^`]+)`", formula)
+        return frozenset([*quoted, *re.findall(r"[^\W\d]\w*", re.sub(r"`[^`]+`", " ", formula))])
+
+    def features(self, data: Any) -> FloatArray:
+        """Return the feature matrix (n, d) of other units."""
+        frame = _frame({name: data[name] for name in self.columns})
+        for factor, (_, state) in self._spec.encoder_state.items():
+            fixed_levels = {str(value) for value in state.get("categories", ())}
+            if fixed_levels:
+                unknown = sorted({str(value) for value in frame.get(str(factor), ())} - fixed_levels)
+            else:
+                unknown = []
+            if unknown:
+                raise InputError(
+                    f"{str(factor)!r} holds a category that the formula was not fixed on",
+                    given=repr(unknown[0]),
+                    action="Fix the formula on the whole population.",
+                )
+        matrix = self._matrix(self._spec.get_model_matrix, None, frame)
+        return losses.feature_matrix("features", np.asarray(matrix))
+
+    def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
+        errors = _formulaic().errors
+        frame = _frame(data)
+        try:
+            if formula is None:
+                return make(frame)
+            return make(formula, frame, na_action="raise")
+        except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
+            raise InputError(
+                f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
+                allowed=", ".join(map(repr, list(frame.columns)[:20])),
+                action="Name columns that there are; drop or fill missing values first.",
+            ) from None
+
+
+def _formulaic() -> Any:
+    with installed("formulaic", extra="formula"):
+        import formulaic
+        import formulaic.errors
+    return formulaic
+
+
+def _frame(data: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(data, Mapping):
+        return pd.DataFrame({name: np.asarray(values) for name, values in data.items()})
+    if isinstance(data, pd.DataFrame):
+        return data
+    return pd.DataFrame(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Columns of numbers, with a column of ones before them or without, as `Formula` has others."""
+
+    columns: tuple[str, ...] = ()
+    intercept: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients."""
+        if self.intercept and self.columns:
+            return (INTERCEPT, *self.columns)
+        return self.columns
+
+    def features(self, data: Mapping[str, Any]) -> FloatArray:
+        """Return the feature matrix (n, d) of units."""
+        matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
+        if self.intercept:
+            return losses.with_intercept(matrix)
+        return matrix
+
+
+Columns = Numbers | Formula
+
+
+INTERCEPT = "intercept"
+
+
+FAMILIES: dict[str, type[losses.Loss]] = {
+    loss.name: loss for loss in (losses.LinearLoss, losses.LogisticLoss, losses.PoissonLoss)
+}
+
+
+_BATCH = 262_144
+
+
+@names_mistyped
+def regress(
+    sample: Sample,
+    labels: Any,
+    *,
+    family: str | losses.Loss = "linear",
+    features: str | tuple[str, ...] = (),
+    formula: str | None = None,
+    population: Population | None = None,
+    proxy: str | None = None,
+    intercept: bool = True,
+    **options: Any,
+) -> Coefficients:
+    """Estimate how the outcome depends on features, over the population that a sample was drawn from.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : mapping of id to outcome, Series, array in the order of `sample.ids`, or Labels
+        Units without a label are left out, as nonresponse within their stratum; a stratum without any label
+        is merged with its neighbour.
+    family : str or Loss
+        "linear", "logistic", "poisson", or a loss of your own. A mean and a quantile are estimands of
+        `stratal.estimate`.
+    features : str or tuple of str
+        Columns of numbers. Those of the population are found by the sample's ids; proxies, groups and shown
+        columns are in the sample.
+    formula : str, optional
+        Instead of `features`, as in "log(length) * language" (extra "formula").
+    population : Population, optional
+        Where proxy and features of all units are read; the one that the sample was drawn from, if in memory.
+    proxy : str, optional
+        Prediction of the outcome; the first proxy if left out.
+    intercept : bool
+        Whether `features` get a column of ones; a formula says so itself.
+    **options
+        See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, ….
+
+    Returns
+    -------
+    Coefficients
+        `Estimates` of the coefficients.
+
+    Raises
+    ------
+    InputError
+        For columns that are missing, and as `m_estimate`.
+    LabelError
+        For ids that are not in the sample, or if there is no label.
+
+    Examples
+    --------
+    >>> import numpy as np, stratal
+    >>> length = np.arange(40.0)
+    >>> population = stratal.Population.from_arrays(proxy=length / 40, features={"length": length})
+    >>> sample = stratal.designs.SimpleRandom(budget=12).draw(population, seed=7)
+    >>> outcome = 1 + length[sample.ids] / 20 + 0.1 * (-1.0) ** sample.ids
+    >>> regress(sample, outcome, features="length").names
+    ('intercept', 'length')
+    """
+    require_sample(sample, "regress")
+    if population is not None:
+        population = require_same_population(sample, population)
+    if population is None:
+        population = sample.population
+    feature_columns: tuple[str, ...]
+    if isinstance(features, str):
+        feature_columns = (features,)
+    else:
+        feature_columns = tuple(features)
+    for name in ("outcome", "weighting", "unlabelled", "names"):
+        if name in options:
+            raise InputError(f"regress finds {name}= itself", action="Leave it out.")
+    loss = _checked_loss(family, feature_columns, formula)
+    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+    drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
+    if population is not None:
+        feature_names: Collection[str] = feature_columns
+        if formula is not None:
+            feature_names = Formula.words(formula)
+        read = tuple(name for name in population.feature_names if name in feature_names)
+        drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
+    columns: Columns = Numbers(feature_columns, intercept)
+    if formula is not None:
+        columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
+    batch = {name: _column(drawn, name, numbers=name in feature_columns) for name in columns.columns}
+    estimator = str(options.get("estimator"))
+    joined, units, fit_arguments = labelled_units(
+        sample, labels, population, proxy, estimator=estimator, columns=columns
+    )
+    outcome = joined.by_unit(joined.numbers())
+    batch = {name: column[joined.labelled] for name, column in batch.items()}
+    matrix = columns.features(batch) if columns.names else None
+    names = columns.names or None
+    result = m_estimate(loss, outcome, features=matrix, names=names, **fit_arguments, **options)
+    rows = []
+    for row in result:
+        row = units.complete(row, sample)
+        table = row.stratum_table
+        if table is not None and len(table.sizes) == len(result.lam):
+            table = replace(table, lam=result.lam[:, None])
+        rows.append(replace(row, stratum_table=table, remarks=()))  # the notes are all rows'
+    result = replace(result, estimates=tuple(rows), remarks=(*units.notes, *result.remarks))
+    return with_label_values(result, {"": joined})
+
+
+def labelled_units(
+    sample: Sample,
+    labels: Any,
+    population: Population | None,
+    proxy: str | None,
+    *,
+    estimator: str,
+    columns: Columns | None = None,
+) -> tuple[JoinedLabels, Respondents, dict[str, Any]]:
+    """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
+
+    The last two are left out of a classical one, and where the sample has no proxy.
+    """
+    joined = join_labels(sample, labels)
+    if not np.any(joined.labelled):
+        raise LabelError("no unit is labelled yet", allowed="at least one label")
+    units = Respondents.of(sample, joined.labelled)
+    arguments: dict[str, Any] = {"weighting": units.weighting}
+    if estimator == "classical" or not sample.proxy_names:
+        return joined, units, arguments
+    if population is None:
+        raise InputError(
+            "the population is not at hand, so its proxies and features cannot be read",
+            action="Give population=, or estimator='classical'.",
+        )
+    name = proxy if proxy is not None else sample.proxy_names[0]
+    refuse_unknown("proxy", name, sample.proxy_names)
+    arguments["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
+    rule = sample.design.rule
+    arguments["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
+    return joined, units, arguments
+
+
+def from_population(
+    population: Population,
+    proxy: str,
+    columns: Columns,
+    rule: Rule | None = None,
+    merged: IntArray | None = None,
+) -> losses.Unlabelled:
+    """Return the units of a population as an estimator reads them: a few passes, in batches.
+
+    Parameters
+    ----------
+    population : Population
+    proxy : str
+    columns : Columns
+        Of the features.
+    rule : Rule, optional
+        The stratification rule of the design.
+    merged : int (H,), optional
+        Where strata were merged, the new code of each of the rule's.
+    """
+    if merged is None:
+        codes = np.arange(1 if rule is None else rule.n_strata)
+    else:
+        codes = merged
+    batches = partial(_blocks, population, proxy, columns, rule, codes)
+    return losses.Unlabelled(batches, n_strata=int(codes.max()) + 1)
+
+
+def _blocks(
+    population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
+) -> Iterator[losses.Block]:
+    read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
+    for batch in population.batches(read, _BATCH):
+        values = np.asarray(batch[proxy], dtype=np.float64)
+        if rule is None:
+            stratum = np.zeros(len(values), dtype=np.int64)
+        else:
+            stratum = rule.assign(batch)
+        if columns.names:
+            features = columns.features(batch)
+        else:
+            features = np.empty((len(values), 0))
+        stratum = codes[stratum].astype(np.int64, copy=False)
+        yield losses.Block(features=features, proxy=values, stratum=stratum)
+
+
+def _first_batch(formula: str, population: Population) -> Any:
+    """Return the population's first units, which fix a formula's categories; later ones are errors."""
+    names = (*population.group_names, *population.feature_names)
+    read = tuple(name for name in names if name in Formula.words(formula))
+    if not read:
+        raise InputError(
+            f"the formula {formula!r} names no column of the population", allowed=", ".join(map(repr, names))
+        )
+    return next(population.batches(read))
+
+
+def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray:
+    """Return a column of the drawn units (n,), as `numbers` if it is a feature."""
+    if name not in columns:
+        raise InputError(
+            f"the drawn units have no column {name!r}",
+            allowed=near_names(name, columns) if columns else "none is known",
+            action="Give the population (population=, --population FILE), or draw with show=.",
+        )
+    if numbers:
+        return finite_vector(f"feature {name!r}", columns[name])
+    return np.asarray(columns[name])
+
+
+def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
+    """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
+    if features and formula is not None:
+        raise InputError("give features= or formula=, not both", action="Leave one of them out.")
+    if isinstance(family, losses.Loss):
+        return family
+    refuse_unknown("family", family, FAMILIES)
+    if not features and formula is None:
+        raise InputError(
+            f"{family} regression needs features", action="Give features= or formula= (or take the mean)."
+        )
+    return FAMILIES[family]()
+
+
+# Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum.
+FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
+
+
+_ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
+
+
+def options_of(request: Request, sample: Sample) -> dict[str, Any]:
+    """Return the options of the fit; `auto` takes the proxy where the population is at hand."""
+    reads = sample.population is not None and bool(sample.proxy_names)
+    estimator = _ESTIMATORS.get(request.estimator, request.estimator)
+    if request.estimator == "auto" and request.lam is None and not reads:
+        estimator = "classical"
+    is_plain_difference = request.estimator == "difference" and request.lam is None
+    return {
+        "estimator": estimator,
+        "lam": 1.0 if is_plain_difference else request.lam,
+        "proxy": None if estimator == "classical" else request.proxy,
+        "target": request.target,
+        "stratum_weights_known": request.stratum_weights_known,
+    }
+
+
+def scaled_moments(population: Population, proxy: str | None, subject: str) -> AnticipatedMoments:
+    """Return a proxy's moments of the outcome; refuse one that only orders the units."""
+    if not population.proxy_names or not population.proxy_info(proxy).scaled:
+        raise InputError(
+            f"{subject} needs a proxy on the outcome's scale",
+            given=", ".join(population.proxy_names) or "no proxy",
+            action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
+            "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",
+        )
+    return AnticipatedMoments.of(population, proxy)
+
+
+# Mean of u over its deviation, in a unit of average square: what puts units in order.
+IN_ORDER = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient(Estimand):
+    """One coefficient of a linear, logistic or Poisson regression of the outcome on columns of numbers.
+
+    Its influence on a unit is w(x) (y − μ(x)), with w(x) the coefficient's row of A⁻¹x: units far out in a
+    feature matter most. The fit and A are those of the proxy before labels, as in Fisch et al. (2024),
+    eq. 20–21.
+
+    Parameters
+    ----------
+    of : str
+        A feature, or `intercept`.
+    features : tuple of str, optional
+        All features of the regression, which has an intercept too; `of` alone unless given.
+    family : {"linear", "logistic", "poisson"}
+    proxy : str, optional
+        The proxy to plan with, which predicts the outcome; the population's first unless named.
+
+    Examples
+    --------
+    >>> Coefficient("length", ("length", "age")).text
+    'coefficient:length,features=length+age'
+    """
+
+    kind: ClassVar[str] = "coefficient"
+    listed: ClassVar[str] = "of"
+    shown: ClassVar[str] = "length,features=length+age"
+    of: str
+    features: tuple[str, ...] = ()
+    family: str = "linear"
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        default_features = () if self.of == INTERCEPT else (self.of,)
+        if isinstance(self.features, str):
+            features = (self.features,)
+        else:
+            features = tuple(self.features)
+        self._set(features=() if features == default_features else features)
+        if not self.numbers or self.of not in self.names:
+            raise InputError(
+                "a coefficient must be one of the regression's",
+                given=repr(self.of),
+                allowed=near_names(self.of, self.names),
+                action="Name all of its features: coefficient:length,features=length+age.",
+            )
+        refuse_unknown("family", self.family, LINKS)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of the features."""
+        return self.features or (() if self.of == INTERCEPT else (self.of,))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all coefficients."""
+        return (INTERCEPT, *self.numbers)
+
+    reads_population = True  # the features, and the proxy of all units
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.
+
+        The mean of what the labels leave open is 0, and strata of one mean would hold units near and far out
+        alike. The mean given here is a share of E[u² | x] too small to matter, so that strata follow how much
+        u varies.
+        """
+        expected = self._moments(population)
+        units = from_population(population, population.proxy_info(self.proxy).name, Numbers(self.numbers))
+        fit = fit_to_proxies(FAMILIES[self.family](), units)
+        weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
+        gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
+        square = weight * weight * (gap * gap + expected.variance)
+        mean_square = max(float(averages(population, [square])[0]), 1e-300)
+        return Influence(
+            value=float(fit.theta[self.names.index(self.of)]),
+            mean=(IN_ORDER / mean_square**0.5) * square,
+            square=square,
+            cells=Cells(names=("all",)),
+        )
+
+    def _moments(self, population: Population) -> AnticipatedMoments:
+        """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
+        moments = scaled_moments(population, self.proxy, repr(self.text))
+        number_names = (*population.feature_names, *population.proxy_names)
+        for name in [number for number in self.numbers if number not in number_names]:
+            raise InputError(
+                f"the population has no column of numbers {name!r}",
+                allowed=near_names(name, number_names),
+                action="Several features are written coefficient:length,features=length+age.",
+            )
+        if self.family == "poisson":
+            return AnticipatedMoments(mean=moments.mean, variance=moments.mean)
+        return moments
+
+    def _linear(self, weights: FloatArray) -> Expression:
+        """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
+        first, *others = (float(f"{weight:.9g}") for weight in weights)
+        terms = [weight * Number(name=name) for weight, name in zip(others, self.numbers, strict=True)]
+        return total([Constant(value=first), *terms])
+
+    takes: ClassVar[tuple[str, ...]] = FITTED
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
+        options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+        fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
+        estimate: Estimate = fitted.of(coefficient=self.of)
+        return replace(estimate, label=self.label, null=None, remarks=fitted.remarks)
+
+
+# The mean of the outcome at a linear predictor.
+LINKS: dict[str, Callable[[Expression], Expression]] = {
+    "linear": lambda line: line,
+    "logistic": logistic,
+    "poisson": lambda line: Exponential(parts=(line,)),
+}
+
+
+# The logistic function of 1.702 t is the normal one of t to .01 (Camilli 1994).
+_LOGISTIC = 1.702
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(Estimand):
+    """The value with a given share of the outcomes at or below it.
+
+    Parameters
+    ----------
+    probability : float
+        ½ is the median.
+    proxy : str, optional
+        The proxy to plan with; the population's first unless named. It must be on the outcome's scale.
+
+    Examples
+    --------
+    >>> Quantile(0.9).text, Estimand.parse_text("quantile:.9").probability
+    ('quantile:0.9', 0.9)
+    """
+
+    has_superpopulation: ClassVar[bool] = False
+    kind: ClassVar[str] = "quantile"
+    listed: ClassVar[str] = "probability"
+    shown: ClassVar[str] = ".9"
+    probability: float
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(probability=float(self.probability))
+        require_probability(self.probability)
+
+    @property
+    def title(self) -> str:
+        """What a sentence calls it: `0.9 quantile`."""
+        return f"{self.probability:g} quantile"
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of (β − 1(z ≤ θ)) / density, with z about its proxy as a logistic.
+
+        θ is the quantile of the proxy; the chance that z is at or below it falls with the proxy, and what the
+        proxy leaves open says how steeply.
+        """
+        expected = scaled_moments(population, self.proxy, "a quantile")
+        distribution = population.distribution(population.proxy_info(self.proxy).name)
+        theta = weighted_quantile(
+            distribution.values, distribution.counts.astype(np.float64), self.probability
+        )
+        residual_sd = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
+        steep = _LOGISTIC / residual_sd
+        below = logistic(steep * (theta - expected.mean))
+        density, share = averages(population, [steep * below * (1.0 - below), below])
+        scale = 1.0 / max(float(density), 1e-12)
+        # u is centred where the logistic has its share, which is near β.
+        mean = scale * (float(share) - below)
+        square = scale**2 * (float(share) ** 2 + (1.0 - 2.0 * float(share)) * below)
+        return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
+
+    takes: ClassVar[tuple[str, ...]] = (*FITTED, "bounds")
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
+        if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
+            options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+            proxy = options.pop("proxy")
+            estimator = options["estimator"]
+            joined, units, arguments = labelled_units(
+                sample, labels, sample.population, proxy, estimator=estimator
+            )
+            outcomes = joined.by_unit(joined.numbers())
+            bounds = _bounds_of(sample, outcomes, joined.labelled, request)
+            tuned = quantile(outcomes, self.probability, bounds=bounds, **arguments, **options)
+            return units.complete(tuned, sample, label=self.label)
+        if request.target != "population":
+            raise InputError(
+                "a quantile by weights is that of the population",
+                action="Give estimator='ppi++', or leave target= out.",
+            )
+        columns, labelled = number_columns(sample, {"labels": labels})
+        frame = Respondents.of(sample, labelled)
+        bounds = _bounds_of(sample, columns[:, 0], labelled, request)
+        estimate = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=bounds)
+        if len(columns) < 2 and not np.isfinite(estimate.standard_error):
+            raise InputError(
+                "the standard error of a quantile cannot be estimated",
+                action="Label at least 2 units, drawn at random.",
+            )
+        return frame.complete(estimate, sample, label=self.label)
+
+    takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the quantile by weights of each group."""
+        columns, labelled = number_columns(sample, {"labels": labels})
+        frame = Respondents.of(sample, labelled)
+        groups, names = named_groups(sample, group)
+        bounds = _bounds_of(sample, columns[:, 0], labelled, request)
+        rows = []
+        for name in names:
+            member = groups[labelled] == name
+            estimate = quantile_estimate(
+                columns[:, 0], self.probability, frame.weighting, bounds=bounds, member=member
+            )
+            rows.append(frame.complete(estimate, sample, label={"domain": name}))
+        return Estimates.from_rows(sample, rows, "domains", frame.notes)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
+        columns, labelled = number_columns(sample, {"labels": labels})
+        z = columns[:, 0]
+        weights = Respondents.of(sample, labelled).weighting.weights
+        value = weighted_quantile(z, weights, self.probability)
+        return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)
+
+
+def _bounds_of(
+    sample: Sample, outcomes: FloatArray, labelled: BoolArray, request: Request
+) -> tuple[float, float] | None:
+    """Return the bounds of the outcomes (m,) of the labelled units (n,): those requested, or the sample's."""
+    refuse_outside(outcomes, sample, labelled, "bounded", request.bounds)
+    return known_outcome(sample, outcomes, None, request.bounds, labelled=labelled)[1]
