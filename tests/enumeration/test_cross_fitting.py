@@ -11,9 +11,10 @@ import pytest
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
-from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import mean_estimate
 from stratal.estimation.respondents import Respondents
+from stratal.population.summary import StratumSummary
 
 Z = np.array([0.0, 1, 1, 0, 1, 1, 0, 1])
 PROXY = np.array([0.1, 0.7, 0.9, 0.4, 0.3, 0.8, 0.6, 0.95])
@@ -25,10 +26,13 @@ def moments(units, stratum):
     sizes = np.bincount(stratum)
     means = np.bincount(stratum, PROXY) / sizes
     spread = np.bincount(stratum, (PROXY - means[stratum]) ** 2) / sizes
-    return ProxyMoments(
-        values=PROXY[units, None], stratum=stratum[units], sizes=sizes,
-        means=means[:, None], covariances=spread[:, None, None],
-    )  # fmt: skip
+    return LabelledProxies(
+        values=PROXY[units, None],
+        stratum=stratum[units],
+        summary=StratumSummary(
+            sizes=sizes, proxy_means=means[:, None], proxy_covariances=spread[:, None, None]
+        ),
+    )
 
 
 def samples(stratum, n_h):

@@ -10,8 +10,9 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.designs.stratum_moments import population_spread, stratum_covariances, stratum_means
-from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import mean_estimate
+from stratal.population.summary import StratumSummary
 
 Z = np.array([0.0, 1, 1, 0, 1, 2.5, 0.5, 1])
 PROXY = np.array([0.1, 0.7, 0.9, 0.4, 0.3, 1.9, 0.6, 1.2])
@@ -19,14 +20,17 @@ STRATUM = np.array([0, 0, 0, 0, 1, 1, 1, 1])
 LAMS = [0.0, 1.0, 0.6, -0.4]
 
 
-def moments(units: np.ndarray, stratum: np.ndarray) -> ProxyMoments:
+def moments(units: np.ndarray, stratum: np.ndarray) -> LabelledProxies:
     sizes = np.bincount(stratum)
     means = np.bincount(stratum, PROXY) / sizes
     spread = np.bincount(stratum, (PROXY - means[stratum]) ** 2) / sizes
-    return ProxyMoments(
-        values=PROXY[units, None], stratum=stratum[units], sizes=sizes,
-        means=means[:, None], covariances=spread[:, None, None],
-    )  # fmt: skip
+    return LabelledProxies(
+        values=PROXY[units, None],
+        stratum=stratum[units],
+        summary=StratumSummary(
+            sizes=sizes, proxy_means=means[:, None], proxy_covariances=spread[:, None, None]
+        ),
+    )
 
 
 def stratified_samples(stratum: np.ndarray, n_h: tuple[int, ...]) -> Iterator[np.ndarray]:

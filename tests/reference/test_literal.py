@@ -13,8 +13,9 @@ from tests.unit.estimation.test_separate import separate
 import stratal
 from papers import formulas
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
+from stratal.population.summary import StratumSummary
 from stratal.regression.losses import ArrayUnlabelled
 from stratal.regression.m_estimation import linear_regression
 from stratal.simulation.draws import Truth
@@ -60,12 +61,12 @@ def moments_of(proxy, h, chosen):
     sizes = np.bincount(h)
     means = np.bincount(h, proxy) / sizes
     squares = np.bincount(h, (proxy - means[h]) ** 2) / (sizes - 1)
-    return ProxyMoments(
+    return LabelledProxies(
         values=proxy[chosen, None],
         stratum=h[chosen],
-        sizes=sizes,
-        means=means[:, None],
-        covariances=squares[:, None, None],
+        summary=StratumSummary(
+            sizes=sizes, proxy_means=means[:, None], proxy_covariances=squares[:, None, None]
+        ),
     )
 
 

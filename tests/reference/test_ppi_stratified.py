@@ -11,8 +11,9 @@ from scipy.special import ndtri
 from tests.unit.estimation.test_separate import separate
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
+from stratal.population.summary import StratumSummary
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 
@@ -63,10 +64,15 @@ def test_one_stratum_in_the_words_of_prediction_powered_inference():
     z = (rng.random(60) < proxy).astype(float)
     n, size = 20, 60
     stratum = np.zeros(n, dtype=np.int64)
-    moments = ProxyMoments(
-        values=proxy[:n, None], stratum=stratum, sizes=np.array([size]),
-        means=np.array([[proxy.mean()]]), covariances=np.array([[[proxy.var()]]]),
-    )  # fmt: skip
+    moments = LabelledProxies(
+        values=proxy[:n, None],
+        stratum=stratum,
+        summary=StratumSummary(
+            sizes=np.array([size]),
+            proxy_means=np.array([[proxy.mean()]]),
+            proxy_covariances=np.array([[[proxy.var()]]]),
+        ),
+    )
     lam = 0.7
 
     ours = mean_estimate(

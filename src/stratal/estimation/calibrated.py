@@ -19,7 +19,14 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.extending import not_drawn_from, require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
+from stratal.estimation.cross_fitting import (
+    N_FOLDS,
+    assign_folds,
+    blended,
+    check_folds,
+    fold_shares,
+    sampled_fractions,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.population.declaration import fitting, listed

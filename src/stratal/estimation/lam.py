@@ -9,11 +9,20 @@ covariance among the same units, blended with two labels' worth of the one over 
 cancels (docs/decisions/0008-lambda.md). In one stratum both are filled up first with
 what the labelled units lack of the proxy's spread. Labels that nearly all agree say little about λ, so it is
 shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
+
+Three functions fit λ. The designs leave different moments, so none replaces another:
+
+- `fit_stratified`, from covariances within strata: random samples within strata, for means, separate
+  unlabelled samples, regressions and simulated replicates.
+- `fit_general`, by the regression of weighted outcomes (or totals of clusters) on the proxies: all other
+  designs, which have no variance of each stratum to minimise.
+- `slice_lam`, by the regression within slices whose mean proxies are known: one λ for the means of all
+  slices. It is shrunk towards 0, because few labels of a rare outcome would fit the noise of single slices.
 """
 
 from __future__ import annotations
 
-import numbers
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +30,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import (
-    LabelledSpread,
-    StratumMoments,
-    explained_variance,
-    lam_of_classes,
-    stratum_moments,
-    unseen,
-)
+from stratal.designs.stratum_moments import StratumMoments, stratum_moments
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
@@ -45,57 +47,168 @@ _STEADY_LABELS = 10.0
 # A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds.
 EXPLAINED = 1e-20
 
+# Labels that the population's proxy variance counts for in the denominator of λ.
+PRIOR_LABELS = 2.0
+
+# Informative labels at which a fitted λ and a calibrated proxy's count alike.
+_LABELS_FOR_A_CALIBRATED_LAM = 20.0
+
+# Informative labels that one label of a rare class is; with it the classes' λ has half a say.
+_INFORMATION_OF_ONE = 4.0
+
+# Informative labels at which half of what the labels say against a proxy counts. With fewer, the labels that
+# say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0008).
+_LABELS_AGAINST_A_PROXY = 10.0
+
+# Labels that λ = 0 counts for in slices: few labels of rare outcomes would fit the noise.
+_LABELS_OF_ZERO = 20.0
+
 _RELATIVE_RANK = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProxyMoments(Record):
-    """The proxies of the labelled units, and what is known of them over the whole population.
+class LabelledProxies(Record):
+    """The proxies of the labelled units, and their moments in the population.
 
     Parameters
     ----------
     values : float (n, k)
-        Proxies of the labelled units.
     stratum : int (n,)
         Stratum of the labelled units, 0 … H − 1.
-    sizes : int (H,)
-        N_h.
-    means : float (H, k)
-        Over all N_h units.
-    covariances : float (H, k, k)
-        Over all N_h units, divisor N_h.
+    summary : StratumSummary
     """
 
     values: FloatArray
     stratum: IntArray
-    sizes: IntArray
-    means: FloatArray
-    covariances: FloatArray
+    summary: StratumSummary
+
+    @property
+    def n_strata(self) -> int:
+        """H."""
+        return len(self.summary.sizes)
+
+    @property
+    def stratum_means(self) -> FloatArray:
+        """Mean proxies (n, k) of each unit's stratum, over all its N_h units."""
+        return np.asarray(self.summary.proxy_means[self.stratum])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LambdaEvidence:
+    """The labelled units' moments, and how far a λ fitted to them can be trusted.
+
+    Parameters
+    ----------
+    moments : StratumMoments
+    published : bool
+        The papers' λ: the population's covariance alone is the denominator, and nothing is shrunk.
+    information : float (…,), optional
+        4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
+        Without it the fitted λ is trusted.
+    least : float (…,)
+        Variance of an outcome of which half a label more is right and half a label more is wrong.
+    of_classes : float (…,), optional
+        λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
+    missed : float (…, 1, 1)
+        Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
+    labels : float (…,)
+        Σ n_h.
+    """
+
+    moments: StratumMoments
+    published: bool = False
+    information: FloatArray | None = None
+    least: FloatArray | float = 0.0
+    of_classes: FloatArray | None = None
+    missed: FloatArray | float = 0.0
+    labels: FloatArray | float = np.inf
 
     @classmethod
-    def of(cls, values: FloatArray, summary: StratumSummary, stratum: IntArray) -> ProxyMoments:
-        """Return the proxies (n, k) of labelled units in strata (n,), and what is known of the population."""
+    def of(cls, moments: StratumMoments, bounds: tuple[float, float] | None = (0.0, 1.0)) -> LambdaEvidence:
+        """Return the evidence of labels with these moments; without bounds every label is informative."""
+        counts = moments.counts
+        labels = np.sum(counts, axis=-1)
+        if bounds is None:
+            return cls(moments=moments, information=labels, least=0.0 * labels, labels=labels)
+        scale = bounds[1] - bounds[0]
+        unit = (moments.outcome_means - bounds[0]) / scale
+        share = (np.sum(counts * unit, axis=-1) + 0.5) / (labels + 1.0)
         return cls(
-            values=values,
-            stratum=stratum,
-            sizes=summary.sizes,
-            means=summary.proxy_means,
-            covariances=summary.proxy_covariances,
+            moments=moments,
+            information=4.0 * np.sum(counts * np.maximum(unit * (1.0 - unit), 0.0), axis=-1),
+            least=share * (1.0 - share) * scale**2,
+            labels=labels,
         )
 
-    @property
-    def shares(self) -> FloatArray:
-        """W_h (H,)."""
-        return np.asarray(self.sizes / np.sum(self.sizes))
+    def blended(self, population: FloatArray, labels: FloatArray) -> FloatArray:
+        """Return the proxies' covariances (…, H, k, k), the population's counting for two labels."""
+        share = (labels / (labels + PRIOR_LABELS))[..., None, None]
+        return np.asarray(population + share * (self.moments.proxy_covariances - population))
 
-    @property
-    def unbiased_covariances(self) -> FloatArray:
-        """S_h² of the proxies (H, k, k), divisor N_h − 1; rounding dust of a constant proxy becomes 0."""
-        factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
-        dust = np.sqrt(np.abs(np.einsum("hii->hi", self.covariances))) <= 1e-12 * np.abs(self.means)
-        covariances = self.covariances * factor[:, None, None]
-        return np.asarray(np.where(dust[:, :, None] | dust[:, None, :], 0.0, covariances))
+    def shrunk(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return λ (…, H, k), drawn to that of calibrated proxies where labels say little.
+
+        A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is
+        calibrated, and Var z / Var ẑ bounds what it deserves. Of several proxies the plain mean is taken to
+        be calibrated, and each has an equal part of its λ. k proxies need k times the informative labels of
+        one. Where the classes' mean proxies are known the λ that they give comes in its place as soon as
+        there is a label of either class. The pull is limited by what the fitted λ explains.
+        """
+        varies = np.einsum("...ii->...i", population) > 0
+        if self.information is None:
+            return np.where(varies, lam, 0.0)
+        outcome_variance = np.sum(factors * self.moments.outcome_variances, axis=-1)
+        least = self.least * np.sum(factors, axis=-1)
+        parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
+        of_mean = np.einsum("...hi,...hij,...hj->...h", parts, population, parts)
+        proxy = np.sum(factors * of_mean, axis=-1)
+        deserved = np.minimum(np.maximum(outcome_variance, least), proxy)  # no quotient that overflows
+        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
+        needed = _LABELS_FOR_A_CALIBRATED_LAM * lam.shape[-1]
+        few = needed**2 / (self.information**2 + needed**2)
+        if self.of_classes is not None:
+            share = few * self.information / (self.information + _INFORMATION_OF_ONE)
+            calibrated = calibrated + share * (self.of_classes - calibrated)
+        own_lam = np.where(varies, lam, 0.0)
+        pull = few[..., None, None] * (calibrated[..., None, None] * parts - own_lam)
+        # A proxy that the labels show to explain nothing must not widen the interval: the variance that the
+        # pull adds is at most the one that the fitted λ removes. For one proxy λ is then at most doubled.
+        removed, added = (explained_variance(part, population, factors) for part in (own_lam, pull))
+        excess = added > removed
+        scale = np.where(excess, np.sqrt(removed / np.where(excess, added, 1.0)), 1.0)
+        return np.asarray(np.where(varies, own_lam + scale[..., None, None] * pull, 0.0))
+
+    def evidence_of_gain(self, lam: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the share (…,) of λ (…, H, k) that the labels support: 1 where a gain is certain.
+
+        F = i r² / (1 − r²), with i the informative labels and r the correlation, within strata, of the
+        outcome and the proxies weighted by λ, is about k for proxies that say nothing. λ loses the share
+        (k/F)², at most 1, as far as there are informative labels: a smooth form of dropping proxies
+        below a threshold, which costs strong ones less than 1 − k/F would (James & Stein 1961).
+        """
+        moments = self.moments
+        labels = np.asarray(self.labels if self.information is None else self.information)
+        is_counted = np.isfinite(labels)
+        labels = np.where(is_counted, labels, 0.0)
+        outcome_variance = np.sum(factors * moments.outcome_variances, axis=-1)
+        proxy_variance = explained_variance(lam, moments.proxy_covariances, factors)
+        covariances = np.sum(lam * moments.cross_covariances, axis=-1)
+        joint = np.maximum(np.sum(factors * covariances, axis=-1), 0.0)
+        varies = (outcome_variance > 0) & (proxy_variance > 0)
+        # A product of the two variances could overflow.
+        slopes = (joint / np.where(varies, variance, 1.0) for variance in (outcome_variance, proxy_variance))
+        explained = np.where(varies, np.minimum(math.prod(slopes), 1.0), 0.0)
+        by_chance = lam.shape[-1] * (1.0 - explained)
+        seen = labels * explained
+        against = np.where(seen > by_chance, by_chance / np.where(seen > 0, seen, 1.0), 1.0) ** 2
+        counted = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
+        return np.asarray(np.where(is_counted, 1.0 - counted * against, 1.0))
+
+
+def explained_variance(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return Σ_h a_h λ_h'V_hλ_h (…,) of λ (…, H, k), V_h (…, H, k, k) and factors a_h (…, H)."""
+    return np.asarray(np.sum(factors * np.einsum("...hi,...hij,...hj->...h", lam, covariances, lam), axis=-1))
 
 
 def solve_semidefinite(matrix: FloatArray, vector: FloatArray) -> FloatArray:
@@ -150,9 +263,7 @@ def own_share(counts: AnyArray, shrinkage: float) -> FloatArray:
 def agreement(
     lam_deviation: FloatArray,
     pooled: FloatArray,
-    cross_covariances: FloatArray,
-    labelled: LabelledSpread,
-    counts: AnyArray,
+    moments: StratumMoments,
 ) -> FloatArray:
     """Return the share (…, 1) of their differences that the strata's λ_h keep: what chance does not explain.
 
@@ -166,23 +277,26 @@ def agreement(
         λ_h − λ.
     pooled : float (…, 1, k)
         λ.
-    cross_covariances, labelled, counts
-        See `fit_stratified`.
+    moments : StratumMoments
     """
+    counts = moments.counts
     free = np.where(counts >= FEWEST_LABELS, counts - 1.0, 0.0)
     explained_by_pooled, explained = (
-        np.einsum("...hk,...hkl,...hl->...h", part, labelled.proxies, part)
+        np.einsum("...hk,...hkl,...hl->...h", part, moments.proxy_covariances, part)
         for part in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
     )
     residual_variance = np.maximum(
-        labelled.outcome - 2.0 * np.sum(pooled * cross_covariances, axis=-1) + explained_by_pooled, 0.0
+        moments.outcome_variances
+        - 2.0 * np.sum(pooled * moments.cross_covariances, axis=-1)
+        + explained_by_pooled,
+        0.0,
     )
     all_free = np.maximum(np.sum(free, axis=-1, keepdims=True), 1.0)
     typical = np.sum(free * residual_variance, axis=-1, keepdims=True) / all_free
     smoothed_variance = (free * residual_variance + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
     rounding = explained <= EXPLAINED * explained_by_pooled
     q = np.sum(np.where(rounding, 0.0, free * explained / np.maximum(smoothed_variance, _TINY)), axis=-1)
-    used = (free > 0) & (np.einsum("...hkk->...h", labelled.proxies) > 0)
+    used = (free > 0) & (np.einsum("...hkk->...h", moments.proxy_covariances) > 0)
     freedom = lam_deviation.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
     retained_share = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
     return np.asarray(np.maximum(retained_share, 0.0) * ((q > 0) & (freedom > 0)))[..., None]
@@ -211,74 +325,77 @@ class ChosenLam:
 
 
 def fit_stratified(
-    cross_covariances: FloatArray,
+    evidence: LambdaEvidence,
     proxy_covariances: FloatArray,
     factors: FloatArray,
-    counts: AnyArray,
     shrinkage: float | None = None,
-    labelled: LabelledSpread | None = None,
 ) -> ChosenLam:
     """Return one λ for all strata, or one for each.
 
     Parameters
     ----------
-    cross_covariances : float (…, H, k)
-        Of outcome and proxies among the labelled units.
+    evidence : LambdaEvidence
+        Moments of the labelled units, with leading replicate axes if any; strata with fewer than two labels
+        fit nothing.
     proxy_covariances : float (H, k, k)
         Over all N_h units.
     factors : float (…, H)
         W_h² (1 − f_h) / n_h.
-    counts : (…, H)
-        n_h; strata with fewer than two labels fit nothing.
     shrinkage : float, optional
         For λ per stratum: how far few labels shrink it towards the pooled one, next to `agreement`. 0 is
         StratPPI as published (Fisch et al. 2024, eq. 17).
-    labelled : LabelledSpread, optional
-        For the denominator's labelled part, and for what few labels cannot say; without it λ is the papers'.
     """
+    moments = evidence.moments
+    counts = moments.counts
+    cross_covariances = moments.cross_covariances
     k = cross_covariances.shape[-1]
     factors = factors * (counts > 1)
-    population_covariances = proxy_covariances
     free = np.maximum(counts - 1.0, 0.0)
-    labelled_covariances = cross_covariances
-    if labelled is not None:
-        cross_covariances = cross_covariances + labelled.missed
-        population_covariances = labelled.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
-    pooled = pooled_lam(cross_covariances, population_covariances, factors)[..., None, :]
+    denominators = proxy_covariances
+    if not evidence.published:
+        cross_covariances = cross_covariances + evidence.missed
+        denominators = evidence.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
+    pooled = pooled_lam(cross_covariances, denominators, factors)[..., None, :]
     weight = factors * proxy_covariances.trace(axis1=-2, axis2=-1)
     total = weight.sum(axis=-1, keepdims=True)
     spent = k * weight / np.where(total > 0, total, 1.0)
-    of_all: FloatArray = pooled * np.ones_like(cross_covariances)
-    lam = of_all
+    pooled_of_strata: FloatArray = pooled * np.ones_like(cross_covariances)
+    lam = pooled_of_strata
     if shrinkage is not None:
-        if labelled is None:
-            single = proxy_covariances
-        else:
-            single = labelled.blended(proxy_covariances, free)
-        away = solve_semidefinite(single, cross_covariances) - pooled
+        denominators = proxy_covariances
+        if not evidence.published:
+            denominators = evidence.blended(proxy_covariances, free)
+        deviations = solve_semidefinite(denominators, cross_covariances) - pooled
         gain = own_share(counts, shrinkage)
-        if shrinkage > 0 and labelled is not None:
-            gain = gain * (counts >= FEWEST_LABELS)
-            gain = gain * agreement(away, pooled, cross_covariances, labelled, counts)
-        constant = np.einsum("...ii->...i", single) <= 0
-        lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * away))
+        if shrinkage > 0 and not evidence.published:
+            gain = gain * (counts >= FEWEST_LABELS) * agreement(deviations, pooled, moments)
+        constant = np.einsum("...ii->...i", denominators) <= 0
+        lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * deviations))
         # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
         spent = np.where((gain > 0) & (weight > 0), float(k), spent)
-    if labelled is not None and k > 0:
-        # The strata's deviations from the pooled λ have a test of their own (`agreement`).
-        unsupported = 1.0 - labelled.evidence_of_gain(of_all, labelled_covariances, factors)[..., None, None]
-        of_all = labelled.shrunk(of_all, proxy_covariances, factors)
-        if shrinkage is None:
-            lam = of_all
-        else:
-            lam = labelled.shrunk(lam, proxy_covariances, factors)
-        lam = lam - unsupported * of_all
-        outcome_variance = np.sum(factors * labelled.outcome, axis=-1)
-        used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * outcome_variance
-        lam = np.where(used[..., None, None], lam, 0.0)
-        # A proxy that is not used costs no label.
-        spent = spent * used[..., None]
-    return ChosenLam(lam=lam, spent=spent, fitted=True)
+    if evidence.published or k == 0:
+        return ChosenLam(lam=lam, spent=spent, fitted=True)
+    # The strata's deviations from the pooled λ have a test of their own (`agreement`).
+    unsupported = 1.0 - evidence.evidence_of_gain(pooled_of_strata, factors)[..., None, None]
+    pooled_of_strata = evidence.shrunk(pooled_of_strata, proxy_covariances, factors)
+    if shrinkage is None:
+        lam = pooled_of_strata
+    else:
+        lam = evidence.shrunk(lam, proxy_covariances, factors)
+    lam = lam - unsupported * pooled_of_strata
+    outcome_variance = np.sum(factors * moments.outcome_variances, axis=-1)
+    is_used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * outcome_variance
+    lam = np.where(is_used[..., None, None], lam, 0.0)
+    # A proxy that is not used costs no label.
+    return ChosenLam(lam=lam, spent=spent * is_used[..., None], fitted=True)
+
+
+def slice_lam(cross_products: FloatArray, proxy_products: FloatArray, free: int) -> FloatArray:
+    """Return the λ (k,) of slices from sums of products within them: of outcome and proxies, and of proxies.
+
+    `free` is the number of labels minus the number of slices.
+    """
+    return solve_semidefinite(proxy_products, cross_products) * free / (free + _LABELS_OF_ZERO)
 
 
 def inflation(counts: AnyArray, spent: FloatArray) -> FloatArray:
@@ -308,26 +425,18 @@ class LambdaPrior:
     scaled: bool = True
     published: bool = False
 
-    def labelled(
-        self, moments: StratumMoments, means: FloatArray, covariances: FloatArray
-    ) -> LabelledSpread | None:
-        """Return what the labelled units' moments say of their spread; None for the papers' λ.
+    def evidence(self, moments: StratumMoments, means: FloatArray, covariances: FloatArray) -> LambdaEvidence:
+        """Return the evidence of labelled units' moments for λ.
 
         `means` (H, k) and `covariances` (H, k, k) are the proxies' over all N_h units.
         """
         if self.published:
-            return None
-        spread = LabelledSpread.of(
-            moments.proxy_covariances,
-            moments.outcome_variances,
-            moments.outcome_means,
-            moments.counts,
-            self.bounds,
-        )
+            return LambdaEvidence(moments=moments, published=True)
+        evidence = LambdaEvidence.of(moments, self.bounds)
         if not self.scaled:
-            return replace(spread, information=None)
+            return replace(evidence, information=None)
         if self.bounds is None or means.shape != (1, 1):
-            return spread
+            return evidence
         low = self.bounds[0]
         width = self.bounds[1] - self.bounds[0]
         population_variance = float(covariances[0, 0, 0])
@@ -340,9 +449,11 @@ class LambdaPrior:
         }
         missed, expected_mean = unseen(**labels, spread=moments.proxy_covariances[..., 0, 0, 0] / width**2)
         return replace(
-            spread,
-            proxies=np.maximum(spread.proxies, population_variance),
-            least=np.maximum(spread.least, expected_mean * (1.0 - expected_mean) * width**2),
+            evidence,
+            moments=replace(
+                moments, proxy_covariances=np.maximum(moments.proxy_covariances, population_variance)
+            ),
+            least=np.maximum(evidence.least, expected_mean * (1.0 - expected_mean) * width**2),
             of_classes=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
             missed=missed[..., None, None] * width**2,
         )
@@ -350,11 +461,11 @@ class LambdaPrior:
 
 def fit_lam(
     z: FloatArray,
-    proxy: ProxyMoments,
+    proxy: LabelledProxies,
     weighting: Weighting,
     shrinkage: float | None = None,
     used: BoolArray | None = None,
-    trust: LambdaPrior | None = None,
+    prior: LambdaPrior | None = None,
 ) -> ChosenLam:
     """Return λ (H, k) fitted to the labels.
 
@@ -367,30 +478,24 @@ def fit_lam(
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
     used : bool (n,), optional
         Units whose labels are used; all unless given.
-    trust : LambdaPrior, optional
+    prior : LambdaPrior, optional
     """
-    if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        stratum = proxy.stratum
-        values = proxy.values - proxy.means[proxy.stratum]
-        if used is not None:
-            z = z[used]
-            values = values[used]
-            stratum = stratum[used]
-        moments = stratum_moments(z, values, stratum, len(proxy.means))
-        trust = trust or LambdaPrior()
-        population_covariances = proxy.unbiased_covariances
-        chosen = fit_stratified(
-            moments.cross_covariances,
-            population_covariances,
-            weighting.variance_factors,
-            moments.counts,
-            shrinkage,
-            trust.labelled(moments, proxy.means, population_covariances),
-        )
-        if trust.published:
-            return replace(chosen, spent=0.0 * chosen.spent)
-        return chosen
-    return fit_general(z[:, None], proxy.values[:, None], weighting, shrinkage, used, len(proxy.means))
+    summary = proxy.summary
+    if not (weighting.random_within_strata and len(weighting.sizes) == proxy.n_strata):
+        return fit_general(z[:, None], proxy.values[:, None], weighting, shrinkage, used, proxy.n_strata)
+    stratum = proxy.stratum
+    values = proxy.values - proxy.stratum_means
+    if used is not None:
+        z = z[used]
+        values = values[used]
+        stratum = stratum[used]
+    moments = stratum_moments(z, values, stratum, proxy.n_strata)
+    covariances = summary.unbiased_covariances
+    evidence = (prior or LambdaPrior()).evidence(moments, summary.proxy_means, covariances)
+    chosen = fit_stratified(evidence, covariances, weighting.variance_factors, shrinkage)
+    if evidence.published:
+        return replace(chosen, spent=0.0 * chosen.spent)
+    return chosen
 
 
 def fit_general(
@@ -477,129 +582,93 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     return float(weights @ residuals / weights.sum())
 
 
-N_FOLDS = 5
+# Labels of either class that a calibrated proxy counts for: one in all, as half a label more of either.
+_LABELS_A_CLASS = 0.5
+
+# Covariance, summed over labels of 0 to 1, that a calibrated proxy's word counts for: half a positive.
+_CALIBRATED_WORD = 0.5
+
+# A mean that the proxy corrects is believed up to so many times the positives, and so many more.
+_TIMES = 2.0
+_MORE = 1.5
+
+# Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
+_STEPS = 4
+
+# A mean proxy at 0 or 1 would divide by 0 below.
+_EDGE = 1e-9
 
 
-def check_folds(n_folds: object, units: int) -> int:
-    """Return the number of folds as an int.
-
-    Raises
-    ------
-    InputError
-        Unless it is a whole number from 2 to the number of labelled units (or clusters).
-    """
-    is_whole_number = isinstance(n_folds, numbers.Integral) and not isinstance(n_folds, bool)
-    if is_whole_number and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
-        return int(n_folds)  # type: ignore[call-overload, no-any-return]
-    raise InputError(
-        "the number of folds does not suit the labels",
-        given=f"{n_folds!r} folds, {units} labels",
-        allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
-        action="Take fewer folds." if is_whole_number else None,
-    )
-
-
-def assign_folds(
-    keys: AnyArray, stratum: IntArray, n_folds: int, cluster: IntArray | None = None
-) -> IntArray:
-    """Return each unit's fold (n,), 0 … K − 1: as equal in size as can be, within strata and altogether.
-
-    Parameters
-    ----------
-    keys : (n,)
-        Random numbers; their order decides.
-    stratum : int (n,)
-    n_folds : int
-        K.
-    cluster : int (n,), optional
-        Units of one cluster share a fold.
-    """
-    if cluster is not None:
-        names, first = np.unique(cluster, return_index=True)
-        check_folds(n_folds, len(names))
-        of_cluster = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
-        return of_cluster[np.searchsorted(names, cluster)]
-    check_folds(n_folds, len(keys))
-    folds = np.empty(len(keys), np.int64)
-    folds[np.lexsort((keys, stratum))] = np.arange(len(keys)) % n_folds
-    return folds
-
-
-def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
-    n_folds = int(folds.max()) + 1
-    cells = np.bincount(folds * n_strata + stratum, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
-    counts = cells.sum(axis=0)
-    overall = cells.sum(axis=1) / len(folds)
-    return np.asarray(np.where(counts > 0, cells / np.maximum(counts, 1), overall[:, None]))
-
-
-def blended(
-    fitted: FloatArray, folds: IntArray, stratum: IntArray, shares: FloatArray, fractions: FloatArray
-) -> FloatArray:
-    """Return what each unit is given of the K fits (see the module's text).
-
-    Parameters
-    ----------
-    fitted : float (n, K, …)
-        φ_k of each unit.
-    folds, stratum : int (n,)
-    shares : float (K, H)
-        From `fold_shares`.
-    fractions : float (H,)
-        f_h, 0 for units drawn with replacement.
-    """
-    own_fit = fitted[np.arange(len(folds)), folds]
-    average = np.einsum("nk,nk...->n...", shares.T[stratum], fitted)
-    part = fractions[stratum].reshape(-1, *[1] * (own_fit.ndim - 1))
-    return np.asarray((1.0 - part) * own_fit + part * average)
-
-
-def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
-    """Return f_h (H,), the share of each of the proxy's strata that is labelled."""
-    fractions = weighting.sampled_fractions
-    if len(fractions) == n_strata:
-        return fractions
-    return np.full(n_strata, float(fractions.mean()))
-
-
-def cross_fitted(
-    chosen: ChosenLam,
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    folds: IntArray,
+def lam_of_classes(
+    counts: AnyArray,
+    means: FloatArray,
+    off: FloatArray,
+    cross: FloatArray,
     *,
-    shrinkage: float | None = None,
-    clip: bool = False,
-    trust: LambdaPrior | None = None,
-) -> tuple[ChosenLam, FloatArray | None]:
-    """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
-
-    Where λ was not fitted it stays as it is.
+    proxy_mean: float,
+    proxy_variance: float,
+) -> FloatArray:
+    """Return λ (…,) between −1 and 1 of outcome and proxy on the 0–1 scale.
 
     Parameters
     ----------
-    chosen : ChosenLam
-    z, proxy, weighting, shrinkage, trust
-        See `stratal.estimation.lam.fit_lam`. Strata that keep too few labels take the pooled λ.
-    folds : int (n,)
-        From `assign_folds`.
-    clip : bool
-        Whether λ is kept within [0, 1].
+    counts : (…,)
+        n.
+    means : float (…,)
+        Mean outcome of the labels; graded outcomes count as so much of a positive.
+    off : float (…,)
+        Mean proxy of the labelled units less that of all units.
+    cross : float (…,)
+        Covariance of outcome and proxy among the labels, divisor n − 1.
+    proxy_mean, proxy_variance : float
+        Over all units.
+
+    Notes
+    -----
+    A calibrated proxy of mean m and variance V has mean m + V/m among positives and m − V/(1 − m) among the
+    others.
     """
-    if proxy is None or not chosen.fitted:
-        note = "λ was not fitted, so there was nothing to cross-fit"
-        return replace(chosen, notes=(*chosen.notes, note)), None
-    n_folds = int(folds.max()) + 1
-    n_strata = len(proxy.means)
-    fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, trust).lam for k in range(n_folds)])
-    if clip:
-        fits = np.clip(fits, 0.0, 1.0)
-    shares = fold_shares(folds, proxy.stratum, n_strata)
-    of_units = np.moveaxis(fits, 0, 1)[proxy.stratum]
-    by_unit = blended(of_units, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
-    note = f"λ was cross-fitted in {n_folds} folds"
-    lam = np.einsum("kh,khq->hq", shares, fits)
-    # Residuals of units that λ has not seen need no correction.
-    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
+    if proxy_variance <= 0:
+        return np.zeros(np.shape(means))
+    m = min(max(proxy_mean, _EDGE), 1.0 - _EDGE)
+    positives = counts * means
+    more = _LABELS_A_CLASS
+    among = (counts - 1.0) * cross + positives * off
+    above = (among + more * proxy_variance / m) / (positives + more)
+    below = (counts * off - among - more * proxy_variance / (1.0 - m)) / (counts - positives + more)
+    least = 0.5 / (counts + 1.0)
+    theta = (positives + 0.5) / (counts + 1.0)
+    lam = np.zeros(np.shape(means))
+    for _ in range(_STEPS):
+        lam = np.clip(theta * (1.0 - theta) * (above - below) / proxy_variance, -1.0, 1.0)
+        theta = np.clip(means - lam * off, least, 1.0 - least)
+    return np.asarray(lam)
+
+
+def unseen(
+    counts: AnyArray,
+    means: FloatArray,
+    off: FloatArray,
+    cross: FloatArray,
+    spread: FloatArray,
+    *,
+    proxy_variance: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the covariance that the labelled units miss, and the outcome's likely mean, (…,) each.
+
+    Where the labelled units' proxies vary less than all, the units with the others are unlike them: of a rare
+    outcome those with high scores, of which a small sample has none. They are taken to follow the proxy by
+    the slope that the labels leave likely, which a calibrated proxy's 1 is mixed into.
+
+    Parameters
+    ----------
+    counts, means, off, cross, proxy_variance
+        See `lam_of_classes`.
+    spread : float (…,)
+        Variance of the proxy among the labels, divisor n − 1.
+    """
+    seen, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
+    slope = np.clip(seen / labels, 0.0, 1.0)
+    most, least = ((_TIMES * ones + _MORE) / counts for ones in (counts * means, counts * (1.0 - means)))
+    likely = np.clip(means - slope * off, np.maximum(1.0 - least, 0.0), np.minimum(most, 1.0))
+    return np.maximum(proxy_variance - spread, 0.0) * slope, likely

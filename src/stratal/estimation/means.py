@@ -26,7 +26,7 @@ from stratal.estimation.estimand import (
 )
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.labelled_units import LabelledUnits, resolve
-from stratal.estimation.lam import solve_semidefinite
+from stratal.estimation.lam import slice_lam
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.estimation.resolve import (
@@ -225,9 +225,6 @@ _NO_PROXY_IN_GROUPS = (
     "known in every group, and 50 labels for each proxy"
 )
 
-# Labels' worth of λ = 0: few labels of rare outcomes would fit the noise.
-_OTHER_LABELS = 20.0
-
 
 def slice_residuals(
     sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
@@ -282,7 +279,7 @@ def slice_residuals(
     free = len(z) - len(levels)
     if free <= 2 * len(column):
         return None
-    lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
+    lam = slice_lam(cross, spread, free)
     slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
     # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
     squares = np.bincount(codes, (away[:, 1:] @ lam) ** 2)

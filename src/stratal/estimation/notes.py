@@ -19,7 +19,6 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
-from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.stratum_table import StratumRow
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, unseen_share
@@ -121,11 +120,7 @@ class NoteInputs(Record):
         evidence = found.evidence
         of_tails = tuple[str, ...]()
         if evidence.bounds is None:
-            if self.summary is None:
-                proxy = None
-            else:
-                proxy = ProxyMoments.of(self.proxies, self.summary, self.stratum)
-            of_tails = tail_notes(evidence, proxy)
+            of_tails = tail_notes(evidence, self)
         coded = {
             "empty-strata": empty_strata_notes(found.strata),
             "tails": of_tails,
@@ -153,7 +148,7 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
     )
 
 
-def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...]:
+def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     """Return what is to be said of the tails of an outcome without bounds.
 
     Always how many units may be unlike any labelled one; where they show it, that one label decides the
@@ -185,7 +180,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
             f"the labels are skewed: the interval reaches further {side} for it, and covers less often than "
             "it says where the tail is longer than the labels show"
         )
-    missed = _missed_tail(evidence, proxy)
+    missed = _missed_tail(evidence, inputs)
     if missed > _MISSED:
         notes.append(
             f"the proxy's variance is {missed:.1f} times as large among all units as among the labelled "
@@ -219,21 +214,25 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     return (f"the outcome goes with the size of its cluster: {said}",)
 
 
-def _missed_tail(evidence: Evidence, proxy: ProxyMoments | None) -> float:
+def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
     """Return the variance of the mean proxy by its known spread, over that by the labelled units' own."""
-    if proxy is None or proxy.means.shape[1] == 0 or not evidence.weighting.random_within_strata:
+    summary = inputs.summary
+    if summary is None or inputs.proxies.shape[1] == 0 or not evidence.weighting.random_within_strata:
         return 0.0
     factors: FloatArray = evidence.weighting.variance_factors
-    if len(factors) != len(proxy.sizes):
+    if len(factors) != len(summary.sizes):
         return 0.0
-    own = stratum_covariances(proxy.values, proxy.stratum, len(factors))
-    usable = np.isfinite(own[:, 0, 0])
-    known = proxy.unbiased_covariances
+    labelled_covariances = stratum_covariances(inputs.proxies, inputs.stratum, len(factors))
+    usable = np.isfinite(labelled_covariances[:, 0, 0])
     ratios = [0.0]
-    for k in range(proxy.means.shape[1]):
-        shown, whole = (float(factors[usable] @ part[usable, k, k]) for part in (own, known))
-        if whole > 0:
-            ratios.append(min(whole / shown, _MOST) if shown > 0 else _MOST)
+    for k in range(inputs.proxies.shape[1]):
+        labelled_variance, population_variance = (
+            float(factors[usable] @ covariances[usable, k, k])
+            for covariances in (labelled_covariances, summary.unbiased_covariances)
+        )
+        if population_variance > 0:
+            ratio = population_variance / labelled_variance if labelled_variance > 0 else _MOST
+            ratios.append(min(ratio, _MOST))
     return max(ratios)
 
 

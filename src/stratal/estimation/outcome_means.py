@@ -13,7 +13,6 @@ from stratal.designs import Weighting
 from stratal.designs.external_weights import SeparateSamples
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import (
-    LabelledSpread,
     pooled_stratum_covariances,
     satterthwaite,
     stratum_means,
@@ -23,6 +22,7 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.estimation import lam as tuning
 from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
+from stratal.estimation.cross_fitting import N_FOLDS, cross_fitted
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
@@ -97,8 +97,8 @@ class EstimateOptions(Request):
     @property
     def fitting(self) -> dict[str, Any]:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
-        trust = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
-        return {"shrinkage": self.own_shrinkage, "trust": trust}
+        prior = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
+        return {"shrinkage": self.own_shrinkage, "prior": prior}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,7 +164,7 @@ def default_estimator(
 
 def mean_estimate(
     z: FloatArray,
-    proxy: tuning.ProxyMoments | None = None,
+    proxy: tuning.LabelledProxies | None = None,
     *,
     weighting: Weighting,
     options: EstimateOptions = _PLAIN,
@@ -176,7 +176,7 @@ def mean_estimate(
     ----------
     z : float (n,)
         Outcome of the labelled units.
-    proxy : ProxyMoments, optional
+    proxy : LabelledProxies, optional
         Needed by every estimator but `horvitz-thompson`, `hajek` and `post-stratified`.
     weighting : Weighting
         The design, realised.
@@ -198,7 +198,7 @@ def mean_estimate(
     by_unit = None
     if options.folds is not None:
         how = {"clip": options.clip, **options.fitting}
-        chosen, by_unit = tuning.cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
+        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     fitted = chosen.fitted and not weighting.random_within_strata
     lost = chosen.spent
@@ -243,7 +243,7 @@ def mean_estimate(
 
 
 def choose_lam(
-    z: FloatArray, proxy: tuning.ProxyMoments | None, weighting: Weighting, options: EstimateOptions
+    z: FloatArray, proxy: tuning.LabelledProxies | None, weighting: Weighting, options: EstimateOptions
 ) -> tuning.ChosenLam:
     """Return the λ that the options ask for.
 
@@ -254,7 +254,7 @@ def choose_lam(
     """
     estimator = options.estimator
     given = options.lam
-    if proxy is None or (proxy.means.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
+    if proxy is None or (proxy.values.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
         if given is not None or estimator in _NEEDS_PROXY:
             if given is None:
                 what = f"estimator '{estimator}' needs a proxy"
@@ -262,7 +262,8 @@ def choose_lam(
                 what = "a given λ needs a proxy"
             raise InputError(what, action="Use estimator='horvitz-thompson', or give the population a proxy.")
         return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
-    n_strata, k = proxy.means.shape
+    n_strata = proxy.n_strata
+    k = proxy.values.shape[1]
     if given is not None or estimator not in ("ppi++", "stratppi"):
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
     found = tuning.fit_lam(z, proxy, weighting, **options.fitting)
@@ -296,7 +297,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
 
 def _residuals(
     z: FloatArray,
-    proxy: tuning.ProxyMoments | None,
+    proxy: tuning.LabelledProxies | None,
     weighting: Weighting,
     lam: FloatArray,
     by_unit: FloatArray | None = None,
@@ -309,10 +310,10 @@ def _residuals(
     if proxy is None or not (np.any(lam) or np.any(by_unit)):
         return z, 0.0
     of_units = lam[proxy.stratum] if by_unit is None else by_unit
-    by_stratum = np.einsum("hk,hk->h", lam, proxy.means)
-    everywhere = float(proxy.shares @ by_stratum)
+    by_stratum = np.einsum("hk,hk->h", lam, proxy.summary.proxy_means)
+    everywhere = float(proxy.summary.sizes / proxy.summary.size @ by_stratum)
     own = by_stratum[proxy.stratum]
-    residuals = z - np.einsum("nk,nk->n", of_units, proxy.values - proxy.means[proxy.stratum])
+    residuals = z - np.einsum("nk,nk->n", of_units, proxy.values - proxy.stratum_means)
     if not weighting.random_within_strata:
         return residuals - own, everywhere
     missing = np.any(weighting.counts == 0)
@@ -398,13 +399,13 @@ def separate_mean(
         joint = (within + n * m / (n + m) * gap * gap) / (n + m - 1)
         # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
         spread = (joint * (1.0 + n / m))[:, None, None]
-        known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
-        if options.shrinkage == 0:
-            trusted = None
-        else:
-            trusted = replace(known, information=np.array(np.inf))
-        cross = moments.cross_covariances * labelled_factor[:, None]
-        lam = tuning.fit_stratified(cross, spread, shares**2 / n, n, options.own_shrinkage, trusted).lam
+        joint_moments = replace(
+            moments,
+            cross_covariances=moments.cross_covariances * labelled_factor[:, None],
+            proxy_covariances=spread,
+        )
+        evidence = tuning.LambdaEvidence(moments=joint_moments, published=options.shrinkage == 0)
+        lam = tuning.fit_stratified(evidence, spread, shares**2 / n, options.own_shrinkage).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
@@ -520,7 +521,7 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     if not names or not history_columns(names):
         return False
     requested = set(request.given) - {"population", "predicted", "outcome", "target", "combine"}
-    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * tuning.N_FOLDS
+    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
 
 
 def _of_separate_samples(
@@ -596,7 +597,7 @@ def estimate_mean(
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
         if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
             refuse_extremes("proxies", proxies)
-        proxy = tuning.ProxyMoments.of(proxies, summary, stratum)
+        proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
     if summary is not None and options.estimator == "post-stratified":
         weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)

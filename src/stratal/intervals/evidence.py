@@ -11,7 +11,7 @@ from scipy.special import gammaln, ndtri
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
+from stratal.designs.stratum_moments import stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
 from stratal.intervals.interval import unseen_share
@@ -40,6 +40,9 @@ _AS_IT_WAS = 1e-9
 
 # With more units than this nothing tells drawing without replacement from independent draws.
 _MOST_UNITS = 1e9
+
+# Informative labels that no λ counts for in an interval.
+_LABELS_AGAINST_LAM = 5.0
 
 # A variance on the 0–1 scale below this is rounding error: the labels agree.
 ROUNDING = 1e-24
@@ -252,7 +255,7 @@ def remaining_share(plain: Any, residual: Any, information: Any, possible: Any =
     """
     usable = (np.asarray(plain) > ROUNDING) & np.isfinite(residual)
     share = np.where(usable, residual, 1.0) / np.where(usable, plain, 1.0)
-    shrunk = (information * share + LABELS_AGAINST_LAM) / (information + LABELS_AGAINST_LAM)
+    shrunk = (information * share + _LABELS_AGAINST_LAM) / (information + _LABELS_AGAINST_LAM)
     plain_variance = np.where(np.isfinite(plain), plain, 0.0)
     added_variance = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - plain_variance, 0.0)
     added = 1.0 + added_variance / np.maximum(np.maximum(plain_variance, possible), ROUNDING)

@@ -27,7 +27,6 @@ from stratal.estimation.estimate import (
     undefined_estimate,
     with_label_values,
 )
-from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
@@ -213,9 +212,8 @@ class ModelOutcomes(Record):
             return values, summary
         low, high = np.array(bounds, dtype=np.float64).T
         unknown = ((sample_proxies[:, used] - low) * (high - sample_proxies[:, used])) @ slopes[used] ** 2
-        moments = ProxyMoments.of(values, summary, stratum)
         factors = weighting.variance_factors
-        explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
+        explained = float(factors @ summary.unbiased_covariances[:, 0, 0])
         unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
         if explained > 0:
             share = explained / (explained + unexplained)

@@ -177,6 +177,15 @@ class StratumSummary(Record):
         )
 
     @property
+    def unbiased_covariances(self) -> FloatArray:
+        """S_h² of the proxies (H, k, k), divisor N_h − 1; the rounding of a constant proxy becomes 0."""
+        factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
+        deviations = np.sqrt(np.abs(np.einsum("hii->hi", self.proxy_covariances)))
+        is_constant = deviations <= 1e-12 * np.abs(self.proxy_means)
+        covariances = self.proxy_covariances * factor[:, None, None]
+        return np.asarray(np.where(is_constant[:, :, None] | is_constant[:, None, :], 0.0, covariances))
+
+    @property
     def overall_means(self) -> FloatArray:
         """Proxy means (k,) over all strata."""
         return np.asarray(self.sizes @ self.proxy_means / self.size)

@@ -17,10 +17,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import LabelledSpread, centred, stratum_sums
+from stratal.designs.stratum_moments import centred, stratum_moments, stratum_sums
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
-from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
+from stratal.estimation.lam import ChosenLam, LambdaEvidence, fit_general, fit_stratified
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.intervals.limits import SkewedLimits
 from stratal.regression import losses, rectified_loss
@@ -154,7 +154,6 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         for values in (rectified.outcome, rectified.proxy)
     )
     stratified = weighting.random_within_strata
-    published = rectified.shrinkage == 0
     if rectified.estimator == "stratppi":
         per_stratum = rectified.shrinkage
     else:
@@ -170,38 +169,31 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         imputed = float(np.sum(rectified.shares**2 * population_variances / units.counts))
         return replace(fit, lam=fit.lam * labelled_variance / max(labelled_variance + imputed, _ROUNDING))
 
-    def products(first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the sums of the products of two variables (n, k) over each stratum (H,)."""
-        return stratum_sums(np.einsum("nk,nk->n", first, second), stratum, n_strata)
-
-    size = products(v, v)
-    u = centred(u, stratum, n_strata)
-    v = centred(v, stratum, n_strata)
-    squares = np.einsum("nk,nk->n", v, v)
-    shared = stratum_sums(squares, stratum, n_strata)
+    size = stratum_sums(np.einsum("nk,nk->n", v, v), stratum, n_strata)
+    moments = stratum_moments(u, v[..., None], stratum, n_strata)
     free = np.maximum(counts - 1.0, 1.0)
-    copies = np.ones(n_strata)
-    varies = shared > _ROUNDING * size
+    proxy_variances = moments.proxy_covariances[:, 0, 0]
+    varies = proxy_variances * free > _ROUNDING * size
     population_variances = np.where(population_variances > _ROUNDING * size / free, population_variances, 0.0)
+    copies = np.ones(n_strata)
     if units.separate:  # λ²V_h is drawn there too
         factors = weighting.variance_factors
         copies += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
-    spread = (copies * varies * shared / free)[:, None, None]
-    # one λ for all does not ask for it
-    if per_stratum is None:
-        outcome = shared
-    else:
-        outcome = products(u, u) / free
-    fit = fit_stratified(
-        (varies * products(u, v) / free)[:, None],
-        (copies * population_variances)[:, None, None],
-        weighting.variance_factors,
-        counts,
-        per_stratum,
-        None if published else LabelledSpread(proxies=spread, outcome=outcome),
+    evidence = LambdaEvidence(
+        moments=replace(
+            moments,
+            cross_covariances=varies[:, None] * moments.cross_covariances,
+            proxy_covariances=(copies * varies * proxy_variances)[:, None, None],
+        ),
+        published=rectified.shrinkage == 0,
     )
-    if published:
+    fit = fit_stratified(
+        evidence, (copies * population_variances)[:, None, None], weighting.variance_factors, per_stratum
+    )
+    if evidence.published:
         return replace(fit, spent=0.0 * fit.spent)
+    squares = np.sum(centred(v, stratum, n_strata) ** 2, axis=1)
+    shared = proxy_variances * free
     pulls = fit.spent / np.where(shared > 0, shared, 1.0)
     return replace(fit, leverages=pulls[stratum] * squares)
 

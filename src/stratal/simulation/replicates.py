@@ -348,14 +348,8 @@ def _fit_lam(
     moments = sums.moments(truth.centre)
     proxy_variances = truth.proxy_variances[:, None, None]
     prior = LambdaPrior(bounds=bounds, published=is_published)
-    fit = fit_stratified(
-        moments.cross_covariances,
-        proxy_variances,
-        factors,
-        sums.counts,
-        shrinkage,
-        prior.labelled(moments, truth.proxy_means[:, None], proxy_variances),
-    )
+    evidence = prior.evidence(moments, truth.proxy_means[:, None], proxy_variances)
+    fit = fit_stratified(evidence, proxy_variances, factors, shrinkage)
     return fit.lam[..., 0], no_parameters if is_published else fit.spent
 
 

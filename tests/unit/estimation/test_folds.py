@@ -6,17 +6,16 @@ import pytest
 import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.lam import (
-    SHRINKAGE,
-    ProxyMoments,
+from stratal.estimation.cross_fitting import (
     assign_folds,
     blended,
     check_folds,
     cross_fitted,
-    fit_lam,
     fold_shares,
     sampled_fractions,
 )
+from stratal.estimation.lam import SHRINKAGE, LabelledProxies, fit_lam
+from stratal.population.summary import StratumSummary
 
 RNG = np.random.default_rng(3)
 N_H = np.array([20, 12, 3])
@@ -28,10 +27,13 @@ WEIGHTING = StratifiedWeighting(stratum=STRATUM, sizes=SIZES)
 
 
 def moments(means=0.5):
-    return ProxyMoments(
-        values=PROXY[:, None], stratum=STRATUM, sizes=SIZES,
-        means=np.full((3, 1), means), covariances=np.full((3, 1, 1), 1 / 12),
-    )  # fmt: skip
+    return LabelledProxies(
+        values=PROXY[:, None],
+        stratum=STRATUM,
+        summary=StratumSummary(
+            sizes=SIZES, proxy_means=np.full((3, 1), means), proxy_covariances=np.full((3, 1, 1), 1 / 12)
+        ),
+    )
 
 
 class TestFolds:
@@ -120,16 +122,16 @@ class TestLam:
 
     def test_general_weights_use_the_kept_units_alone(self):
         weighting = PoissonWeighting(inclusion_probability=RNG.uniform(0.2, 0.9, 35), size=70)
-        proxy = ProxyMoments(
-            values=PROXY[:, None], stratum=np.zeros(35, int), sizes=np.array([70]),
-            means=np.array([[0.5]]), covariances=np.array([[[0.08]]]),
-        )  # fmt: skip
+        proxy = LabelledProxies(
+            values=PROXY[:, None],
+            stratum=np.zeros(35, int),
+            summary=StratumSummary(
+                sizes=np.array([70]), proxy_means=np.array([[0.5]]), proxy_covariances=np.array([[[0.08]]])
+            ),
+        )
         kept = np.arange(35) % 5 != 0
         alone = PoissonWeighting(inclusion_probability=weighting.inclusion_probability[kept], size=70)
-        fewer = ProxyMoments(
-            values=proxy.values[kept], stratum=proxy.stratum[kept], sizes=proxy.sizes,
-            means=proxy.means, covariances=proxy.covariances,
-        )  # fmt: skip
+        fewer = LabelledProxies(values=proxy.values[kept], stratum=proxy.stratum[kept], summary=proxy.summary)
 
         assert fit_lam(Z, proxy, weighting, used=kept).lam == pytest.approx(
             fit_lam(Z[kept], fewer, alone).lam

@@ -9,12 +9,25 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import ClusterWeighting, PoissonWeighting, StratifiedWeighting, Weighting
 from stratal.designs.margins import CalibratedWeighting, fitted_ratios
-from stratal.designs.stratum_moments import LabelledSpread
-from stratal.estimation import lam
+from stratal.designs.stratum_moments import StratumMoments
+from stratal.estimation import cross_fitting, lam
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 
 SIZE = 4000
+
+
+def moments_of(outcome, proxies, *, cross=0.0, means=0.0, counts):
+    """Moments of strata (H,) with one proxy."""
+    shape = np.shape(counts)
+    return StratumMoments(
+        counts=counts,
+        outcome_means=np.broadcast_to(means, shape),
+        proxy_means=np.zeros((*shape, 1)),
+        outcome_variances=np.broadcast_to(outcome, shape),
+        cross_covariances=np.broadcast_to(cross, shape)[..., None],
+        proxy_covariances=np.broadcast_to(proxies, shape)[..., None, None],
+    )
 
 
 def summary(q):
@@ -119,7 +132,7 @@ def several(k, wrong, n=60):
         proxy_covariances=np.cov(proxies.T, ddof=0).reshape(1, k, k),
     )
     weighting = StratifiedWeighting(stratum=np.zeros(n, dtype=np.int64), sizes=moments.sizes)
-    return z, lam.ProxyMoments.of(proxies, moments, weighting.stratum), weighting
+    return z, lam.LabelledProxies(values=proxies, stratum=weighting.stratum, summary=moments), weighting
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
@@ -128,8 +141,8 @@ def test_informative_labels_limit_the_lam_of_several_proxies(k):
     bounded = lam.LambdaPrior(bounds=(0.0, 1.0))
     few, many, none = (several(k, wrong) for wrong in (1, 30, 0))
     free = lam.LambdaPrior(scaled=False)
-    fitted = [lam.fit_lam(z, q, weighting, trust=bounded).lam[0] for z, q, weighting in (few, many, none)]
-    trusted = [lam.fit_lam(z, q, weighting, trust=free).lam[0] for z, q, weighting in (few, many)]
+    fitted = [lam.fit_lam(z, q, weighting, prior=bounded).lam[0] for z, q, weighting in (few, many, none)]
+    trusted = [lam.fit_lam(z, q, weighting, prior=free).lam[0] for z, q, weighting in (few, many)]
 
     assert np.ptp(fitted[2]) == pytest.approx(0)
     assert np.ptp(fitted[0]) < 0.02 * np.ptp(trusted[0])
@@ -139,15 +152,17 @@ def test_informative_labels_limit_the_lam_of_several_proxies(k):
 
 def test_one_proxy_given_twice_has_the_lam_of_one():
     z, moments, weighting = several(1, 2)
-    twice = lam.ProxyMoments(
+    twice = lam.LabelledProxies(
         values=np.repeat(moments.values, 2, axis=1),
         stratum=moments.stratum,
-        sizes=moments.sizes,
-        means=np.repeat(moments.means, 2, axis=1),
-        covariances=np.full((1, 2, 2), moments.covariances[0, 0, 0]),
+        summary=StratumSummary(
+            sizes=moments.summary.sizes,
+            proxy_means=np.repeat(moments.summary.proxy_means, 2, axis=1),
+            proxy_covariances=np.full((1, 2, 2), moments.summary.proxy_covariances[0, 0, 0]),
+        ),
     )
     published = lam.LambdaPrior(published=True)
-    both, alone = (lam.fit_lam(z, case, weighting, trust=published).lam[0] for case in (twice, moments))
+    both, alone = (lam.fit_lam(z, case, weighting, prior=published).lam[0] for case in (twice, moments))
 
     assert both.sum() == pytest.approx(alone[0])
     assert both[0] == pytest.approx(both[1])
@@ -203,18 +218,18 @@ def test_the_pooled_lam_weighs_strata_and_keeps_replicates_apart():
 def test_strata_keep_what_chance_does_not_explain_of_their_differences():
     """Q = 100 (.25 + 0 + .25) / 1 = 50 with 2 degrees of freedom: 1 − (2 + √4) / 50."""
     n = np.full(3, 101)
-    spread = lam.LabelledSpread.of(np.ones((3, 1, 1)), np.full(3, 2.0), np.zeros(3), n, None)
+    moments = moments_of(2.0, 1.0, cross=1.0, counts=n)
     away = np.array([[-0.5], [0.0], [0.5]])
 
-    assert lam.agreement(away, np.ones((1, 1)), np.ones((3, 1)), spread, n) == pytest.approx([0.92])
+    assert lam.agreement(away, np.ones((1, 1)), moments) == pytest.approx([0.92])
 
 
 def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
     """Q = 100 × .25 with one degree of freedom, of the other two strata: 1 − (1 + √2) / 25."""
     n = np.array([101, 101, 1])
-    spread = lam.LabelledSpread.of(np.ones((3, 1, 1)), np.full(3, 2.0), np.zeros(3), n, None)
+    moments = moments_of(2.0, 1.0, cross=1.0, counts=n)
     away = np.array([[-0.5], [0.0], [0.5]])
-    kept = lam.agreement(away, np.ones((1, 1)), np.ones((3, 1)), spread, n)
+    kept = lam.agreement(away, np.ones((1, 1)), moments)
 
     assert kept == pytest.approx([1 - (1 + 2**0.5) / 25])
 
@@ -222,7 +237,7 @@ def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
 def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fraction():
     fitted = np.array([[[1.0, 2.0], [3.0, 6.0]], [[1.0, 2.0], [3.0, 6.0]], [[5.0, 0.0], [7.0, 8.0]]])
     shares, fractions = np.array([[0.25, 0.5], [0.75, 0.5]]), np.array([0.5, 0.1])
-    found = lam.blended(fitted, np.array([0, 1, 1]), np.array([0, 0, 1]), shares, fractions)
+    found = cross_fitting.blended(fitted, np.array([0, 1, 1]), np.array([0, 0, 1]), shares, fractions)
 
     # .5 · 1 + .5 (.25 · 1 + .75 · 3), and so on; the third unit is in a stratum of which a tenth is labelled.
     assert found == pytest.approx(np.array([[1.75, 3.5], [2.75, 5.5], [6.9, 7.6]]))
@@ -231,17 +246,19 @@ def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fracti
 @pytest.mark.parametrize(("sign", "end"), [(1.0, 1.0), (-1.0, 0.0)])
 def test_a_clipped_lam_is_within_zero_and_one_in_each_fold(sign, end):
     z, stratum = np.tile([0.0, 1.0, 1.0, 2.0], 10), np.zeros(40, int)
-    proxy = lam.ProxyMoments(
+    proxy = lam.LabelledProxies(
         values=sign * z[:, None] / 4,
         stratum=stratum,
-        sizes=np.array([400]),
-        means=np.array([[sign * 0.25]]),
-        covariances=np.array([[[0.03]]]),
+        summary=StratumSummary(
+            sizes=np.array([400]),
+            proxy_means=np.array([[sign * 0.25]]),
+            proxy_covariances=np.array([[[0.03]]]),
+        ),
     )
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([400]))
     chosen, folds = lam.fit_lam(z, proxy, weighting), np.arange(40) // 20
     free, kept = (
-        lam.cross_fitted(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
+        cross_fitting.cross_fitted(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
         for clip in (False, True)
     )
 
@@ -279,11 +296,11 @@ def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
 
 
 def test_a_proxy_that_the_labels_do_not_support_loses_its_lam():
-    one, population = np.ones(1), np.array([[[0.25]]])
+    one = np.ones(1)
 
     def supported(cross: float, labels: int) -> float:
-        spread = LabelledSpread.of(population, np.array([0.25]), np.array([0.5]), np.array([labels]))
-        return float(spread.evidence_of_gain(np.array([[4 * cross]]), np.array([[cross]]), one))
+        moments = moments_of(0.25, 0.25, cross=cross, means=0.5, counts=np.array([labels]))
+        return float(lam.LambdaEvidence.of(moments).evidence_of_gain(np.array([[4 * cross]]), one))
 
     # Correlations .1, .2 and .8: F = i r² / (1 − r²) is .5, 2.1 and 89 at 50 labels.
     assert supported(0.025, 50) == pytest.approx(0.0, abs=0.002)
@@ -330,9 +347,8 @@ def test_a_proxy_that_is_dropped_changes_no_interval():
 
 def test_the_pull_to_a_calibrated_proxy_at_most_doubles_the_fitted_lam():
     """Few informative labels of a proxy that explains almost nothing: λ was .35 where .02 was fitted."""
-    spread = LabelledSpread(
-        proxies=np.array([[[0.08]]]),
-        outcome=np.array([0.05]),
+    spread = lam.LambdaEvidence(
+        moments=moments_of(0.05, 0.08, counts=np.array([10])),
         information=np.array(9.5),
         least=np.array(0.05),
     )

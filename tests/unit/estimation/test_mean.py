@@ -11,7 +11,7 @@ import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import (
     ESTIMATORS,
     MeanEstimate,
@@ -40,14 +40,14 @@ class Problem:
         )
 
     @property
-    def moments(self) -> ProxyMoments:
+    def moments(self) -> LabelledProxies:
         summary = self.summary
-        return ProxyMoments(
+        return LabelledProxies(
             values=self.proxy[self.units],
             stratum=self.stratum[self.units],
-            sizes=self.sizes,
-            means=summary.proxy_means,
-            covariances=summary.proxy_covariances,
+            summary=StratumSummary(
+                sizes=self.sizes, proxy_means=summary.proxy_means, proxy_covariances=summary.proxy_covariances
+            ),
         )
 
     @property
@@ -195,10 +195,15 @@ def test_unlabelled_strata_do_not_bias():
     z[0] = 1
     stratum = np.repeat([0, 1], 100)
     units = np.arange(100, 110)
-    moments = ProxyMoments(
-        values=proxy[units, None], stratum=stratum[units], sizes=np.array([100, 100]),
-        means=np.array([[0.02], [0.995]]), covariances=np.zeros((2, 1, 1)),
-    )  # fmt: skip
+    moments = LabelledProxies(
+        values=proxy[units, None],
+        stratum=stratum[units],
+        summary=StratumSummary(
+            sizes=np.array([100, 100]),
+            proxy_means=np.array([[0.02], [0.995]]),
+            proxy_covariances=np.zeros((2, 1, 1)),
+        ),
+    )
     weighting = StratifiedWeighting(stratum=stratum[units], sizes=np.array([100, 100]))
     result = mean_estimate(z[units], moments, weighting=weighting, estimator="difference")
 

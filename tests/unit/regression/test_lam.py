@@ -3,23 +3,31 @@
 import numpy as np
 import pytest
 
-from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances
-from stratal.estimation.lam import FEWEST_LABELS, SHRINKAGE, fit_stratified, own_share
+from stratal.designs.stratum_moments import StratumMoments, stratum_covariances
+from stratal.estimation.lam import FEWEST_LABELS, SHRINKAGE, LambdaEvidence, fit_stratified, own_share
+
+
+def evidence_of(within, counts, *, published=False):
+    """Covariances (…, H, 2, 2) of outcome and proxy as evidence for λ."""
+    moments = StratumMoments(
+        counts=counts,
+        outcome_means=np.zeros(within.shape[:-2]),
+        proxy_means=np.zeros((*within.shape[:-2], 1)),
+        outcome_variances=within[..., 0, 0],
+        cross_covariances=within[..., 0, 1:],
+        proxy_covariances=within[..., 1:, 1:],
+    )
+    if published:
+        return LambdaEvidence(moments=moments, published=True)
+    return LambdaEvidence.of(moments, None)
 
 
 def fitted(u, v, stratum, *, whole=1.0, published=False, shrinkage=None):
     counts = np.bincount(stratum)
     n_strata = len(counts)
     within = stratum_covariances(np.column_stack([u, v]), stratum, n_strata)
-    spread = LabelledSpread.of(within[:, 1:, 1:], within[:, 0, 0], np.zeros(n_strata), counts, None)
-    return fit_stratified(
-        within[:, 0, 1:],
-        np.full((n_strata, 1, 1), whole),
-        np.ones(n_strata),
-        counts,
-        shrinkage,
-        None if published else spread,
-    )
+    evidence = evidence_of(within, counts, published=published)
+    return fit_stratified(evidence, np.full((n_strata, 1, 1), whole), np.ones(n_strata), shrinkage)
 
 
 def noisy(n, slopes, seed=0):
@@ -88,7 +96,6 @@ def test_replicates_are_fitted_at_once():
     worlds = [noisy(12, [0.2, 1.0, 0.5], seed) for seed in range(3)]
     within = np.stack([stratum_covariances(np.column_stack([u, v]), h, 3) for u, v, h in worlds])
     counts = np.full(3, 12)
-    spread = LabelledSpread.of(within[..., 1:, 1:], within[..., 0, 0], np.zeros((3, 3)), counts, None)
-    together = fit_stratified(within[..., 0, 1:], np.ones((3, 1, 1)), np.ones(3), counts, SHRINKAGE, spread)
+    together = fit_stratified(evidence_of(within, counts), np.ones((3, 1, 1)), np.ones(3), SHRINKAGE)
     for world, lam in zip(worlds, together.lam, strict=True):
         assert fitted(*world, shrinkage=SHRINKAGE).lam == pytest.approx(lam)

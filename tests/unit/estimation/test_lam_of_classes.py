@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stratal.designs.stratum_moments import LabelledSpread, lam_of_classes, unseen
+from stratal.designs.stratum_moments import StratumMoments
+from stratal.estimation.lam import LambdaEvidence, lam_of_classes, unseen
 
 
 def given(z, proxy, mean, variance):
@@ -57,7 +58,15 @@ def test_a_constant_proxy_gets_none_and_no_label_of_a_class_is_no_error():
 
 
 def test_the_share_of_the_classes_is_none_without_information():
-    spread = LabelledSpread.of(np.array([[[0.1]]]), np.array([0.0]), np.array([0.0]), np.array([10]))
+    moments = StratumMoments(
+        counts=np.array([10]),
+        outcome_means=np.zeros(1),
+        proxy_means=np.zeros((1, 1)),
+        outcome_variances=np.zeros(1),
+        cross_covariances=np.zeros((1, 1)),
+        proxy_covariances=np.array([[[0.1]]]),
+    )
+    spread = LambdaEvidence.of(moments)
     with_classes = replace(spread, of_classes=np.array(-1.0))
     shrunk = [one.shrunk(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)]
     assert shrunk[0] == shrunk[1]

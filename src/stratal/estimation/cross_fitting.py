@@ -1,0 +1,140 @@
+"""Cross-fitting: what is fitted to the other folds of each labelled unit."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs import Weighting
+from stratal.errors import InputError
+from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
+
+N_FOLDS = 5
+
+
+def check_folds(n_folds: object, units: int) -> int:
+    """Return the number of folds as an int.
+
+    Raises
+    ------
+    InputError
+        Unless it is a whole number from 2 to the number of labelled units (or clusters).
+    """
+    is_whole_number = isinstance(n_folds, numbers.Integral) and not isinstance(n_folds, bool)
+    if is_whole_number and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
+        return int(n_folds)  # type: ignore[call-overload, no-any-return]
+    raise InputError(
+        "the number of folds does not suit the labels",
+        given=f"{n_folds!r} folds, {units} labels",
+        allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
+        action="Take fewer folds." if is_whole_number else None,
+    )
+
+
+def assign_folds(
+    keys: AnyArray, stratum: IntArray, n_folds: int, cluster: IntArray | None = None
+) -> IntArray:
+    """Return each unit's fold (n,), 0 … K − 1: as equal in size as can be, within strata and altogether.
+
+    Parameters
+    ----------
+    keys : (n,)
+        Random numbers; their order decides.
+    stratum : int (n,)
+    n_folds : int
+        K.
+    cluster : int (n,), optional
+        Units of one cluster share a fold.
+    """
+    if cluster is not None:
+        names, first = np.unique(cluster, return_index=True)
+        check_folds(n_folds, len(names))
+        of_cluster = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
+        return of_cluster[np.searchsorted(names, cluster)]
+    check_folds(n_folds, len(keys))
+    folds = np.empty(len(keys), np.int64)
+    folds[np.lexsort((keys, stratum))] = np.arange(len(keys)) % n_folds
+    return folds
+
+
+def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
+    n_folds = int(folds.max()) + 1
+    cells = np.bincount(folds * n_strata + stratum, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
+    counts = cells.sum(axis=0)
+    overall = cells.sum(axis=1) / len(folds)
+    return np.asarray(np.where(counts > 0, cells / np.maximum(counts, 1), overall[:, None]))
+
+
+def blended(
+    fitted: FloatArray, folds: IntArray, stratum: IntArray, shares: FloatArray, fractions: FloatArray
+) -> FloatArray:
+    """Return the value of each unit from the K fits.
+
+    Parameters
+    ----------
+    fitted : float (n, K, …)
+        φ_k of each unit.
+    folds, stratum : int (n,)
+    shares : float (K, H)
+        From `fold_shares`.
+    fractions : float (H,)
+        f_h, 0 for units drawn with replacement.
+    """
+    own_fit = fitted[np.arange(len(folds)), folds]
+    average = np.einsum("nk,nk...->n...", shares.T[stratum], fitted)
+    part = fractions[stratum].reshape(-1, *[1] * (own_fit.ndim - 1))
+    return np.asarray((1.0 - part) * own_fit + part * average)
+
+
+def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
+    """Return f_h (H,), the share of each of the proxy's strata that is labelled."""
+    fractions = weighting.sampled_fractions
+    if len(fractions) == n_strata:
+        return fractions
+    return np.full(n_strata, float(fractions.mean()))
+
+
+def cross_fitted(
+    chosen: ChosenLam,
+    z: FloatArray,
+    proxy: LabelledProxies | None,
+    weighting: Weighting,
+    folds: IntArray,
+    *,
+    shrinkage: float | None = None,
+    clip: bool = False,
+    prior: LambdaPrior | None = None,
+) -> tuple[ChosenLam, FloatArray | None]:
+    """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
+
+    Where λ was not fitted it stays as it is.
+
+    Parameters
+    ----------
+    chosen : ChosenLam
+    z, proxy, weighting, shrinkage, prior
+        See `stratal.estimation.lam.fit_lam`. Strata that keep too few labels take the pooled λ.
+    folds : int (n,)
+        From `assign_folds`.
+    clip : bool
+        Whether λ is kept within [0, 1].
+    """
+    if proxy is None or not chosen.fitted:
+        note = "λ was not fitted, so there was nothing to cross-fit"
+        return replace(chosen, notes=(*chosen.notes, note)), None
+    n_folds = int(folds.max()) + 1
+    n_strata = proxy.n_strata
+    fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, prior).lam for k in range(n_folds)])
+    if clip:
+        fits = np.clip(fits, 0.0, 1.0)
+    shares = fold_shares(folds, proxy.stratum, n_strata)
+    of_units = np.moveaxis(fits, 0, 1)[proxy.stratum]
+    by_unit = blended(of_units, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
+    note = f"λ was cross-fitted in {n_folds} folds"
+    lam = np.einsum("kh,khq->hq", shares, fits)
+    # Residuals of units that λ has not seen need no correction.
+    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
