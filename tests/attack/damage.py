@@ -143,7 +143,7 @@ def damaged_samples(tries: int, seed: int) -> Findings:
 def studied(folder: Path) -> Path:
     """Make a study of two people with a skip, a change, disagreements, a decision and a second round."""
     from stratal.study import StudyQuestion, create_study
-    from stratal.study.study import grow
+    from stratal.study.interim import extend_study
 
     units = population()
     sample = stratal.designs.SimpleRandom(budget=24).draw(units, seed=3)
@@ -158,7 +158,7 @@ def studied(folder: Path) -> Path:
                     place_of = item.position + (who == "bob") * (item.position % 5 == 0)
                     study.submit(who, item.id, ("Pass", "Pass", "Fail")[place_of % 3], note=item.id)
             if number == 0:
-                grow(study, 6, population=units, by_labels=False)
+                extend_study(study, 6, population=units, by_labels=False)
         first = study.history("ann")[-1].item
         study.submit("ann", first, "Fail")
         study.skip("bob", study.history("bob")[2].item)
@@ -171,7 +171,7 @@ def studied(folder: Path) -> Path:
 def _read_study(path: Path) -> Any:
     """Return all that the commands print of a study's answers."""
     from stratal.study import open_study, study_status
-    from stratal.study.exchange import tool_question
+    from stratal.study.import_export import tool_question
 
     with open_study(path.parent, clock=lambda: 1e9) as study:
         labels, sample = study.labels(), study.sample()

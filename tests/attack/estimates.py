@@ -198,7 +198,7 @@ def tried(number: int, found: Findings) -> None:
         f"estimate {estimator}", lambda: stratal.estimate(sample, labels, estimator=estimator, **said)
     )
     if result is not None:
-        _looked_at(caller, result)
+        _stopping_inputs(caller, result)
     for name in rng.choice(list(OTHERS), 3, replace=False):
         other = caller.call(name, OTHERS[name], sample, labels, said, rng)
         if other is not None:
@@ -206,7 +206,7 @@ def tried(number: int, found: Findings) -> None:
             _finite(caller, str(name), other, text)
 
 
-def _looked_at(caller: Caller, result: stratal.Estimate) -> None:
+def _stopping_inputs(caller: Caller, result: stratal.Estimate) -> None:
     """Ask an estimate for every interval, some p-values, its dict and its text."""
     numbers = (result.value, result.standard_error)
     if not np.all(np.isfinite(numbers)):

@@ -206,10 +206,10 @@ CONTENT = {
 
 @pytest.mark.parametrize("look", cells(LOOKS, fast=("phone",)))
 def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
-    from stratal.study.web.content import keep_look
+    from stratal.study.web.content import save_display
 
     with study_in(tmp_path / "study", columns=CONTENT, overlap=0.5, budget=20) as study:
-        keep_look(study, {"answer": "markdown", "evil html": "html"})
+        save_display(study, {"answer": "markdown", "evil html": "html"})
         (study.media / "cat.png").write_bytes(PIXEL)
         (study.media / "dog.wav").write_bytes(b"RIFF")
         with served(study) as links:
@@ -324,7 +324,7 @@ def test_sixty_items_with_two_questions_and_a_condition_by_keyboard_alone(tmp_pa
 
 def test_with_submit_on_choice_one_key_answers_a_binary_question(tmp_path, opened):
     with study_in(tmp_path / "study") as study, served(study) as links:
-        study.keep(page_submit_on_choice="yes")
+        study.save_settings(page_submit_on_choice="yes")
         window = opened(links["ann"])
         press(window, "1", "2")
         window.click(".choice:has(input[value=Pass])")

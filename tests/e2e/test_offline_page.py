@@ -28,7 +28,7 @@ from tests.e2e.test_annotation_page import (
     study_in,
 )
 
-from stratal.study.web.content import keep_look
+from stratal.study.web.content import save_display
 from stratal.study.web.notebook import write_page
 
 __all__ = ["browser", "opened"]
@@ -60,10 +60,10 @@ def test_labels_go_out_and_come_back_once(tmp_path, opened):
         assert serious(window) == []
         second = downloaded(window, tmp_path / "second.json")
 
-        assert study.take_in(first)["repeated"] == 0
-        again = study.take_in(second)
+        assert study.import_actions(first)["repeated"] == 0
+        again = study.import_actions(second)
         assert (again["repeated"], again["saved"]) == (len(json.loads(first)["actions"]), 9)
-        assert study.take_in(second)["saved"] == 0
+        assert study.import_actions(second)["saved"] == 0
         assert study.progress("ann").submitted == 12
         assert "a note" in [answer.note for answer in study.history("ann")]
         values = [answer.value for answer in reversed(study.history("ann"))]
@@ -85,14 +85,14 @@ def test_pairs_come_back_as_columns(tmp_path, opened):
             sides = window.locator(".sides .field")
             key = "1" if "one" in sides.nth(0).inner_text() else "2"
             press(window, key, "Enter")
-        study.take_in(downloaded(window, tmp_path / "labels.json"))
+        study.import_actions(downloaded(window, tmp_path / "labels.json"))
 
         assert [answer.value for answer in study.history("ann")] == ["gpt"] * 8
 
 
 def test_nothing_in_the_file_runs_or_asks_the_network(tmp_path, opened):
     with study_in(tmp_path / "study", columns=CONTENT, budget=10) as study:
-        keep_look(study, {"evil html": "html"})
+        save_display(study, {"evil html": "html"})
         (study.media / "cat.png").write_bytes(PIXEL)
         study.set_rubric("</script><script>window.hacked=1</script>" + EVIL)
         write_page(study, tmp_path / "ann.html", "ann")
@@ -133,4 +133,4 @@ def test_a_file_is_never_written_over(tmp_path):
 def test_another_studys_labels_are_refused(tmp_path):
     file = {"format": "stratal-actions", "version": 1, "study": "other", "annotator": "ann", "actions": []}
     with study_in(tmp_path / "study") as study, pytest.raises(LabelError, match="another study"):
-        study.take_in(json.dumps(file))
+        study.import_actions(json.dumps(file))

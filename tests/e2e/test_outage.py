@@ -376,6 +376,6 @@ def test_the_page_in_one_file_stores_what_was_edited(tmp_path, opened):
             ("Pass", ""),
             ("Fail", "second"),
         ]
-        study.take_in(text)
+        study.import_actions(text)
         assert stored(study, actions[1]["item"]) == ("Fail", "second")
         assert item is not None

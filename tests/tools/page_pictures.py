@@ -16,7 +16,7 @@ from tests.e2e.test_annotation_page import CHAT, EVIL, HEBREW, PIXEL, column
 
 import stratal
 from stratal.study import Form, StudyQuestion, create_study
-from stratal.study.web.content import keep_look
+from stratal.study.web.content import save_display
 from stratal.study.web.server import owner_link
 
 SIZES = {"1440x900": (1440, 900), "1366x650": (1366, 650), "820x1180": (820, 1180), "390x844": (390, 844)}
@@ -59,7 +59,7 @@ def study_of(folder: Path, form: Form, show: dict, people: tuple[str, ...] = ("A
     )
     sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=7)
     study = create_study(folder, sample, form, annotators=people, overlap=1.0, half_width=0.001)
-    keep_look(study, {"answer": "markdown"} if "answer" in show else {})
+    save_display(study, {"answer": "markdown"} if "answer" in show else {})
     (study.media / "cat.png").write_bytes(PIXEL)
     (study.media / "dog.wav").write_bytes(b"RIFF")
     return study
@@ -163,7 +163,7 @@ def for_the_tutorial(figures: Path) -> None:
         folder = Path(place)
         rerun(page.partition("## Let them label")[0], folder)
         with open_study(folder / "audit") as study:
-            keep_look(study, {"answer": "markdown"})
+            save_display(study, {"answer": "markdown"})
         with open_study(folder / "audit") as study, served(study) as links:
 
             def shown(name: str, link: str, width: int, height: int, wait: str, *keys: str) -> None:

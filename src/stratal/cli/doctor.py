@@ -174,7 +174,7 @@ def _too_large(file: Path) -> bool:
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
     from stratal.labels.label_files import AnswerColumn
-    from stratal.study.homes import homes_of
+    from stratal.study.find_study import folders_with_ids
     from stratal.tables.small_table import SmallTable
 
     if not file.is_file() or _too_large(file):
@@ -186,7 +186,7 @@ def _of_table(file: Path) -> Result | None:
     if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
         return None  # an evaluation tool's log, a sample
     answers = AnswerColumn.of(table)
-    homes = _nearest(file, homes_of(table.distinct_texts(_MODELS), (Path(), file.parent)))
+    homes = _nearest(file, folders_with_ids(table.distinct_texts(_MODELS), (Path(), file.parent)))
     if homes:
         described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
         return Result(
@@ -294,12 +294,12 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
 def _of_answers(file: Path, found: ToolAnswers) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
     from stratal.labels.label_files import TOOLS
-    from stratal.study.homes import homes_of
+    from stratal.study.find_study import folders_with_ids
 
     people = list(dict.fromkeys(answer.annotator for answer in found.answers if answer.annotator))
     ids = {answer.id for answer in found.answers}
     skipped = sum(answer.value is None for answer in found.answers)
-    homes = list(_nearest(file, homes_of({"": ids}, (Path(), file.parent))))
+    homes = list(_nearest(file, folders_with_ids({"": ids}, (Path(), file.parent))))
     described = {"tool": found.tool, "answers": len(found.answers), "items": len(ids), "skipped": skipped}
     if people:
         by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}"

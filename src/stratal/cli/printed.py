@@ -13,7 +13,7 @@ from stratal.errors import InputError, near_names
 from stratal.estimation.stratum_table import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
-from stratal.study.exchange import ImportResult
+from stratal.study.import_export import ImportResult
 from stratal.study.opening import Check
 from stratal.study.question import StudyQuestion
 

@@ -1,4 +1,4 @@
-"""Commands on a study: made of a draw, its page, progress, people, rounds, soundness, exchange with tools."""
+"""Commands on a study: made of a draw, its page, progress, people, rounds, integrity, exchange with tools."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def new(requested: NewOptions) -> Result:
         reading=reading,
     ) as made:
         if requested.submit_on_choice:
-            made.keep(page_submit_on_choice="yes")
+            made.save_settings(page_submit_on_choice="yes")
         found = {
             "study": str(requested.output),
             "n": sample.size,
@@ -297,7 +297,7 @@ def label(requested: LabelOptions) -> None:
     from stratal.tables.files import csv_line
 
     try:
-        from stratal.study.web.content import keep_look
+        from stratal.study.web.content import save_display
         from stratal.study.web.server import Place, serve
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
@@ -309,7 +309,7 @@ def label(requested: LabelOptions) -> None:
     as_json = click.get_current_context().params["json"]
     formats = pairs("--format", requested.format, "COL=FORMAT,…")
     with stratal.study.open_study(requested.study) as opened:
-        keep_look(opened, formats, requested.media, requested.allow_images)
+        save_display(opened, formats, requested.media, requested.allow_images)
         names = opened.names
 
         def ready(reached: str, links: dict[str, str], owner: str) -> None:
@@ -421,7 +421,7 @@ def extend(requested: ExtendOptions) -> Result:
     study stops giving out items once the interval is narrow enough; a study that was made so is extended by
     as many items as the labels say are needed.
     """
-    from stratal.study.study import selection_so_far, units_needed
+    from stratal.study.interim import selection_so_far, units_needed
 
     additional = requested.additional
     until = requested.until
@@ -442,10 +442,10 @@ def extend(requested: ExtendOptions) -> Result:
                     reading = structs.replace(reading, remote=requested.remote)
                 units = population_again(reading, opened.sample(), named)
                 selection = selection_so_far(opened, units)
-                stratal.study.grow(opened, wanted, population=units, by_labels=by_labels)
+                stratal.study.extend_study(opened, wanted, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
         if until is not None:
-            enough = stratal.study.until(opened, until or None)
+            enough = stratal.study.set_half_width(opened, until or None)
         larger = opened.sample()
     found = {
         "study": str(requested.study),
@@ -490,7 +490,7 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
 @command(TeamOptions, name="study team")
 def team(requested: TeamOptions) -> Result:
     """Show who labels a study; add people, set an annotator's labels aside or take them back."""
-    from stratal.study.creating import checked_name, known, refuse_double
+    from stratal.study.creating import refuse_duplicate_name, require_person, validated_name
 
     text = None if requested.rubric is None else text_of(requested.rubric)
     names = listed(requested.add)
@@ -498,10 +498,10 @@ def team(requested: TeamOptions) -> Result:
         # All is checked before anything is written.
         taken = {*opened.people, *opened.names.values()}
         for name in names:
-            refuse_double(checked_name(name), name in taken or names.count(name) > 1)
+            refuse_duplicate_name(validated_name(name), name in taken or names.count(name) > 1)
         with opened.database.read() as rows:
             for name in filter(None, (requested.set_aside, requested.take_back)):
-                known(rows, name)
+                require_person(rows, name)
         for name in names:
             opened.add_annotator(name)
         if requested.set_aside is not None:
@@ -599,7 +599,7 @@ def export(requested: ExportOptions) -> Result:
     """
     from stratal.evaluation import require_present
     from stratal.labels.label_files import find_tool, tool_name_for, write_tasks
-    from stratal.study.exchange import tool_question
+    from stratal.study.import_export import tool_question
 
     study = requested.study
     output = requested.output
@@ -715,7 +715,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
 
 
 @command(ImportOptions, name="study import")
-def take_in(requested: ImportOptions) -> Result:
+def import_actions(requested: ImportOptions) -> Result:
     """Import the answers that annotators gave in another tool: all of them, or none.
 
     With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
@@ -724,7 +724,7 @@ def take_in(requested: ImportOptions) -> Result:
     """
     from stratal.labels.label_files import find_tool, read_answers
     from stratal.report.pages import change_lines, import_page
-    from stratal.study.exchange import LARGEST
+    from stratal.study.import_export import LARGEST
 
     study = requested.study
     file = requested.file
@@ -738,7 +738,7 @@ def take_in(requested: ImportOptions) -> Result:
         text = text_of(file, LARGEST)
         who = requested.annotator
         with stratal.study.open_study(study) as opened:
-            found |= opened.take_in(text, source=str(file), annotator=who, dry_run=dry_run)
+            found |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)
         saved = found["saved"]
         done = "would be saved" if dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
@@ -753,15 +753,15 @@ def take_in(requested: ImportOptions) -> Result:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
         answers = answers.mapped(mapping("--map", requested.map))
         same_rows = requested.same_rows
-        taken = opened.take_in_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
+        taken = opened.import_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
     return Result(found | taken.to_dict(), import_page, then)
 
 
 def _is_of_page(file: Path) -> bool:
     """Return whether a file is what the button of an offline page downloaded."""
-    from stratal.study.exchange import BACK
+    from stratal.study.import_export import ACTIONS_FORMAT
 
     if file.suffix.lower() != ".json" or not file.is_file():
         return False
     with file.open("rb") as stream:
-        return BACK.encode() in stream.read(200)
+        return ACTIONS_FORMAT.encode() in stream.read(200)

@@ -44,6 +44,9 @@ _MOST_UNITS = 1e9
 # Informative labels that no λ counts for in an interval.
 _LABELS_AGAINST_LAM = 5.0
 
+# A number of units this near a whole number is that whole number, up to rounding.
+_ROUNDED_UNITS = 1e-6
+
 # A variance on the 0–1 scale below this is rounding error: the labels agree.
 ROUNDING = 1e-24
 
@@ -560,13 +563,13 @@ class IntervalEvidence:
         if np.all(open_units >= labels.units):
             return share * jump
         unseen_units = np.asarray(np.minimum(share * labels.units, open_units))[..., None]
-        most = math.ceil(float(np.max(unseen_units)))
+        most = math.ceil(float(np.max(unseen_units)) - _ROUNDED_UNITS)
         if np.all(2.0 * open_units < labels.units):
             numbers = np.arange(most + 1.0)
         else:
             numbers = np.array([float(most)])
         unlike = np.minimum(numbers, unseen_units)
-        whole = np.minimum(numbers, np.ceil(unseen_units))
+        whole = np.minimum(numbers, np.ceil(unseen_units - _ROUNDED_UNITS))
         open_units = np.asarray(open_units)[..., None]
         unlabelled_chance = np.exp(
             gammaln(open_units + 1.0)

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stratal.study.database import StudyError as StudyError
+    from stratal.study.interim import estimate_study as estimate_study
+    from stratal.study.interim import extend_study as extend_study
+    from stratal.study.interim import set_half_width as set_half_width
     from stratal.study.opening import backup_study as backup_study
     from stratal.study.opening import check_study as check_study
     from stratal.study.opening import create_study as create_study
@@ -20,9 +23,6 @@ if TYPE_CHECKING:
     from stratal.study.status import study_status as study_status
     from stratal.study.study import Study as Study
     from stratal.study.study import anytime_interval as anytime_interval
-    from stratal.study.study import estimate_study as estimate_study
-    from stratal.study.study import grow as grow
-    from stratal.study.study import until as until
     from stratal.study.web.notebook import annotate as annotate
 
 # Module → the names that are imported from it on first use: who looks for a study opens none yet.
@@ -31,7 +31,8 @@ _NAMES = {
     "opening": "backup_study check_study create_study open_study",
     "question": "Form StudyQuestion",
     "status": "study_status",
-    "study": "Study anytime_interval estimate_study grow until",
+    "study": "Study anytime_interval",
+    "interim": "estimate_study extend_study set_half_width",
     "web.notebook": "annotate",
 }
 __all__ = sorted(" ".join(_NAMES.values()).split())

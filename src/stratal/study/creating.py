@@ -149,15 +149,15 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def checked_team(
+def validated_team(
     annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
 ) -> tuple[list[str], list[str]]:
     """Return the names of annotators and adjudicators, refusing who or what does not fit together."""
-    people, judges = ([checked_name(name) for name in group] for group in (annotators, adjudicators))
+    people, judges = ([validated_name(name) for name in group] for group in (annotators, adjudicators))
     if not people:
         raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
     for name in (*people, *judges):
-        refuse_double(name, people.count(name) > 1 or judges.count(name) > 1)
+        refuse_duplicate_name(name, people.count(name) > 1 or judges.count(name) > 1)
     if not 0 <= overlap <= 1:
         raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
     if not (isinstance(copies, int) and copies >= 1):
@@ -169,7 +169,7 @@ def checked_team(
     return people, judges
 
 
-def checked_name(name: str) -> str:
+def validated_name(name: str) -> str:
     """Return an annotator's name, refusing one that could not be written in a table or a link."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
@@ -178,7 +178,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def refuse_double(name: str, double: bool) -> None:
+def refuse_duplicate_name(name: str, double: bool) -> None:
     """Refuse a name that somebody else has."""
     if double:
         action = "Tell them apart, such as ann and ann2."
@@ -191,14 +191,14 @@ PSEUDONYMS = "pseudonyms"
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Let one more person label; return the name that stands in the journal."""
-    name = checked_name(name)
-    people = everybody(connection)
+    name = validated_name(name)
+    people = people_of(connection)
     if connection.setting(PSEUDONYMS) != "yes":
-        refuse_double(name, name in people)
+        refuse_duplicate_name(name, name in people)
         code = name
     else:
         names = required_names(folder, people)
-        refuse_double(name, name in names.values() or name in people)
+        refuse_duplicate_name(name, name in names.values() or name in people)
         numbers = [code.removeprefix(PSEUDONYM) for code in people]
         code = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
         # Before the pseudonym is saved: one without a name could never be given out.
@@ -208,15 +208,15 @@ def add_person(connection: Connection, folder: Path, name: str) -> str:
     return code
 
 
-def everybody(connection: Connection, role: str | None = None) -> tuple[str, ...]:
+def people_of(connection: Connection, role: str | None = None) -> tuple[str, ...]:
     """Return the names of a role, or all, in their order."""
     rows = connection.all("SELECT name FROM annotator WHERE role = coalesce(?, role) ORDER BY name", role)
     return tuple(row["name"] for row in rows)
 
 
-def known(connection: Connection, annotator: str) -> str:
+def require_person(connection: Connection, annotator: str) -> str:
     """Return an annotator's name, refusing one that is not of this study."""
-    names = everybody(connection)
+    names = people_of(connection)
     if annotator not in names:
         allowed = near_names(str(annotator)[:100], names)
         raise InputError("no such annotator", given=repr(annotator)[:100], allowed=allowed)

@@ -47,9 +47,9 @@ class StudyError(StratalError):
     the disk is full. Free some space, then try again.
     """
 
-    def __init__(self, what: str, *, kind: Kind, **parts: Any) -> None:
+    def __init__(self, problem: str, *, kind: Kind, **parts: Any) -> None:
         self.kind = kind
-        super().__init__(what, **parts)
+        super().__init__(problem, **parts)
 
 
 _WRITABLE = "Give whoever runs this command the right to write to the folder and its files."
@@ -115,7 +115,7 @@ class Connection(sqlite3.Connection):
         row = self.one("SELECT value FROM setting WHERE name = ?", name)
         return None if row is None else str(row[0])
 
-    def keep(self, **settings: str) -> None:
+    def save_settings(self, **settings: str) -> None:
         """Save settings of the study."""
         self.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", settings.items())
 

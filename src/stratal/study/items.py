@@ -22,21 +22,21 @@ from msgspec import structs
 
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
-from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
+from stratal.study.journal import LONGEST_ID, Entry, append, repeated, require_storable, superseded
 from stratal.study.permissions import Role, require_allowed
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
 # Seconds after which an item that was given, but not answered, may go to somebody else.
-LEFT_LYING = 1800.0
+ABANDONED_AFTER = 1800.0
 
 # Answers that a pace is taken from, and lines that the clock is compared with.
 RECENT = 50
 
 # Seconds since the last answer within which an annotator counts as working.
-AT_WORK = 3600.0
+ACTIVE_WITHIN = 3600.0
 
 # Seconds by which a clock may differ without being mentioned.
-SLACK = 1.0
+CLOCK_TOLERANCE = 1.0
 
 _ANSWERS = (
     "SELECT journal.seq, at, answer.annotator, item.id AS item, status, answer.value, note, seconds "
@@ -48,10 +48,10 @@ _ANSWERS = (
 AHEAD = 2
 
 # Times as many answers as all pages could hold must be wanted still, for items to be given ahead.
-AMPLE = 4
+PLENTY = 4
 
 
-def held(connection: Connection, annotator: str, most: int = 1) -> list[int]:
+def held_items(connection: Connection, annotator: str, limit: int = 1) -> list[int]:
     """Return the numbers of up to `most` items that an annotator holds: the one given last, those ahead.
 
     Whose labels are set aside holds nothing until they are taken back.
@@ -59,15 +59,15 @@ def held(connection: Connection, annotator: str, most: int = 1) -> list[int]:
     rows = connection.all(
         "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
         "ORDER BY turn DESC, item LIMIT ?",
-        annotator, most,
+        annotator, limit,
     )  # fmt: skip
     return [int(row["item"]) for row in rows]
 
 
-def at_most(connection: Connection, ahead: int) -> int:
+def most_held(connection: Connection, ahead: int) -> int:
     """Return how many items one may hold: one alone near the end, where others wait for what one holds."""
     total, done = connection.one("SELECT total, done FROM tally")
-    ample = total - done > AMPLE * (1 + AHEAD) * _working(connection)
+    ample = total - done > PLENTY * (1 + AHEAD) * _working(connection)
     return 1 + ahead if ample else 1
 
 
@@ -86,22 +86,22 @@ def gets_items(connection: Connection, annotator: str) -> bool:
     return row["role"] == "annotator" and not row["aside"] and connection.setting("enough") != "yes"
 
 
-def give_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
+def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
     """Give an annotator the next items that have a free place; return the numbers of all that one holds."""
-    found = held(connection, annotator, 1 + ahead)
-    most = at_most(connection, ahead)
-    while len(found) < most:
+    held = held_items(connection, annotator, 1 + ahead)
+    limit = most_held(connection, ahead)
+    while len(held) < limit:
         # What others left or nobody else can complete is for now, never ahead.
-        finders = (_free, _left_lying, _needed_again) if not found else (_free,)
+        finders = (_free_item, _abandoned_item, _item_to_repeat) if not held else (_free_item,)
         item = next(filter(None, (find(connection, annotator) for find in finders)), None)
         if item is None:
             break
-        give(connection, annotator, item, ahead=bool(found))
-        found.append(item)
-    return found
+        assign(connection, annotator, item, ahead=bool(held))
+        held.append(item)
+    return held
 
 
-def give(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
+def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
     """Give an item to an annotator, to be answered next, or `ahead`."""
     if ahead:
         turn = 0
@@ -115,21 +115,21 @@ def give(connection: Connection, annotator: str, item: int, *, ahead: bool = Fal
     recount(connection, item)
 
 
-def block(connection: Connection, annotator: str, wanted: int | None) -> list[int]:
+def reserve_items(connection: Connection, annotator: str, limit: int | None) -> list[int]:
     """Give an annotator up to `wanted` items to keep until they are answered; all that are free if None."""
     rows = connection.all("SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY item", annotator)
-    items = [int(row["item"]) for row in rows][:wanted]
-    while (wanted is None or len(items) < wanted) and (item := _free(connection, annotator)) is not None:
-        give(connection, annotator, item)
+    items = [int(row["item"]) for row in rows][:limit]
+    while (limit is None or len(items) < limit) and (item := _free_item(connection, annotator)) is not None:
+        assign(connection, annotator, item)
         items.append(item)
-    kept = "UPDATE given SET held = 1 WHERE item = ? AND annotator = ?"
-    connection.executemany(kept, [(item, annotator) for item in items])
+    query = "UPDATE given SET held = 1 WHERE item = ? AND annotator = ?"
+    connection.executemany(query, [(item, annotator) for item in items])
     return sorted(items)
 
 
-def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
+def assigned_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
     """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
-    keepable("the id", id, LONGEST_ID)
+    require_storable("the id", id, LONGEST_ID)
     require_allowed(connection, "item", annotator, id)
     return connection.one(
         "SELECT item.*, given.since FROM item JOIN given USING (item) WHERE id = ? AND annotator = ?",
@@ -138,7 +138,7 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
 
 
 # What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed.
-COUNTED = """
+ITEM_COUNTS = """
 SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM (
     SELECT item, copies, (
         SELECT count(*) FROM answer JOIN annotator ON annotator = name
@@ -160,13 +160,13 @@ def form_of(connection: Connection) -> Form:
 def recount(connection: Connection, item: int) -> None:
     """Count an item's answers and free places again, after anything about it has changed."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
-    _, copies, answers, wanted = connection.one(f"{COUNTED} WHERE item = ?", item)
-    given = connection.all(
+    _, copies, answers, wanted = connection.one(f"{ITEM_COUNTS} WHERE item = ?", item)
+    answered = connection.all(
         "SELECT value FROM answer JOIN annotator ON annotator = name "
         "WHERE item = ? AND status = 'submitted' AND aside = 0",
         item,
     )
-    apart = answers > 1 and form_of(connection).differ([row["value"] for row in given])
+    apart = answers > 1 and form_of(connection).differ([row["value"] for row in answered])
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
     )
@@ -178,7 +178,7 @@ def recount(connection: Connection, item: int) -> None:
         connection.execute("UPDATE annotator SET cursor = ? WHERE cursor > ?", (item, item))
 
 
-def _free(connection: Connection, annotator: str) -> int | None:
+def _free_item(connection: Connection, annotator: str) -> int | None:
     """Return the first item with a free place that this annotator has not answered yet.
 
     No such item lies before the annotator's cursor, so that the search does not grow with the study.
@@ -191,34 +191,34 @@ def _free(connection: Connection, annotator: str) -> int | None:
         "ORDER BY item LIMIT 1",
         start, annotator, annotator,
     )  # fmt: skip
-    found = None if row is None else int(row["item"])
+    free = None if row is None else int(row["item"])
     last = connection.one("SELECT coalesce(max(item), 0) FROM item")[0]
-    cursor = last + 1 if found is None else found
+    cursor = last + 1 if free is None else free
     connection.execute("UPDATE annotator SET cursor = ? WHERE name = ?", (cursor, annotator))
-    return found
+    return free
 
 
 # Takes an item out of an annotator's hands, since it was answered or goes to somebody else.
-_TAKEN = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
+_RELEASE = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
 
 
-def _left_lying(connection: Connection, annotator: str) -> int | None:
+def _abandoned_item(connection: Connection, annotator: str) -> int | None:
     """Take back an item that lay unanswered for too long; a clock that went back counts as long ago."""
     row = connection.one(
         "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
         "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("
         "SELECT 1 FROM answer WHERE answer.item = given.item AND answer.annotator = ?) "
         "ORDER BY since LIMIT 1",
-        annotator, connection.now - LEFT_LYING, connection.now, annotator,
+        annotator, connection.now - ABANDONED_AFTER, connection.now, annotator,
     )  # fmt: skip
     if row is None:
         return None
-    connection.execute(_TAKEN, (row["item"], row["annotator"]))
+    connection.execute(_RELEASE, (row["item"], row["annotator"]))
     recount(connection, row["item"])
     return int(row["item"])
 
 
-def _needed_again(connection: Connection, annotator: str) -> int | None:
+def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
     """Return an item of several people that this annotator skipped once and that nobody else can complete."""
     if not connection.one("SELECT skipped FROM annotator WHERE name = ?", annotator)["skipped"]:
         return None
@@ -264,7 +264,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
         ):  # fmt: skip
             recount(connection, row["item"])
         return Receipt(seq=seq, action=entry.action, item=None)
-    row = given_item(connection, entry.annotator, entry.id or "")
+    row = assigned_item(connection, entry.annotator, entry.id or "")
     return Receipt(
         seq=append(connection, structs.replace(entry, item=row["item"])), action=entry.action, item=entry.id
     )
@@ -272,7 +272,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
 
 def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     """Save an answer or a skip of an item that the annotator was given."""
-    row = given_item(connection, entry.annotator, entry.id or "")
+    row = assigned_item(connection, entry.annotator, entry.id or "")
     later = superseded(connection, entry, row["item"])
     if later is not None:
         return later
@@ -280,16 +280,16 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
     if entry.seconds is not None or earlier:
-        taken = entry.seconds
+        seconds = entry.seconds
     else:
-        taken = connection.now - row["since"]
+        seconds = connection.now - row["since"]
     entry = structs.replace(
-        entry, item=row["item"], seconds=taken, target=earlier["seq"] if earlier else None
+        entry, item=row["item"], seconds=seconds, target=earlier["seq"] if earlier else None
     )
     if earlier and entry.action == "submit":
         entry = structs.replace(entry, action="change")
     seq = append(connection, entry)
-    connection.execute(_TAKEN, (row["item"], entry.annotator))
+    connection.execute(_RELEASE, (row["item"], entry.annotator))
     _settle(connection, entry.annotator, row["item"])
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
@@ -308,7 +308,7 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
         raise StudyError("there is nothing to take back", kind="refused", action=action)
     seq = append(connection, structs.replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
     _settle(connection, entry.annotator, last["item"])
-    give(connection, entry.annotator, last["item"])
+    assign(connection, entry.annotator, last["item"])
     return Receipt(seq=seq, action=entry.action, item=last["id"])
 
 
@@ -382,9 +382,11 @@ def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...
         f"{_ANSWERS} JOIN annotator ON name = answer.annotator "
         "WHERE answer.item = ? AND status = 'submitted' AND aside = 0 ORDER BY journal.seq"
     )
-    answers = [tuple(Answer(**dict(said)) for said in connection.all(query, row["item"])) for row in rows]
-    pairs = zip(rows, answers, strict=True)
-    return tuple(Disagreement(item=_item(row, None), answers=given) for row, given in pairs)
+    open_disagreements = []
+    for row in rows:
+        answers = tuple(Answer(**dict(answer)) for answer in connection.all(query, row["item"]))
+        open_disagreements.append(Disagreement(item=_item(row, None), answers=answers))
+    return tuple(open_disagreements)
 
 
 def assigned_to(entry: Disagreement, adjudicators: Sequence[str]) -> str:
@@ -397,48 +399,49 @@ def assigned_to(entry: Disagreement, adjudicators: Sequence[str]) -> str:
 
 def _item(row: Any, answer: Any, **shown: Any) -> Item:
     """Return an item of its row and the row of its answer, if it has one."""
-    found = None if answer is None else Answer(**dict(answer))
-    return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), answer=found, **shown)
+    if answer is not None:
+        shown["answer"] = Answer(**dict(answer))
+    return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), **shown)
 
 
 def progress(connection: Connection, annotator: str, now: float) -> Progress:
     """Return how far the study is, for one annotator."""
-    own = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
+    person = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
     total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")
     behind = clock_behind(connection, now)
     message = ""
-    if own["aside"]:
+    if person["aside"]:
         message = "Your labels were set aside. They are kept; ask the person who runs the study."
-    elif behind > SLACK:
+    elif behind > CLOCK_TOLERANCE:
         message = (
             f"This computer's clock is {duration(behind)} behind labels that were saved before. Labels "
             "are kept in their order; only the times are wrong. Set the clock."
         )
     seconds = pace(connection, annotator)
     if seconds is None:
-        left = None
+        seconds_left = None
     else:
-        left = seconds * (total - done) / at_work(connection, now, annotator)
+        seconds_left = seconds * (total - done) / active_annotators(connection, now, annotator)
     return Progress(
-        submitted=own["submitted"],
-        skipped=own["skipped"],
-        share=own["submitted"] + math.ceil((total - done) / max(1, _working(connection))),
+        submitted=person["submitted"],
+        skipped=person["skipped"],
+        share=person["submitted"] + math.ceil((total - done) / max(1, _working(connection))),
         done=done,
         total=total,
-        seconds_left=left,
+        seconds_left=seconds_left,
         disagreements=undecided,
         enough=connection.setting("enough") == "yes",
         message=message,
     )
 
 
-def pace(connection: Connection, annotator: str | None = None, most: int = RECENT) -> float | None:
+def pace(connection: Connection, annotator: str | None = None, limit: int = RECENT) -> float | None:
     """Return the median of the seconds that the last answers took: an annotator's, or everybody's."""
     of = "" if annotator is None else "annotator = ? AND "
     rows = connection.all(
         f"SELECT seconds FROM journal WHERE {of}action IN ('submit', 'skip') AND seconds IS NOT NULL "
         "ORDER BY seq DESC LIMIT ?",
-        *(() if annotator is None else (annotator,)), most,
+        *(() if annotator is None else (annotator,)), limit,
     )  # fmt: skip
     if rows:
         return float(median(row["seconds"] for row in rows))
@@ -450,13 +453,15 @@ def seconds_of(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def at_work(connection: Connection, now: float, annotator: str | None = None) -> int:
+def active_annotators(connection: Connection, now: float, annotator: str | None = None) -> int:
     """Return how many annotators have saved something lately, `annotator` among them."""
     rows = connection.all(
         "SELECT name, (SELECT at FROM journal WHERE journal.annotator = name ORDER BY seq DESC LIMIT 1) "
         "AS at FROM annotator WHERE aside = 0"
     )
-    working = {r["name"] for r in rows if r["at"] is not None and abs(now - seconds_of(r["at"])) < AT_WORK}
+    working = {
+        r["name"] for r in rows if r["at"] is not None and abs(now - seconds_of(r["at"])) < ACTIVE_WITHIN
+    }
     return len(working | ({annotator} if annotator is not None else set()))
 
 

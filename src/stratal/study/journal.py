@@ -34,7 +34,7 @@ Action = Literal[
 ]  # fmt: skip
 
 
-class How(TypedDict, total=False):
+class ActionDetails(TypedDict, total=False):
     """What comes with an action, besides the item and the answer."""
 
     note: str
@@ -82,13 +82,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     request: str | None = None
 
     def __post_init__(self) -> None:
-        keepable("the note", self.note, LONGEST_NOTE)
-        keepable("the request", self.request or "", LONGEST_REQUEST)
-        keepable("the answer", self.value or "", LONGEST_NOTE)
-        keepable("the id", self.id or "", LONGEST_ID)
+        require_storable("the note", self.note, LONGEST_NOTE)
+        require_storable("the request", self.request or "", LONGEST_REQUEST)
+        require_storable("the answer", self.value or "", LONGEST_NOTE)
+        require_storable("the id", self.id or "", LONGEST_ID)
 
 
-def keepable(name: str, text: str, longest: int) -> None:
+def require_storable(name: str, text: str, longest: int) -> None:
     """Refuse a text that is too long, or that a database or a page cannot hold."""
     if len(text) > longest:
         raise InputError(f"{name} is too long", given=f"{len(text):,} characters", allowed=f"{longest:,}")
@@ -209,7 +209,7 @@ def head(connection: Connection) -> str:
 HEAD = "journal.head"
 
 
-def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
+def write_head(folder: Path, seq: int, hash_: bytes) -> None:
     """Note the last line next to the database, once it is saved; a note that cannot be written is none."""
     # Written over: the length never changes, and a file that is cut off first takes the disk milliseconds.
     with suppress(OSError):

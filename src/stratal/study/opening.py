@@ -26,6 +26,8 @@ from stratal.study.database import (
     StudyError,
     database_errors,
 )
+from stratal.study.integrity import problems_of
+from stratal.study.interim import half_width_setting
 from stratal.study.journal import (
     HEAD,
     PAGE_FILE_SECRET,
@@ -36,9 +38,8 @@ from stratal.study.journal import (
     migrate,
     version,
 )
-from stratal.study.question import Form, Shown, StudyQuestion
-from stratal.study.soundness import problems_of
-from stratal.study.study import Clock, Study, width_text
+from stratal.study.question import Form, JsonRecord, StudyQuestion
+from stratal.study.study import Clock, Study
 from stratal.tables.untrusted import refuse_leaving_link, refuse_leaving_links
 
 
@@ -108,7 +109,7 @@ def create_study(
     place = Path(folder)
     form = Form.of(question).compared_with(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
-    people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
+    people, judges = creating.validated_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
     code = {name: f"{creating.PSEUDONYM}{k}" if pseudonyms else name for k, name in everyone}
     settings = {
@@ -117,7 +118,7 @@ def create_study(
         "rubric_version": str(form.first.rubric_version),
         "overlap": repr(overlap),
         "copies": str(copies),
-        "half_width": width_text(half_width),
+        "half_width": half_width_setting(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
         "adjudicators": json.dumps([code[name] for name in judges], ensure_ascii=False),
     }
@@ -127,12 +128,12 @@ def create_study(
         partial.chmod(PRIVATE_FOLDER)
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
-            creating.write_names(partial, {own: name for name, own in code.items()})
+            creating.write_names(partial, {study: name for name, study in code.items()})
         database = Database.make(partial / DATABASE, journal)
         with closing(database), database.write() as connection:
             connection.now = clock()
             migrate(connection, partial)
-            connection.keep(**settings)
+            connection.save_settings(**settings)
             roles = [(code[k], "annotator") for k in people] + [(code[k], "adjudicator") for k in judges]
             query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
             connection.executemany(query, roles)
@@ -190,11 +191,11 @@ def open_study(
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
         with database.read() as connection:
-            found = version(connection, place)
-        if found == 0:
+            path = version(connection, place)
+        if path == 0:
             action = "Go back to a backup (stratal study backup), or make the study again."
             raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
-        if found < len(STEPS) and not reading:
+        if path < len(STEPS) and not reading:
             with database.write() as connection:
                 migrate(connection, place)
         return Study(place, database, clock)
@@ -203,7 +204,7 @@ def open_study(
         raise
 
 
-class Check(Shown, frozen=True, kw_only=True):
+class Check(JsonRecord, frozen=True, kw_only=True):
     """What a check found.
 
     Parameters
@@ -240,8 +241,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         A head that an earlier check gave; the journal must still hold it.
     """
     if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
-        what = "the head must be a hash that a check printed"
-        raise InputError(what, given=known_head[:80], allowed="64 hexadecimal digits")
+        problem = "the head must be a hash that a check printed"
+        raise InputError(problem, given=known_head[:80], allowed="64 hexadecimal digits")
     with study.database.read() as connection:
         problems = [*problems_of(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"

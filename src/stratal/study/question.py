@@ -44,7 +44,7 @@ _ONE = ("pass", "passed", "yes", "true", "correct", "right", "good", "ok", "1")
 _ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad", "not ok", "0")
 
 
-class Plain(Record):
+class PlainRecord(Record):
     """A record that is a plain dict when it goes out."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class Plain(Record):
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
 
 
-class Shown(msgspec.Struct, frozen=True):
+class JsonRecord(msgspec.Struct, frozen=True):
     """A record that a page or a command shows as a plain dict."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Choice(Plain):
+class Choice(PlainRecord):
     """One of the answers that can be chosen.
 
     Parameters
@@ -84,7 +84,7 @@ class Choice(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StudyQuestion(Plain):
+class StudyQuestion(PlainRecord):
     """What annotators are asked; make one by `of_choices`, `of_scale`, `of_pair`, … or from a table of TOML.
 
     Parameters
@@ -133,9 +133,9 @@ class StudyQuestion(Plain):
             raise InputError("a question needs words", given=repr(self.text), action=action)
         names = [choice.name for choice in self.choices]
         if "" in names or len({*names}) < len(names):
-            given = ", ".join(map(repr, names))
+            names_text = ", ".join(map(repr, names))
             action = "Leave out the repeated or empty one."
-            raise InputError("choices need different names", given=given, action=action)
+            raise InputError("choices need different names", given=names_text, action=action)
 
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
@@ -145,15 +145,15 @@ class StudyQuestion(Plain):
         numbers choices are classes, which an estimate compares with the model's answer. `Unsure=` counts as
         no answer.
         """
-        given = [_parsed(choice) for choice in choices]
-        counting = [(name, number) for name, number, none in given if not none]
+        parsed_choices = [_parsed(choice) for choice in choices]
+        counting = [(name, number) for name, number, none in parsed_choices if not none]
         if len(counting) < 2:
-            names = ", ".join(name for name, *_ in given)
+            names = ", ".join(name for name, *_ in parsed_choices)
             allowed = "two or more, such as Pass,Fail"
             raise InputError("a question needs two choices", given=names, allowed=allowed)
         numbers = _numbers(counting)
-        made = _choices((name, numbers.get(name), none) for name, _, none in given)
-        return cls(text=text.strip(), choices=made, rubric=rubric)
+        choice_records = _choices((name, numbers.get(name), none) for name, _, none in parsed_choices)
+        return cls(text=text.strip(), choices=choice_records, rubric=rubric)
 
     @classmethod
     def of_scale(
@@ -161,8 +161,8 @@ class StudyQuestion(Plain):
     ) -> StudyQuestion:
         """Return a question answered by a whole number from `low` to `high`; `ends`: what those mean."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
-            what = "a scale needs two whole numbers, the lower first"
-            raise InputError(what, given=f"{low}, {high}", allowed="such as 1,5")
+            problem = "a scale needs two whole numbers, the lower first"
+            raise InputError(problem, given=f"{low}, {high}", allowed="such as 1,5")
         names = [str(k) for k in range(int(low), int(high) + 1)]
         keys = [name if len(name) == 1 else "" for name in names]
         choices = _choices(((name, float(name), False) for name in names), keys)
@@ -184,8 +184,8 @@ class StudyQuestion(Plain):
     @classmethod
     def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
         """Return a question of which any number of choices may be taken; each is an outcome of its own."""
-        made = _choices((name.strip(), 1.0, False) for name in choices)
-        return cls(text=text.strip(), kind=SEVERAL, choices=made, rubric=rubric)
+        choice_records = _choices((name.strip(), 1.0, False) for name in choices)
+        return cls(text=text.strip(), kind=SEVERAL, choices=choice_records, rubric=rubric)
 
     @classmethod
     def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
@@ -193,8 +193,8 @@ class StudyQuestion(Plain):
 
         An estimate compares it with the set of tags that the model answers.
         """
-        made = _choices((name.strip(), None, False) for name in choices)
-        return cls(text=text.strip(), kind=TAGS, choices=made, rubric=rubric)
+        choice_records = _choices((name.strip(), None, False) for name in choices)
+        return cls(text=text.strip(), kind=TAGS, choices=choice_records, rubric=rubric)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> StudyQuestion:
@@ -205,30 +205,30 @@ class StudyQuestion(Plain):
         >>> StudyQuestion.from_table({"name": "tone", "text": "How polite?", "scale": [1, 5]}).kind
         'scale'
         """
-        known = {"name", "text", "ends", "when", "limit", *KINDS}
+        allowed_fields = {"name", "text", "ends", "when", "limit", *KINDS}
         kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
-        if len(kinds) != 1 or set(table) - known or not isinstance(table.get("text"), str):
+        if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
                 "a question needs a text and one kind of answers", given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]
         text = table["text"]
-        given = table[kind]
+        answers = table[kind]
         ends = table.get("ends")
         try:
             if kind in (NUMBER, TEXT):
-                if given is True:
+                if answers is True:
                     scale = None
                 else:
-                    scale = (float(given[0]), float(given[1]))
-                made = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
+                    scale = (float(answers[0]), float(answers[1]))
+                question = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
             else:
-                parts = given if kind in (SCALE, PAIR) else [[*given]]
-                made = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
+                parts = answers if kind in (SCALE, PAIR) else [[*answers]]
+                question = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
             other, mark, answer = str(table.get("when", "")).partition("=")
             return replace(
-                made,
+                question,
                 name=str(table.get("name", "")),
                 ends=None if ends is None else (str(ends[0]), str(ends[1])),
                 when=(other, answer) if mark else None,
@@ -274,14 +274,14 @@ class StudyQuestion(Plain):
         text = _text_of(value)
         if self.kind == TAGS:
             sets = (read_set(text, separator) for separator in SEPARATORS)
-            known = next((one for one in sets if one is not None and {*tags_of(one)} <= {*names}), None)
-            if text and known is not None:
-                return known
+            fitting = [tags for tags in sets if tags is not None and {*tags_of(tags)} <= {*names}]
+            if text and fitting:
+                return fitting[0]
         elif self.kind == SEVERAL:
             with suppress(ValueError, RecursionError):
-                taken = json.loads(text) if text.startswith("[") else [text]
-                if all(one in names for one in taken):
-                    return json.dumps([name for name in names if name in taken], ensure_ascii=False)
+                chosen = json.loads(text) if text.startswith("[") else [text]
+                if all(candidate in names for candidate in chosen):
+                    return json.dumps([name for name in names if name in chosen], ensure_ascii=False)
         elif (
             text in names
             or (self.kind in LONGEST and 0 < len(text) <= LONGEST[self.kind])
@@ -304,13 +304,13 @@ class StudyQuestion(Plain):
         With the `choice` of several: 1 if that was taken, 0 if not.
         """
         if self.kind == SEVERAL:
-            taken = json.loads(answer)
-            return float(choice in taken) if choice else "|".join(taken)
+            chosen = json.loads(answer)
+            return float(choice in chosen) if choice else "|".join(chosen)
         if self.kind == NUMBER:
             return float(answer)
-        found = next((entry for entry in self.choices if entry.name == answer), None)
-        if found is not None and (found.none or self.counted):
-            return found.value
+        chosen_choice = next((entry for entry in self.choices if entry.name == answer), None)
+        if chosen_choice is not None and (chosen_choice.none or self.counted):
+            return chosen_choice.value
         return answer
 
     def differ(self, answers: Collection[str]) -> bool:
@@ -318,17 +318,17 @@ class StudyQuestion(Plain):
         if self.kind == TEXT or len(answers) < 2:
             return False
         if self.counted and self.limit:
-            found = [self.outcome(answer) for answer in answers]
+            outcomes = [self.outcome(answer) for answer in answers]
         else:
-            found = [None]
-        if None in found:
+            outcomes = [None]
+        if None in outcomes:
             return len({*answers}) > 1
-        numbers = [float(number) for number in found if number is not None]
+        numbers = [float(number) for number in outcomes if number is not None]
         return max(numbers) - min(numbers) > self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Form(Plain):
+class Form(PlainRecord):
     """The questions that a study asks about each item; the rubric is the first one's.
 
     The answers to them are kept as one text: of a single question of choices, a scale, a pair or classes the
@@ -353,29 +353,31 @@ class Form(Plain):
     def __post_init__(self) -> None:
         if not self.questions:
             raise InputError("a study needs a question", action="Write one: --question 'Is it right?'.")
-        seen: dict[str, StudyQuestion] = {}
+        questions_by_name: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name = question.name
-            other = seen.get((question.when or ("",))[0])
-            if name in seen or (len(self.questions) > 1 and not name.isidentifier()):
+            other = questions_by_name.get((question.when or ("",))[0])
+            if name in questions_by_name or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
-                what = "each of several questions needs a name of its own"
-                raise InputError(what, given=repr(name), allowed=allowed)
+                problem = "each of several questions needs a name of its own"
+                raise InputError(problem, given=repr(name), allowed=allowed)
             if other:
                 answers = [choice.name for choice in other.choices]
             else:
                 answers = []
             if question.when and question.when[1] not in answers:
-                what = f"question {name!r} waits for an answer that cannot be"
+                problem = f"question {name!r} waits for an answer that cannot be"
                 allowed = "QUESTION=ANSWER"
                 action = "Name an answer of a question before it."
-                raise InputError(what, given="=".join(question.when), allowed=allowed, action=action)
-            seen[name] = question
+                raise InputError(problem, given="=".join(question.when), allowed=allowed, action=action)
+            questions_by_name[name] = question
         list(self.columns)  # refuses two of one name
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
-            what = "all pairs of a study must compare the same two columns"
-            raise InputError(what, given=str(sorted(pairs)), action="Make a study for each pair of columns.")
+            problem = "all pairs of a study must compare the same two columns"
+            raise InputError(
+                problem, given=str(sorted(pairs)), action="Make a study for each pair of columns."
+            )
 
     @classmethod
     def of(cls, requested: StudyQuestion | Iterable[StudyQuestion] | Form) -> Form:
@@ -400,8 +402,8 @@ class Form(Plain):
     @lru_cache(maxsize=16)
     def decode(cls, text: str) -> Form:
         """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
-        found = json.loads(text)
-        questions = found if isinstance(found, list) else [found]
+        decoded = json.loads(text)
+        questions = decoded if isinstance(decoded, list) else [decoded]
         return cls(questions=tuple(msgspec.convert(questions, list[StudyQuestion])))
 
     def compared_with(self, outcome: Outcome) -> Form:
@@ -442,10 +444,10 @@ class Form(Plain):
         """Whether there is one question, whose answer is kept as it is."""
         return len(self.questions) == 1 and self.first.kind in (*KINDS[:4], TAGS)
 
-    def said(self, column: str, kept: str | None) -> str | None:
+    def said(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns`, in its own words; None where it was not asked."""
         question, part = self.columns[column]
-        answer = self.answers(kept).get(question.name)
+        answer = self.answers(stored).get(question.name)
         if answer is None or not part:
             return answer
         return str(question.outcome(answer, part))
@@ -462,7 +464,7 @@ class Form(Plain):
         A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
         mean where it was asked is the ratio of both means.
         """
-        found: dict[str, tuple[StudyQuestion, str]] = {}
+        columns: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
             name = question.name or LABEL
             parts = [] if question.kind == TEXT else [(name, "")]
@@ -472,47 +474,47 @@ class Form(Plain):
             elif question.when and question.counted:
                 parts.append((f"{name}_{ASKED}", ASKED))
             for column, part in parts:
-                if column in found:
+                if column in columns:
                     allowed = "names and choices that differ"
                     raise InputError("two outcomes would have the same name", given=column, allowed=allowed)
-                found[column] = question, part
-        return found
+                columns[column] = question, part
+        return columns
 
     def answer(self, value: Any) -> str:
         """Return the answers as they are kept, by question; that of a single question may come by itself."""
         if self.plain:
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
-        given = self.answers(value) if isinstance(value, str) else value
-        if not isinstance(given, Mapping):
-            what = "the answers need their questions' names"
+        answers = self.answers(value) if isinstance(value, str) else value
+        if not isinstance(answers, Mapping):
+            problem = "the answers need their questions' names"
             allowed = 'such as {"correct": "Pass"}'
-            raise InputError(what, given=type(value).__name__, allowed=allowed)
-        unknown = sorted({*given} - {question.name for question in self.questions})
+            raise InputError(problem, given=type(value).__name__, allowed=allowed)
+        unknown = sorted({*answers} - {question.name for question in self.questions})
         if unknown:
             allowed = ", ".join(question.name for question in self.questions)
             raise InputError("no such question", given=repr(unknown[0])[:60], allowed=allowed)
-        kept: dict[str, str] = {}
+        stored: dict[str, str] = {}
         for question in self.questions:
-            value = given.get(question.name)
-            if not self._is_asked(question, kept) or (value in (None, "") and question.kind == TEXT):
+            value = answers.get(question.name)
+            if not self._is_asked(question, stored) or (value in (None, "") and question.kind == TEXT):
                 continue
             try:
-                kept[question.name] = question.answer(value)
+                stored[question.name] = question.answer(value)
             except InputError as error:
-                what = f"{question.name}: {error.what}"
-                raise InputError(what, given=error.given, allowed=error.allowed) from None
-        return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+                problem = f"{question.name}: {error.what}"
+                raise InputError(problem, given=error.given, allowed=error.allowed) from None
+        return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
 
-    def _is_asked(self, question: StudyQuestion, kept: Mapping[str, str]) -> bool:
+    def _is_asked(self, question: StudyQuestion, stored: Mapping[str, str]) -> bool:
         """Return whether the answers so far meet the question's condition."""
         if question.when is None:
             return True
-        (name, wanted), other = question.when, self._before(question)
-        if name not in kept or other is None:
+        (name, required_answer), other = question.when, self._before(question)
+        if name not in stored or other is None:
             return False
         if other.kind == SEVERAL:
-            return other.outcome(kept[name], wanted) == 1.0
-        return kept[name] == wanted
+            return other.outcome(stored[name], required_answer) == 1.0
+        return stored[name] == required_answer
 
     def _before(self, question: StudyQuestion) -> StudyQuestion | None:
         """Return the question on whose answer another depends."""
@@ -520,26 +522,26 @@ class Form(Plain):
             (other for other in self.questions if question.when and other.name == question.when[0]), None
         )
 
-    def answers(self, kept: str | None) -> dict[str, str]:
+    def answers(self, stored: str | None) -> dict[str, str]:
         """Return the answer to each question that was asked, of the text that is kept."""
-        if kept is None:
+        if stored is None:
             return {}
         if self.plain:
-            return {self.first.name: kept}
+            return {self.first.name: stored}
         with suppress(ValueError):
-            found = json.loads(kept)
-            if isinstance(found, dict):
-                return found
-        raise InputError("the answers cannot be read", given=repr(kept[:60]), allowed="a JSON object")
+            decoded = json.loads(stored)
+            if isinstance(decoded, dict):
+                return decoded
+        raise InputError("the answers cannot be read", given=repr(stored[:60]), allowed="a JSON object")
 
-    def outcome(self, column: str, kept: str | None) -> str | float | None:
+    def outcome(self, column: str, stored: str | None) -> str | float | None:
         """Return what the kept answers count as for one of `columns`; None for no answer.
 
         Where a condition was not met, a number or a choice of several counts as 0; where the answer that it
         depends on counts as none, nobody knows, and it has no value either.
         """
         question, part = self.columns[column]
-        answers = self.answers(kept)
+        answers = self.answers(stored)
         answer = answers.get(question.name)
         if answer is None:
             other = self._before(question)
@@ -547,18 +549,19 @@ class Form(Plain):
             if decided and (question.kind == SEVERAL or question.counted):
                 return 0.0
             return None
-        found = question.outcome(answer, part)
-        if part == ASKED and question.counted and found is not None:
+        outcome = question.outcome(answer, part)
+        if part == ASKED and question.counted and outcome is not None:
             return 1.0
-        return found
+        return outcome
 
-    def differ(self, kept: Collection[str]) -> bool:
+    def differ(self, stored: Collection[str]) -> bool:
         """Return whether the answers of several people to any question differ."""
-        given = [self.answers(text) for text in kept]
-        return any(
-            question.differ([answers[question.name] for answers in given if question.name in answers])
-            for question in self.questions
-        )
+        answers_of_people = [self.answers(text) for text in stored]
+        for question in self.questions:
+            answers = [answers[question.name] for answers in answers_of_people if question.name in answers]
+            if question.differ(answers):
+                return True
+        return False
 
 
 def _within(text: str, bounds: tuple[float, float] | None) -> bool:
@@ -609,7 +612,7 @@ def _text_of(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-class Answer(Shown, frozen=True, kw_only=True):
+class Answer(JsonRecord, frozen=True, kw_only=True):
     """The present or an earlier answer of one annotator to one item.
 
     Parameters
@@ -639,7 +642,7 @@ class Answer(Shown, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class Item(Shown, frozen=True, kw_only=True):
+class Item(JsonRecord, frozen=True, kw_only=True):
     """One item as an annotator sees it: without proxy, prediction or stratum.
 
     Parameters
@@ -664,7 +667,7 @@ class Item(Shown, frozen=True, kw_only=True):
     flagged: bool = False
 
 
-class Receipt(Shown, frozen=True, kw_only=True):
+class Receipt(JsonRecord, frozen=True, kw_only=True):
     """What was saved, on disk before this is returned.
 
     Parameters
@@ -684,7 +687,7 @@ class Receipt(Shown, frozen=True, kw_only=True):
     repeated: bool = False
 
 
-class Progress(Shown, frozen=True, kw_only=True):
+class Progress(JsonRecord, frozen=True, kw_only=True):
     """How far the study is, for one annotator.
 
     Parameters
@@ -716,7 +719,7 @@ class Progress(Shown, frozen=True, kw_only=True):
     message: str = ""
 
 
-class Disagreement(Shown, frozen=True, kw_only=True):
+class Disagreement(JsonRecord, frozen=True, kw_only=True):
     """An item on which annotators differ.
 
     Parameters

@@ -22,10 +22,12 @@ from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.labels import Labels
 from stratal.study import items
+from stratal.study.current_labels import present_labels
 from stratal.study.database import Connection
+from stratal.study.interim import estimate_study, planned_look
 from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, StudyQuestion
-from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
+from stratal.study.study import Study, anytime_interval, update_stopping
 
 # Parts of an annotator's work that drift compares.
 PARTS = 4
@@ -53,22 +55,22 @@ def study_status(
         Plain numbers, text, lists and dicts.
     """
     form = study.form
-    wanted = [_of_value(text) for text in require]
-    found: list[dict[str, Any]] = []
+    requirements = [_of_value(text) for text in require]
+    outcomes: list[dict[str, Any]] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
         seconds = items.pace(connection)
         wanted_yet = connection.one("SELECT total - done FROM tally")[0]
-        working = max(1, items.at_work(connection, study.clock()))
+        working = max(1, items.active_annotators(connection, study.clock()))
         if seconds is None:
-            left = None
+            seconds_left = None
         else:
-            left = seconds * wanted_yet / working
+            seconds_left = seconds * wanted_yet / working
         people = _dicts(connection, _PEOPLE)
         for row in people:
             row["set_aside"] = bool(row["set_aside"])
-            row["seconds_per_item"] = items.pace(connection, row["annotator"], most=-1)
+            row["seconds_per_item"] = items.pace(connection, row["annotator"], limit=-1)
             row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
         described = {
             "study": study.id,
@@ -84,14 +86,14 @@ def study_status(
             "decisions": _decisions(connection),
             "flags": _dicts(connection, _FLAGS),
             "notes_of_annotators": _dicts(connection, _NOTES),
-            "time": {"seconds_per_item": seconds, "seconds_left": left},
+            "time": {"seconds_per_item": seconds, "seconds_left": seconds_left},
         }
         answers = _shared_answers(connection)
         labelled = described["nonresponse"]["labelled"]
         by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
-        late = items.clock_behind(connection, study.clock()) > items.SLACK
+        late = items.clock_behind(connection, study.clock()) > items.CLOCK_TOLERANCE
         first: dict[str, Any] = {}
         for name, (question, part) in form.columns.items():
             if part == ASKED and question.counted:
@@ -101,8 +103,8 @@ def study_status(
             agreed, agreement = _agreement(labels, shared, question)
             drifts = _drifts(shared, [(who, form.outcome(name, value)) for who, value in by_time])
             interim, figures, reasons = _interim(study, labelled, confidence_level, name)
-            if not found:  # the plan was made for the first question
-                first, refuted = _of_first(study, interim, figures, confidence_level, wanted)
+            if not outcomes:  # the plan was made for the first question
+                first, refuted = _of_first(study, interim, figures, confidence_level, requirements)
                 reasons = [*refuted, *reasons]
             reasons = [*(agreed.warnings if agreed is not None else ()), *reasons]
             reasons += [
@@ -113,19 +115,19 @@ def study_status(
             ]
             notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
             figures |= {"agreement": agreement, "drift": drifts}
-            found.append({"outcome": name, "text": question.text, **figures})
+            outcomes.append({"outcome": name, "text": question.text, **figures})
             first = figures | first
-    stop = _stop(study, labelled, found[0]["anytime_interval"])
+    stop = _stop(study, labelled, outcomes[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
     undisputed = described["decisions"]["without_disagreement"]
     if undisputed:
         named = ", ".join(map(repr, undisputed[:_FEW])) + (", …" if len(undisputed) > _FEW else "")
-        about = f"annotators do not differ (any more) on {len(undisputed)} items with a decision"
-        notes.append(f"{about}: {named}")
+        problem = f"annotators do not differ (any more) on {len(undisputed)} items with a decision"
+        notes.append(f"{problem}: {named}")
     if late:
         notes.append("this computer's clock is behind labels that were saved before")
-    return {**described, **first, "questions": found, "stop": stop, "notes": list(dict.fromkeys(notes))}
+    return {**described, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
 
 
 def pairs_of(study: Study) -> list[dict[str, Any]]:
@@ -218,9 +220,13 @@ def _shared_answers(connection: Connection) -> Shared:
 
 def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
     """Return what was said of one outcome, of the items for which several people said anything."""
-    said = [(item, who, form.said(name, value)) for item, who, value in answers]
-    people = Counter(item for item, _, value in said if value is not None)
-    return [(item, who, value) for item, who, value in said if value is not None and people[item] > 1]
+    answers_of_outcome: Shared = []
+    for item, who, answer in answers:
+        value = form.said(name, answer)
+        if value is not None:
+            answers_of_outcome.append((item, who, value))
+    people = Counter(item for item, *_ in answers_of_outcome)
+    return [answer for answer in answers_of_outcome if people[answer[0]] > 1]
 
 
 def _agreement(
@@ -232,39 +238,39 @@ def _agreement(
     classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.counted
     pairs = _pairs(answers, question)
     try:
-        found = measure_agreement(labels, classes=classes)
-        return found, {**({} if found is None else found.to_dict()), "pairs": pairs}
+        agreement = measure_agreement(labels, classes=classes)
+        return agreement, {**({} if agreement is None else agreement.to_dict()), "pairs": pairs}
     except MissingExtraError as error:
         level = measurement_level(labels, classes=classes)
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
 def _pairs(answers: Shared, question: StudyQuestion) -> list[dict[str, Any]]:
-    given: dict[str, dict[str, str]] = {}
+    answers_by_person: dict[str, dict[str, str]] = {}
     for item, who, value in answers:
-        given.setdefault(who, {})[item] = value
+        answers_by_person.setdefault(who, {})[item] = value
     pairs = []
-    for first, second in itertools.combinations(sorted(given), 2):
-        shared = [item for item in given[first] if item in given[second]]
-        answers_of = [[given[who][item] for item in shared] for who in (first, second)]
+    for first, second in itertools.combinations(sorted(answers_by_person), 2):
+        shared = [item for item in answers_by_person[first] if item in answers_by_person[second]]
+        answers_of = [[answers_by_person[who][item] for item in shared] for who in (first, second)]
         if shared:
             agreed = pair_agreement(*answers_of, scale=question.kind == SCALE)
             pairs.append({"first": first, "second": second, **agreed})
     return pairs
 
 
-def pair_agreement(one: Sequence[str], other: Sequence[str], *, scale: bool = False) -> dict[str, Any]:
+def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool = False) -> dict[str, Any]:
     """Return how far two annotators agree, by the answers of each to the items (n,) that both labelled.
 
     On a scale κ weighs disagreements by their squared distance. `kappa` is None where it is undefined: no
     item is shared, or both always gave the same answer.
     """
-    classes, codes = np.unique(np.array([one, other], dtype=object), return_inverse=True)
+    classes, codes = np.unique(np.array([first, second], dtype=object), return_inverse=True)
     table = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(table, tuple(codes.reshape(2, -1)), 1)
     return {
-        "shared": len(one),
-        "agreeing": float(np.trace(table) / len(one)) if one else None,
+        "shared": len(first),
+        "agreeing": float(np.trace(table) / len(first)) if first else None,
         "kappa": cohen_kappa(table, classes.astype(np.float64) if scale else None),
         "classes": classes.tolist(),
         "confusion": table.tolist(),
@@ -311,30 +317,30 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
 
 def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
-    said = Counter((item, value) for item, _, value in answers)
+    same_answers = Counter((item, value) for item, _, value in answers)
     people = Counter(item for item, *_ in answers)
     agreeing = defaultdict[str, list[float]](list)
     counted = defaultdict[str, list[float]](list)
     for item, who, value in answers:
-        agreeing[who].append((said[item, value] - 1) / (people[item] - 1))
+        agreeing[who].append((same_answers[item, value] - 1) / (people[item] - 1))
     for who, value in outcomes:
         if isinstance(value, float):
             counted[who].append(value)
     work = [(who, "agreement", values) for who, values in sorted(agreeing.items())]
     work += [(who, "outcome", values) for who, values in counted.items()]
-    found = [{"annotator": who, "what": what, **(drift(values) or {})} for who, what, values in work]
-    return [entry for entry in found if "parts" in entry]
+    drifts = [{"annotator": who, "what": quantity, **(drift(values) or {})} for who, quantity, values in work]
+    return [entry for entry in drifts if "parts" in entry]
 
 
 def _of_value(text: str) -> Requirement:
     """Return a requirement of the estimate, refusing those of anything else."""
-    wanted = Requirement.parse(text)
-    if wanted.name != "value":
-        what = f"'{wanted}': a status has one estimate"
+    requirement = Requirement.parse(text)
+    if requirement.name != "value":
+        problem = f"'{requirement}': a status has one estimate"
         allowed = "value>=X or value<=X"
         action = "Require others of the estimate: stratal estimate STUDY --require."
-        raise InputError(what, allowed=allowed, action=action)
-    return wanted
+        raise InputError(problem, allowed=allowed, action=action)
+    return requirement
 
 
 def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str, Any]:
@@ -342,38 +348,43 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
 
     The interval narrows about as 1/√n.
     """
-    wanted = float(study.setting("half_width") or 0) or None
+    requested_width = float(study.setting("half_width") or 0) or None
     if study.database.reading:
         enough = study.setting("enough") == "yes"
     else:
-        enough = look(study)
-    now = None if anytime is None else (anytime[1] - anytime[0]) / 2
-    if now is None or wanted is None:
-        more = None
+        enough = update_stopping(study)
+    current_width = None if anytime is None else (anytime[1] - anytime[0]) / 2
+    if current_width is None or requested_width is None:
+        more_labels = None
     else:
-        more = max(0, math.ceil(labelled * ((now / wanted) ** 2 - 1)))
-    return {"half_width": wanted, "enough": enough, "half_width_now": now, "more_labels": more}
+        more_labels = max(0, math.ceil(labelled * ((current_width / requested_width) ** 2 - 1)))
+    return {
+        "half_width": requested_width,
+        "enough": enough,
+        "half_width_now": current_width,
+        "more_labels": more_labels,
+    }
 
 
 def _interim(
     study: Study, labelled: int, confidence_level: float, name: str
 ) -> tuple[Estimate | None, dict[str, Any], list[str]]:
     """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
-    found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
+    figures: dict[str, Any] = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
-        return None, found, ["labels only tell models apart: stratal study extend shows how they stand"]
+        return None, figures, ["labels only tell models apart: stratal study extend shows how they stand"]
     if not labelled:
-        return None, found, ["no item is labelled yet, so there is no estimate"]
+        return None, figures, ["no item is labelled yet, so there is no estimate"]
     try:
         interim = estimate_study(study, name)
-        found["estimate"] = interim.to_dict(confidence_level)
+        figures["estimate"] = interim.to_dict(confidence_level)
     except StratalError as error:
-        return None, found, [str(error)]
+        return None, figures, [str(error)]
     try:
-        found["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
+        figures["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
-        return interim, found, [f"no interval that holds at every moment: {error}"]
-    return interim, found, []
+        return interim, figures, [f"no interval that holds at every moment: {error}"]
+    return interim, figures, []
 
 
 # How a requirement stands while there is no estimate.
@@ -388,13 +399,13 @@ def _of_first(
     require: Sequence[Requirement],
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what is required and the planned look, and what speaks against the plan or hides that look."""
-    found: dict[str, Any] = {}
+    additions: dict[str, Any] = {}
     if require:
-        found["requirements"] = [
-            {**_OPEN_YET, "required": str(wanted)}
+        additions["requirements"] = [
+            {**_OPEN_YET, "required": str(requirement)}
             if interim is None
-            else wanted.held_against(interim, confidence_level, ends=figures["anytime_interval"])
-            for wanted in require
+            else requirement.held_against(interim, confidence_level, ends=figures["anytime_interval"])
+            for requirement in require
         ]
     reasons: list[str]
     if interim is None:
@@ -403,7 +414,7 @@ def _of_first(
         reasons = list(interim.refuted)
     if interim is not None and study.sample().looks is not None:
         try:
-            found["planned_look"] = planned_look(study, confidence_level)
+            additions["planned_look"] = planned_look(study, confidence_level)
         except StratalError as error:
             reasons.append(f"no planned look: {error}")
-    return found, reasons
+    return additions, reasons

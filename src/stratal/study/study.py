@@ -14,41 +14,33 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from stratal.arrays import BoolArray, IntArray
-from stratal.designs import Disagreements, Sample
-from stratal.designs.extending import last_round, require_same_draw
-from stratal.errors import InputError, LabelError, not_positive
-from stratal.estimation.entry_points import estimate
-from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate
+from stratal.designs import Sample
+from stratal.errors import InputError, LabelError
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
-from stratal.intervals.looks import PlannedLooks
 from stratal.labels.annotation_tools import Task, ToolAnswers
-from stratal.labels.labels import ADJUDICATED, Labels, refuse_other_rows
-from stratal.planning import next_round
-from stratal.planning.selection import Selection, usual_round
-from stratal.population.population import Population
-from stratal.randomness import id_texts
-from stratal.study import creating, exchange, items
-from stratal.study.creating import MEDIA, add_items, digest_of
+from stratal.labels.labels import Labels, refuse_other_rows
+from stratal.study import creating, import_export, items
+from stratal.study.creating import MEDIA, digest_of
+from stratal.study.current_labels import completion_order, present_labels
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
-from stratal.study.exchange import ImportResult
+from stratal.study.import_export import ImportResult
+from stratal.study.integrity import require_integrity
 from stratal.study.items import shown_item
-from stratal.study.journal import PAGE_FILE_SECRET, Action, How, append_setting, keep_head
+from stratal.study.journal import PAGE_FILE_SECRET, Action, ActionDetails, append_setting, write_head
 from stratal.study.permissions import OPERATOR, Role, adjudicators_of
 from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Receipt, StudyQuestion
-from stratal.study.soundness import require_sound
 
 # Returns seconds since 1970, as `time.time`.
 Clock = Callable[[], float]
 
-# Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided.
-NEXT = 200
+# Open disagreements that are read for an adjudicator; further ones follow once these are decided.
+MOST_DISAGREEMENTS = 200
 
-# The interval is looked at again after so many times as many answers.
-LOOKS = 1.02
+
+# The stopping rule is evaluated again after so many times as many answers.
+EVALUATION_GROWTH = 1.02
 
 
 class Study:
@@ -100,13 +92,13 @@ class Study:
     def annotators(self) -> tuple[str, ...]:
         """Who labels: names as they stand in the journal, pseudonyms where those were asked for."""
         with self.database.read() as connection:
-            return creating.everybody(connection, "annotator")
+            return creating.people_of(connection, "annotator")
 
     @property
     def people(self) -> tuple[str, ...]:
         """Everybody who has a link: annotators and adjudicators, also those who are set aside."""
         with self.database.read() as connection:
-            return creating.everybody(connection)
+            return creating.people_of(connection)
 
     @property
     def adjudicators(self) -> tuple[str, ...]:
@@ -130,17 +122,17 @@ class Study:
         with self.database.read() as connection:
             return connection.setting(name)
 
-    def keep(self, **settings: str) -> None:
+    def save_settings(self, **settings: str) -> None:
         """Save settings."""
         with self.database.write() as connection:
-            connection.keep(**settings)
+            connection.save_settings(**settings)
 
-    def keep_new(self, name: str, value: str) -> str:
+    def save_new_setting(self, name: str, value: str) -> str:
         """Save a setting unless it has a value already, from another process perhaps; return what it is."""
         with self.database.write() as connection:
             present = connection.setting(name)
             if not present:
-                connection.keep(**{name: value})
+                connection.save_settings(**{name: value})
             return present or value
 
     @contextmanager
@@ -153,11 +145,11 @@ class Study:
             # Not before it was this one's turn, so that what others gave meanwhile is past.
             connection.now = self.clock()
             if sound:
-                require_sound(connection, self.folder)
+                require_integrity(connection, self.folder)
             yield connection
             last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
         if durable and last is not None:
-            keep_head(self.folder, last["seq"], last["hash"])
+            write_head(self.folder, last["seq"], last["hash"])
 
     @contextmanager
     def verified(self) -> Iterator[Connection]:
@@ -169,14 +161,14 @@ class Study:
             Of kind `damaged`, with the first problem.
         """
         with self.database.read() as connection:
-            require_sound(connection, self.folder)
+            require_integrity(connection, self.folder)
             yield connection
 
     @contextmanager
-    def _seen_by(self, annotator: str) -> Iterator[Connection]:
+    def _reading_as(self, annotator: str) -> Iterator[Connection]:
         """Give a connection for what one annotator sees, refusing a name that is not of this study."""
         with self.database.read() as connection:
-            creating.known(connection, annotator)
+            creating.require_person(connection, annotator)
             yield connection
 
     def labels(self, column: str | None = None, *, words: bool = False) -> Labels:
@@ -196,8 +188,8 @@ class Study:
             row = connection.one("SELECT number, file, digest FROM round ORDER BY number DESC LIMIT 1")
         path = creating.round_file(self.folder, row["number"], row["file"])
         if not path.is_file() or digest_of(path) != row["digest"]:
-            what = f"{path}: is missing, or was changed after it was drawn"
-            raise StudyError(what, kind="damaged", action="Go back to a backup (stratal study backup).")
+            problem = f"{path}: is missing, or was changed after it was drawn"
+            raise StudyError(problem, kind="damaged", action="Go back to a backup (stratal study backup).")
         return Sample.read(path)
 
     @contextmanager
@@ -206,7 +198,9 @@ class Study:
         with serving(self.folder, self.setting("server") or ""):
             since = written_time(self.clock())
             try:
-                self.keep(server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
+                self.save_settings(
+                    server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})"
+                )
             except StudyError as error:
                 # A disk may have room again, and the page says so; links that can never store an answer are
                 # not given out.
@@ -234,33 +228,33 @@ class Study:
 
     def next_items(self, annotator: str, *, ahead: int = 0) -> tuple[Item, ...]:
         """Return the item to label now and up to `ahead` more, held for this annotator; see `next_item`."""
-        with self._seen_by(annotator) as connection:
-            found = items.held(connection, annotator, 1 + ahead)
-            enough = len(found) >= items.at_most(connection, ahead)
+        with self._reading_as(annotator) as connection:
+            held = items.held_items(connection, annotator, 1 + ahead)
+            enough = len(held) >= items.most_held(connection, ahead)
             if enough or not items.gets_items(connection, annotator):
-                return tuple(shown_item(connection, annotator, item) for item in found)
+                return tuple(shown_item(connection, annotator, item) for item in held)
         # Who holds what may be forgotten when the power fails; answers may not.
         with self.saving(durable=False) as connection:
-            found = items.give_next(connection, annotator, ahead)
-            return tuple(shown_item(connection, annotator, item) for item in found)
+            held = items.assign_next(connection, annotator, ahead)
+            return tuple(shown_item(connection, annotator, item) for item in held)
 
     def item(self, annotator: str, item: str) -> Item:
         """Return an item that this annotator was given before (to look back, or after a reload).
 
         Raises `StudyError` of kind `missing` for any other id.
         """
-        with self._seen_by(annotator) as connection:
-            number = items.given_item(connection, annotator, item)["item"]
+        with self._reading_as(annotator) as connection:
+            number = items.assigned_item(connection, annotator, item)["item"]
             return shown_item(connection, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
         """Return this annotator's present answers, newest first; those with `seq` below `before`."""
-        with self._seen_by(annotator) as connection:
+        with self._reading_as(annotator) as connection:
             return items.history(connection, annotator, before, limit)
 
     def progress(self, annotator: str) -> Progress:
         """Return how far the study is, for one annotator."""
-        with self._seen_by(annotator) as connection:
+        with self._reading_as(annotator) as connection:
             return items.progress(connection, annotator, self.clock())
 
     def disagreements(self, *, limit: int = 50) -> tuple[Disagreement, ...]:
@@ -275,11 +269,11 @@ class Study:
         """
         judges = self.adjudicators
         if annotator in judges:
-            found = self.disagreements(limit=NEXT)
+            open_disagreements = self.disagreements(limit=MOST_DISAGREEMENTS)
         else:
-            found = ()
-        mine = [entry for entry in found if items.assigned_to(entry, judges) == annotator]
-        return len(mine), tuple(mine or found)[:limit]
+            open_disagreements = ()
+        mine = [entry for entry in open_disagreements if items.assigned_to(entry, judges) == annotator]
+        return len(mine), tuple(mine or open_disagreements)[:limit]
 
     def act(
         self,
@@ -289,20 +283,20 @@ class Study:
         value: Any = None,
         *,
         ahead: int | None = None,
-        **how: Unpack[How],
+        **details: Unpack[ActionDetails],
     ) -> Receipt:
-        """Save what an annotator does to an item, whatever it is; `how`: `note`, `seconds`, `request`.
+        """Save what an annotator does to an item, whatever it is; `details`: `note`, `seconds`, `request`.
 
         The methods below are its actions, by their names. With `ahead` the next item and so many more are
         held for the annotator in the same transaction, since a second one would wait for everybody's again.
         """
         with self.saving() as connection:
-            receipt = self._save(connection, annotator, action, item, value, **how)
+            receipt = self._save(connection, annotator, action, item, value, **details)
             if ahead is not None and items.gets_items(connection, annotator):
-                items.give_next(connection, annotator, ahead)
+                items.assign_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
             with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
-                look(self)
+                update_stopping(self)
         return receipt
 
     def _save(
@@ -313,26 +307,26 @@ class Study:
         item: str | None = None,
         value: Any = None,
         roles: frozenset[Role] | None = None,
-        **how: Unpack[How],
+        **details: Unpack[ActionDetails],
     ) -> Receipt:
         """Save an action in a transaction; `roles` are those of whoever acts, if not the annotator's."""
-        creating.known(connection, annotator)
+        creating.require_person(connection, annotator)
         form = items.form_of(connection)
-        entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
+        entry = import_export.journal_entry(self.id, form, annotator, action, item, value, **details)
         return items.save(connection, entry, roles)
 
-    def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
+    def submit(self, annotator: str, item: str, value: Any, **details: Unpack[ActionDetails]) -> Receipt:
         """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
 
         `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
         better side or `tie` (never left or right: the sides are shuffled); of several questions a mapping of
-        each one's name to its answer. `how`: `note` (text), `seconds` that it took, and `request`.
+        each one's name to its answer. `details`: `note` (text), `seconds` that it took, and `request`.
         """
-        return self.act(annotator, "submit", item, value, **how)
+        return self.act(annotator, "submit", item, value, **details)
 
-    def skip(self, annotator: str, item: str, **how: Unpack[How]) -> Receipt:
+    def skip(self, annotator: str, item: str, **details: Unpack[ActionDetails]) -> Receipt:
         """Save that this annotator cannot or will not say; another one may get the item. As `submit`."""
-        return self.act(annotator, "skip", item, **how)
+        return self.act(annotator, "skip", item, **details)
 
     def undo(self, annotator: str, *, request: str | None = None) -> Receipt:
         """Take back this annotator's last answer or skip; again and again, one further back each time.
@@ -342,16 +336,18 @@ class Study:
         """
         return self.act(annotator, "undo", request=request)
 
-    def flag(self, annotator: str, item: str, *, on: bool = True, **how: Unpack[How]) -> Receipt:
-        """Mark an item for the person who runs the study, or unmark it. `how`: `note`, `request`."""
-        return self.act(annotator, "flag" if on else "unflag", item, **how)
+    def flag(
+        self, annotator: str, item: str, *, on: bool = True, **details: Unpack[ActionDetails]
+    ) -> Receipt:
+        """Mark an item for the person who runs the study, or unmark it. `details`: `note`, `request`."""
+        return self.act(annotator, "flag" if on else "unflag", item, **details)
 
-    def adjudicate(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
-        """Save a decision on an item, which then counts instead of the answers. `how`: `note`, `request`.
+    def adjudicate(self, annotator: str, item: str, value: Any, **details: Unpack[ActionDetails]) -> Receipt:
+        """Save a decision on an item, which then counts instead of the answers. `details`: `note`, `request`.
 
         A later one replaces it; None takes it back.
         """
-        return self.act(annotator, "adjudicate", item, value, **how)
+        return self.act(annotator, "adjudicate", item, value, **details)
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Leave all labels of an annotator out of everything, deleting none; others get the items."""
@@ -375,7 +371,7 @@ class Study:
             first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
             form = Form(questions=(first, *others))
             version = str(first.rubric_version)
-            connection.keep(question=form.encode(), rubric_version=version)
+            connection.save_settings(question=form.encode(), rubric_version=version)
             append_setting(connection, version, text, "rubric")
         return first.rubric_version
 
@@ -391,13 +387,13 @@ class Study:
         `write` gets them before they are kept: if it fails, nothing is.
         """
         with self.saving(sound=True) as connection:
-            numbers = exchange.item_numbers(connection, annotator, items)
+            numbers = import_export.item_numbers(connection, annotator, items)
             shown = tuple(shown_item(connection, annotator, number) for number in numbers)
             if write is not None:
                 write(shown)
             return shown
 
-    def take_in(
+    def import_actions(
         self,
         text: str,
         *,
@@ -412,15 +408,17 @@ class Study:
         `new_answers`, `changed_answers` and `withdrawn_answers`.
         """
         with self.saving(sound=True) as connection:
-            found = exchange.take_in(connection, text, source, self.folder, annotator)
+            counts = import_export.import_actions(connection, text, source, self.folder, annotator)
             if dry_run:
                 connection.rollback()
-        return found
+        return counts
 
     def page_key(self, annotator: str) -> str:
         """Return the key that the annotator's page in one file carries."""
-        secret = self.setting(PAGE_FILE_SECRET) or self.keep_new(PAGE_FILE_SECRET, secrets.token_hex(32))
-        return exchange.page_key(secret, self.id, annotator)
+        secret = self.setting(PAGE_FILE_SECRET) or self.save_new_setting(
+            PAGE_FILE_SECRET, secrets.token_hex(32)
+        )
+        return import_export.page_key(secret, self.id, annotator)
 
     def tasks(
         self,
@@ -437,13 +435,13 @@ class Study:
         with self.saving(sound=True) as connection:
             token = self.sample().question.sample_token
             tasks = [
-                replace(task, token=token) for task in exchange.study_tasks(connection, annotator, items)
+                replace(task, token=token) for task in import_export.study_tasks(connection, annotator, items)
             ]
             if write is not None:
                 write(tasks)
             return tasks
 
-    def take_in_answers(
+    def import_answers(
         self,
         answers: ToolAnswers,
         *,
@@ -457,24 +455,24 @@ class Study:
         `dry_run` nothing is saved, and what would be is returned. If ids are row numbers, a table must state
         by the study's `sample_token` of which rows they are, unless they are declared the `same_rows`.
         """
-        said = [entry for entry in answers.answers if entry.token is not None]
-        if said and not same_rows:
+        answers_with_token = [entry for entry in answers.answers if entry.token is not None]
+        if answers_with_token and not same_rows:
             labels = Labels(
-                ids=tuple(entry.id for entry in said),
-                values=tuple(entry.value for entry in said),
-                places=tuple(entry.place.rpartition(", ")[2] for entry in said),
-                source=said[0].place.rpartition(", ")[0],
-                tokens=tuple(str(entry.token) for entry in said),
+                ids=tuple(entry.id for entry in answers_with_token),
+                values=tuple(entry.value for entry in answers_with_token),
+                places=tuple(entry.place.rpartition(", ")[2] for entry in answers_with_token),
+                source=answers_with_token[0].place.rpartition(", ")[0],
+                tokens=tuple(str(entry.token) for entry in answers_with_token),
             )
             refuse_other_rows(self.sample(), labels)
         with self.saving(sound=True) as connection:
-            found = exchange.take_in_answers(connection, answers, annotator, self.folder)
+            result = import_export.import_answers(connection, answers, annotator, self.folder)
             if dry_run:
                 connection.rollback()
         if not dry_run:
             with suppress(StudyError):
-                look(self)
-        return replace(found, applied=not dry_run)
+                update_stopping(self)
+        return replace(result, applied=not dry_run)
 
 
 def estimate_options(study: Study, column: str | None = None) -> dict[str, Any]:
@@ -482,7 +480,7 @@ def estimate_options(study: Study, column: str | None = None) -> dict[str, Any]:
     form = study.form
     name = column or next(iter(form.columns))
     question, part = form.columns[name]
-    if part:  # 1 or 0
+    if part:  # one answer of several: 1 if it was chosen, otherwise 0
         return {}
     if question.when and question.counted:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
@@ -506,40 +504,15 @@ def sample_for_column(study: Study, column: str | None = None) -> Sample:
     return replace(sample, question=sample.question.refine(predicted=True))
 
 
-def estimate_study(study: Study, column: str | None = None, **options: Any) -> Estimate:
-    """Estimate from the present labels of a study.
-
-    Parameters
-    ----------
-    study : Study
-    column : str, optional
-        Which of several questions, by its name; the first unless given.
-    **options
-        As of `stratal.estimate`; bounds and classes are known from the question unless given.
-
-    Raises
-    ------
-    LabelError
-        If there is no label yet, or labels are classes and the sample holds no model's answers.
-    """
-    sample = sample_for_column(study, column)
-    known: dict[str, Any] = {**estimate_options(study, column), **options}
-    estimand = as_estimand(known.get("estimand") or sample.question.estimand)
-    columns = estimand.label_columns(sample)
-    labels = {name: study.labels(name) for name in columns} if columns else study.labels(column)
-    found: Estimate = estimate(sample, labels, **known)
-    return found
-
-
 def anytime_interval(
     study: Study, confidence_level: float = 0.95, column: str | None = None
 ) -> ConfidenceInterval:
-    """Return the interval that holds at every moment at once, so that one may look at any time and stop.
+    """Return the anytime-valid interval: it may be computed at any time, and labelling may stop at any time.
 
-    By betting on the labels in the order in which they came (`stratal.intervals.betting`). Nothing is
-    assumed but the random order of the items, and that skips are as frequent in every stratum; proxies are
-    not used, so that it is wider than the estimate's own. Of several questions that of the first, or of the
-    one named `column`.
+    It is a betting interval of the labels in the order in which they came (`stratal.intervals.betting`). It
+    assumes only that the order of the items is random and that skips are equally frequent in all strata.
+    Proxies are not used, so that it is wider than the interval of the estimate. With several questions it is
+    that of the question named `column`, or of the first.
 
     Raises
     ------
@@ -548,21 +521,21 @@ def anytime_interval(
     """
     sample = sample_for_column(study, column)
     if not sample.design.rounds_by_labels:
-        what = "an interval that holds at every moment needs a simple random or stratified sample"
-        action = "Look at the estimate once, when all labels are there: stratal.estimate."
-        raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
+        problem = "the anytime-valid interval needs a simple random or stratified sample"
+        action = "Compute the estimate once, when all labels are there: stratal.estimate."
+        raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
     options = estimate_options(study, column)
     form = study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.counted and question.bounds is None):
-        what = "an interval that holds at every moment needs a number with bounds, asked for every item"
-        raise InputError(what, given=question.name, allowed="such as a choice that counts as 0 or 1")
+        problem = "the anytime-valid interval needs a number with bounds that is asked for every item"
+        raise InputError(problem, given=question.name, allowed="such as a choice that counts as 0 or 1")
     with study.verified() as connection:
-        rows, answered = arrivals(connection, sample)
+        rows, answered = completion_order(connection, sample)
         labels = present_labels(connection, form, str(study.folder), column)
-    known = outcomes(sample, labels)
+    labelled_units = outcomes(sample, labels)
     z = np.full(sample.size, np.nan)
-    z[known.labelled] = known.z
+    z[labelled_units.labelled] = labelled_units.z
     low, high = (not part and question.bounds) or (0.0, 1.0)
     answered &= ~np.isnan(z[rows])  # an answer that counts as none is nonresponse
     unit = (z[rows[answered]] - low) / (high - low)
@@ -572,8 +545,9 @@ def anytime_interval(
     order = random_order(sample.stratum[rows], answered, sample.summary.sizes, drawn, sample.round[rows] - 1)
     below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
     if below > above:
-        what = "labels changed over time by more than chance: no value fits every moment so far"
-        raise InputError(what, action="See who changed (drift), or look at the estimate once.")
+        problem = "labels changed over time by more than chance: no single value fits all of them"
+        action = "See whose labels changed (drift), or compute the estimate once, when all labels are there."
+        raise InputError(problem, action=action)
     return ConfidenceInterval(
         low=low + (high - low) * below,
         high=low + (high - low) * above,
@@ -582,251 +556,34 @@ def anytime_interval(
     )
 
 
-def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any] | None:
-    """Return the last planned look that is due, with its estimate and interval; None before the first.
+def update_stopping(study: Study, confidence_level: float = 0.95) -> bool:
+    """Evaluate whether the interval is as narrow as requested, and store the result; True if it is.
 
-    Look k is at the first k / K of the items in the order in which they were answered or skipped; where there
-    are rounds, at the end of round k. What comes later does not change it, however often one asks.
-    """
-    sample = sample_for_column(study)
-    assert sample.looks is not None
-    planned = PlannedLooks.parse(sample.looks)
-    with study.verified() as connection:
-        rows, _ = arrivals(connection, sample)
-        labels = present_labels(connection, study.form, str(study.folder))
-    if sample.round.max(initial=1) > 1:
-        ends = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
-    else:
-        ends = np.ceil(np.arange(1, planned.number + 1) * sample.size / planned.number).astype(np.int64)
-    due = int(np.searchsorted(ends, len(rows), "right"))
-    if due == 0:
-        return None
-    seen = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
-    kept = labels.only([row for row, unit in enumerate(labels.ids) if unit in seen])
-    found = estimate(sample, kept, look=due, **estimate_options(study))
-    return {"look": due, "of": planned.number, "estimate": found.to_dict(confidence_level)}
-
-
-def look(study: Study, confidence_level: float = 0.95) -> bool:
-    """Look whether the interval is as narrow as was asked for, and keep the answer; True if it is.
-
-    It is looked at now and then, since an interval that holds at every moment holds at those too.
+    It is evaluated after every 2 % more answers: an anytime-valid interval is valid at these times too.
     """
     with study.database.read() as connection:
-        wanted, rounds, done = _looked_at(connection)
-        if not wanted:
+        requested_width, rounds, done = _stopping_inputs(connection)
+        if not requested_width:
             return False
         if connection.setting("enough") == "yes":
             return True
         if done < max(1, int(connection.setting("next_look") or 0)):
             return False
     try:
-        enough = anytime_interval(study, confidence_level).width / 2 <= float(wanted)
+        enough = anytime_interval(study, confidence_level).width / 2 <= float(requested_width)
     except (InputError, LabelError):
         enough = False
     with study.database.write() as connection:
-        # Another half-width or another round, which came meanwhile, needs another look.
-        if _looked_at(connection)[:2] != (wanted, rounds):
+        # Another half-width or another round, saved meanwhile, needs another evaluation.
+        if _stopping_inputs(connection)[:2] != (requested_width, rounds):
             return False
-        next_look = max(done + 1, math.ceil(done * LOOKS))
-        connection.keep(enough="yes" if enough else "no", next_look=str(next_look))
+        next_look = max(done + 1, math.ceil(done * EVALUATION_GROWTH))
+        connection.save_settings(enough="yes" if enough else "no", next_look=str(next_look))
     return enough
 
 
-def _looked_at(connection: Connection) -> tuple[str | None, int, int]:
-    """Return what a look depends on: the half-width that is wanted, the number of rounds and of answers."""
+def _stopping_inputs(connection: Connection) -> tuple[str | None, int, int]:
+    """Return the requested half-width, the number of rounds and the number of answers."""
     (rounds,) = connection.one("SELECT count(*) FROM round")
     (done,) = connection.one("SELECT done FROM tally")
     return connection.setting("half_width"), int(rounds), int(done)
-
-
-def until(study: Study, half_width: float | None) -> bool:
-    """Ask for another half-width at which labelling ends, or for none; return whether it is reached."""
-    kept = width_text(half_width)
-    with study.saving() as connection:
-        connection.keep(half_width=kept, enough="no", next_look="0")
-        append_setting(connection, "half_width", kept)
-    return look(study)
-
-
-def width_text(half_width: float | None) -> str:
-    """Return a half-width as the study keeps it, empty for none."""
-    if half_width is None:
-        return ""
-    if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise not_positive("half_width", half_width)
-    return repr(float(half_width))
-
-
-def present_labels(
-    connection: Connection,
-    form: Form,
-    source: str,
-    column: str | None = None,
-    *,
-    requested: bool = False,
-    words: bool = False,
-) -> Labels:
-    """Return the present labels, skips without a value; a decision stands for the answers of its item.
-
-    Labels that were set aside are left out. An answer that counts as none has no value; a question that was
-    not asked counts as `Form.outcome` says, or with `requested` has none.
-    """
-    name = next(iter(form.columns)) if column is None else column
-    if name not in form.columns:
-        raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(form.columns))
-
-    def value(kept: str | None) -> Any:
-        answer = form.said(name, kept)
-        if requested and answer is None:
-            counted = None
-        else:
-            counted = form.outcome(name, kept)
-        return answer if words and counted is not None else counted
-
-    def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:
-        return Labels(
-            ids=tuple(row["id"] for row in rows),
-            values=tuple(value(row["value"]) for row in rows),
-            annotators=tuple(row["annotator"] for row in rows),
-            places=tuple(f"journal line {row['seq']}" for row in rows),
-            source=source,
-            replaced=replaced,
-        )
-
-    decisions = connection.all(
-        "SELECT id, ? AS annotator, value, seq FROM item JOIN journal ON seq = decision", ADJUDICATED
-    )
-    answers = connection.all(
-        "SELECT id, annotator, value, seq, decision FROM answer JOIN item USING (item) "
-        "JOIN annotator ON name = annotator WHERE aside = 0 ORDER BY seq"
-    )
-    replaced = [row for row in answers if row["decision"] is not None and row["value"] is not None]
-    kept = [row for row in answers if row["decision"] is None]
-    return labels_of([*decisions, *kept], labels_of(replaced) if decisions else None)
-
-
-def arrivals(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
-    """Return the sample's rows (m,) in the order in which they were finished, and which have a label.
-
-    An item is finished once as many people as are to label it have answered or skipped it; until then it is
-    left out, for a second person's answers to the first items alone would change these and no others. Later
-    answers and changes leave it in its place. Rounds follow each other. What holds at every moment must look
-    at labels in an order that does not change afterwards; items are given out at random, so that it says
-    nothing of the outcomes.
-    """
-    rows = connection.all(
-        "SELECT id, labelled FROM (SELECT item.item AS item, id, round, copies, decision, "
-        "answers > 0 OR decision IS NOT NULL AS labelled, min(journal.seq) AS first, "
-        "count(*) OVER (PARTITION BY item.item) AS people, row_number() OVER ("
-        "PARTITION BY item.item ORDER BY status = 'skipped', min(journal.seq)) AS place "
-        "FROM journal JOIN answer USING (item, annotator) JOIN annotator ON annotator = name "
-        "JOIN item USING (item) WHERE aside = 0 AND action IN ('submit', 'change', 'skip') "
-        "AND (action = 'skip') = (status = 'skipped') GROUP BY item.item, annotator) "
-        "WHERE place <= copies AND (people >= copies OR decision IS NOT NULL) "
-        "GROUP BY item ORDER BY round, max(first)"
-    )
-    place = {text: row for row, text in enumerate(id_texts(sample.ids))}
-    order = np.array([place[row["id"]] for row in rows], dtype=np.int64)
-    return order, np.array([row["labelled"] for row in rows], dtype=bool)
-
-
-# Times as many units as the interval seems to need.
-MORE = 1.5
-
-
-def grow(study: Study, additional: int, *, population: Population, by_labels: bool | None = None) -> Sample:
-    """Draw more items of the same draw, and give them to the annotators.
-
-    Parameters
-    ----------
-    study : Study
-    additional : int
-        Units to add.
-    population : Population
-        The one that the sample was drawn from.
-    by_labels : bool, optional
-        Whether the labels so far say which strata get them (`stratal.next_round`), which helps most but
-        biases the estimate a little; if not, the design stays as it is and only its budget grows. By labels
-        by default, where the design is simple random or stratified and there are labels.
-
-    Returns
-    -------
-    Sample
-        With all rounds.
-
-    Raises
-    ------
-    InputError
-        For a population that is not the sample's, and a design that cannot be extended.
-    BudgetError
-        If fewer units are left.
-    """
-    sample = study.sample()
-    labels = study.labels()
-    selection = selection_so_far(study, population, additional)
-    if selection is not None:
-        if not selection.done:
-            add_round(study, selection.sample)
-        return selection.sample
-    if by_labels is None:
-        by_labels = sample.design.rounds_by_labels and labels.answered > 0
-    known = (labels,) if by_labels else ()
-    options: dict[str, Any] = {}
-    if by_labels:
-        compares = sample_for_column(study).question.compares
-        options = estimate_options(study) | {"predicted": compares}
-    larger = next_round(sample, *known, additional=additional, population=population, **options)
-    add_round(study, larger)
-    return larger
-
-
-def selection_so_far(study: Study, population: Population, additional: int | None = None) -> Selection | None:
-    """Return how models stand by the labels so far, with the next round; None where no model is selected."""
-    sample = study.sample()
-    if not isinstance(sample.design, Disagreements):
-        return None
-    return Selection.resume(sample, population).update(study.labels(), additional)
-
-
-def units_needed(study: Study) -> int:
-    """Return how many more units the study needs until its interval is as narrow as was asked for.
-
-    The interval that holds at every moment narrows about as 1/√n, more slowly over several rounds; half as
-    many again are drawn, which costs no label, since labelling ends as soon as it is narrow enough.
-
-    Raises
-    ------
-    InputError
-        If no half-width was asked for, and for designs that have no such interval.
-    LabelError
-        If there is no label yet.
-    """
-    sample = study.sample()
-    wanted = study.setting("half_width")
-    if isinstance(sample.design, Disagreements):
-        return usual_round(sample.size)
-    if not wanted:
-        what = "this study has no half-width to extend it to"
-        raise InputError(what, allowed="--additional N, or --until WIDTH first")
-    if study.setting("enough") == "yes":
-        return 0
-    ratio = anytime_interval(study).width / 2 / float(wanted)
-    total = math.ceil(MORE * sample.size * max(ratio, 1.0) ** 2)
-    return min(total, sample.population_size) - sample.size
-
-
-def add_round(study: Study, larger: Sample) -> int:
-    """Add a sample that extends the study's own; return how many items are new.
-
-    Raises
-    ------
-    InputError
-        If it is another draw: another seed, or units that are no longer there.
-    """
-    sample = study.sample()
-    require_same_draw(sample, larger)
-    with study.saving() as connection:
-        added = add_items(connection, study.folder, larger, last_round(larger))
-        connection.keep(enough="no", next_look="0")
-    return added

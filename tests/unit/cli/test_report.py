@@ -253,7 +253,7 @@ def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_comma
 def team_study(tmp_path, monkeypatch):
     """A function that makes a study of classes: two rounds, two people who agree or not, skips, decisions."""
     from stratal.study import StudyQuestion, create_study
-    from stratal.study.study import grow
+    from stratal.study.interim import extend_study
 
     monkeypatch.chdir(tmp_path)
 
@@ -280,7 +280,7 @@ def team_study(tmp_path, monkeypatch):
                         other = "dog" if known[item.id] == "cat" else "cat"
                         study.submit(who, item.id, known[item.id] if right else other)
                 if number == 0:
-                    grow(study, 20, population=population, by_labels=False)
+                    extend_study(study, 20, population=population, by_labels=False)
             for entry in study.disagreements()[:decided]:
                 study.adjudicate("ann", entry.item.id, known[entry.item.id])
         return sample

@@ -24,7 +24,7 @@ from stratal.study import (
     open_study,
     study_status,
 )
-from stratal.study.study import add_round, anytime_interval, grow, until
+from stratal.study.interim import add_round, anytime_interval, extend_study, set_half_width
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):
@@ -96,7 +96,7 @@ READERS = {
     "anytime interval": anytime_interval,
     "export": lambda study: study.tasks(),
     "a page in one file": lambda study: study.offline("ann"),
-    "import": lambda study: study.take_in('{"format": "stratal-actions", "version": 1, "study": "x"}'),
+    "import": lambda study: study.import_actions('{"format": "stratal-actions", "version": 1, "study": "x"}'),
 }
 
 
@@ -132,12 +132,12 @@ def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, draw
     study = make_study()
     study.set_rubric("Be strict.")
     study.add_annotator("carol")
-    until(study, 0.05)
+    set_half_width(study, 0.05)
     answer_all(study, "carol")
     study.set_aside("carol")
     study.take_back("carol")
-    grow(study, 3, population=_population(), by_labels=False)
-    study.keep(page_formats="{}")
+    extend_study(study, 3, population=_population(), by_labels=False)
+    study.save_settings(page_formats="{}")
 
     assert check_study(study).problems == ()
     with open_study(study.folder, reading=True) as again:

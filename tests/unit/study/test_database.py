@@ -369,7 +369,7 @@ def test_what_was_given_while_one_waited_for_the_database_is_not_taken_away_agai
         time.sleep(0.3)
         clock.now += 10
         connection.now = clock()
-        items.give(connection, "bob", 1)
+        items.assign(connection, "bob", 1)
     waiting.join()
 
     assert found == [None]

@@ -15,11 +15,11 @@ from stratal.study import (
     anytime_interval,
     check_study,
     estimate_study,
-    grow,
+    extend_study,
+    set_half_width,
     study_status,
-    until,
 )
-from stratal.study.study import add_round
+from stratal.study.interim import add_round
 
 
 def right(item):
@@ -73,7 +73,7 @@ def test_labelling_stops_when_the_interval_is_narrow_enough(make_study, random_s
     stop = study_status(study)["stop"]
     assert (stop["half_width"], stop["enough"], stop["more_labels"]) == (0.25, True, 0)
     assert stop["half_width_now"] == pytest.approx(anytime_interval(study).width / 2)
-    assert not until(study, 0.01)
+    assert not set_half_width(study, 0.01)
     assert study.next_item("ann") is not None
 
 
@@ -95,7 +95,7 @@ def test_another_round_extends_the_same_draw_where_the_labels_say(make_study, dr
     answer_all(study, "ann", right)
     before = study.sample()
 
-    larger = grow(study, 20, population=population_of(300))
+    larger = extend_study(study, 20, population=population_of(300))
 
     assert study.sample() == larger
     assert id_texts(larger.ids)[:40] == id_texts(before.ids)
@@ -117,7 +117,7 @@ def test_a_larger_budget_looks_at_no_label(make_study, drawn):
     study = make_study(annotators=["ann"])
     answer_all(study, "ann", lambda item: "Pass")
 
-    larger = grow(study, 10, population=population, by_labels=False)
+    larger = extend_study(study, 10, population=population, by_labels=False)
 
     shared = stratal.strata.allocate(drawn.design.strata, 50, "robust", minimum=drawn.n_h)
     assert np.array_equal(larger.n_h, shared.n_h)
@@ -126,7 +126,7 @@ def test_a_larger_budget_looks_at_no_label(make_study, drawn):
 def test_rounds_before_any_label(make_study):
     study = make_study(annotators=["ann"])
 
-    assert grow(study, 10, population=population_of(300)).size == 50
+    assert extend_study(study, 10, population=population_of(300)).size == 50
 
 
 def test_another_draw_is_no_round(make_study):
@@ -136,15 +136,15 @@ def test_another_draw_is_no_round(make_study):
     with pytest.raises(InputError, match="does not extend"):
         add_round(study, other)
     with pytest.raises(InputError, match="not the population"):
-        grow(study, 10, population=population_of(299))
+        extend_study(study, 10, population=population_of(299))
     with pytest.raises(BudgetError, match="1 to 260"):
-        grow(study, 261, population=population_of(300))
+        extend_study(study, 261, population=population_of(300))
     assert study.progress("ann").total == 40
 
 
 def test_overlap_holds_in_each_round(make_study):
     study = make_study(overlap=0.5)
-    grow(study, 20, population=population_of(300))
+    extend_study(study, 20, population=population_of(300))
 
     assert [row["wanted"] for row in study_status(study)["rounds"]] == [60, 30]
 
@@ -232,7 +232,7 @@ def test_skips_and_rounds_keep_their_place_in_the_order(make_study):
     study.skip("ann", skipped)
     answer_all(study, "ann", right)
     before = anytime_interval(study)
-    grow(study, 20, population=population_of(300))
+    extend_study(study, 20, population=population_of(300))
     assert anytime_interval(study) == before
 
     answer_all(study, "ann", right)

@@ -51,8 +51,8 @@ def test_what_comes_back_is_saved_once(package):
     )  # fmt: skip
 
     nothing = {"new_answers": {}, "changed_answers": {}, "withdrawn_answers": {}}
-    assert study.take_in(text) == {"saved": 7, "repeated": 0, **nothing, "new_answers": {"ann": 3}}
-    assert study.take_in(text) == {"saved": 0, "repeated": 7, **nothing}
+    assert study.import_actions(text) == {"saved": 7, "repeated": 0, **nothing, "new_answers": {"ann": 3}}
+    assert study.import_actions(text) == {"saved": 0, "repeated": 7, **nothing}
     assert {answer.item: answer.value for answer in study.history("ann")} == {
         first: "Fail", second: None, third: "Fail",
     }  # fmt: skip
@@ -102,7 +102,7 @@ def test_what_cannot_be_taken_in_is_refused_whole(package, changes, problem):
         changes = {"actions": [*changes["actions"], good]}
 
     with pytest.raises(StratalError, match=problem):
-        study.take_in(labels_file(study, **changes), source="ann.json")
+        study.import_actions(labels_file(study, **changes), source="ann.json")
     assert study.history("ann") == ()
 
 
@@ -111,7 +111,7 @@ def test_an_answer_that_the_question_does_not_take_names_the_action(package):
     ids = [item.id for item in out]
 
     with pytest.raises(StratalError, match="action 2: this question does not take"):
-        study.take_in(labels_file(study, ("submit", ids[0], "Pass"), ("submit", ids[1], "Maybe")))
+        study.import_actions(labels_file(study, ("submit", ids[0], "Pass"), ("submit", ids[1], "Maybe")))
     assert study.history("ann") == ()
 
 
@@ -120,7 +120,7 @@ def test_an_answer_that_the_question_does_not_take_names_the_action(package):
 )
 def test_what_is_no_labels_file_is_refused(package, text):
     with pytest.raises(StratalError):
-        package[0].take_in(text)
+        package[0].import_actions(text)
 
 
 JSON = st.recursive(
@@ -151,7 +151,7 @@ def test_whatever_comes_in_is_taken_whole_or_refused_in_words(package, actions):
     before = check_study(study).lines
 
     try:
-        counts = study.take_in(labels_file(study, actions=actions))
+        counts = study.import_actions(labels_file(study, actions=actions))
     except (StratalError, StudyError):
         assert check_study(study).lines == before
     else:

@@ -127,22 +127,22 @@ def test_every_cell_in_python(crowd, person, action):
 
 
 def crowd_entry(study, person, action, item):
-    from stratal.study.exchange import entry_of
+    from stratal.study.import_export import journal_entry
 
     value = "Pass" if action in ("submit", "adjudicate") else None
-    return entry_of(study.id, study.form, person, action, item, value)
+    return journal_entry(study.id, study.form, person, action, item, value)
 
 
 @pytest.mark.parametrize("person", [*PEOPLE, "mallory", "owner"])
 def test_every_cell_that_is_refused_is_refused_by_the_page_and_saves_nothing(crowd, person):
     testclient = pytest.importorskip("starlette.testclient")
-    from stratal.study.web.content import look_of, media_address
+    from stratal.study.web.content import display_of, media_address
     from stratal.study.web.server import RateLimits, application, owner_token, tokens
 
     home = "http://127.0.0.1:8000"
     free = RateLimits(rate=1e9, burst=10**9)
     page = testclient.TestClient(
-        application(crowd, look_of(crowd, media_address), [home], free), base_url=home,
+        application(crowd, display_of(crowd, media_address), [home], free), base_url=home,
         raise_server_exceptions=False,
     )  # fmt: skip
     token = {**tokens(crowd), "owner": owner_token(crowd), "mallory": "x" * 43}[person]

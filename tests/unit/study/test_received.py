@@ -11,8 +11,8 @@ import pytest
 from tests.unit.study.conftest import answer_all, population_of
 
 from stratal import InputError, LabelError
-from stratal.study import StudyError, backup_study, check_study, grow, open_study
-from stratal.study.web.content import is_picture_link, keep_look, look_of
+from stratal.study import StudyError, backup_study, check_study, extend_study, open_study
+from stratal.study.web.content import display_of, is_picture_link, save_display
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="rights of POSIX, symbolic links")
 
@@ -41,7 +41,7 @@ def test_of_two_rounds_that_are_drawn_at_once_one_is_there_and_the_other_is_told
             sample = opened.sample()  # both see the study before either writes
             barrier.wait()
             try:
-                grow(opened, additional, population=population, by_labels=False)
+                extend_study(opened, additional, population=population, by_labels=False)
                 ends.append(sample.size + additional)
             except (StudyError, InputError) as error:
                 ends.append(str(error))
@@ -61,7 +61,7 @@ def test_of_two_rounds_that_are_drawn_at_once_one_is_there_and_the_other_is_told
 
 def test_the_file_of_a_round_is_never_overwritten(study):
     from stratal.planning import next_round
-    from stratal.study.study import add_round
+    from stratal.study.interim import add_round
 
     one, other = (
         next_round(study.sample(), additional=number, population=population_of(300)) for number in (5, 9)
@@ -77,7 +77,7 @@ def test_the_file_of_a_round_is_never_overwritten(study):
 
 def test_a_file_that_a_killed_extend_left_is_no_round(study):
     (study.folder / "sample-2.parquet").write_bytes(b"half")
-    grow(study, 5, population=population_of(300), by_labels=False)
+    extend_study(study, 5, population=population_of(300), by_labels=False)
     assert check_study(study).sound
 
 
@@ -125,14 +125,14 @@ def test_a_returned_file_counts_only_as_the_person_whose_page_saved_it(study):
     before = study.history("bob")
     for key in ("", "0" * 64, study.page_key("ann"), "é"):
         with pytest.raises(LabelError, match="does not prove"):
-            study.take_in(forged(study, key=key))
+            study.import_actions(forged(study, key=key))
     with pytest.raises(LabelError, match="another annotator"):
-        study.take_in(forged(study), annotator="ann")
+        study.import_actions(forged(study), annotator="ann")
     assert study.history("bob") == before
 
-    found = study.take_in(forged(study, key=study.page_key("bob")), dry_run=True)
+    found = study.import_actions(forged(study, key=study.page_key("bob")), dry_run=True)
     assert found["changed_answers"] == {"bob": 1}
-    assert study.take_in(forged(study), annotator="bob")["changed_answers"] == {"bob": 1}
+    assert study.import_actions(forged(study), annotator="bob")["changed_answers"] == {"bob": 1}
 
 
 def test_a_backup_has_no_secret(study, tmp_path):
@@ -164,12 +164,12 @@ def test_media_of_a_received_study_stay_in_its_folder(study, tmp_path):
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     (pictures / "cat.png").write_bytes(b"png")
-    keep_look(study, media=pictures)
-    assert look_of(study, str).media == pictures.resolve()
+    save_display(study, media=pictures)
+    assert display_of(study, str).media == pictures.resolve()
 
     shutil.copytree(study.folder, tmp_path / "received")
     with open_study(tmp_path / "received") as received:
-        assert look_of(received, str).media == received.media
+        assert display_of(received, str).media == received.media
 
 
 def test_a_module_in_the_current_folder_is_not_run_by_the_owners_page(study, tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def test_a_study_has_the_estimate_of_its_sets(study, table):
     estimate = stratal.estimate(study.sample(), labels, estimand="average:f1,average=micro")
     assert estimate.value == pytest.approx(expected)
     right = np.mean((table[0][rows] == table[1][rows]).all(axis=1))
-    assert stratal.study.study.estimate_study(study).value == pytest.approx(right)
+    assert stratal.study.estimate_study(study).value == pytest.approx(right)
 
 
 def test_an_answer_is_a_set_of_the_choices(study):

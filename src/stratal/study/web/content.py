@@ -26,7 +26,7 @@ from msgspec import Struct, structs
 from stratal.errors import InputError, StratalError, installed, near_names
 from stratal.labels.annotation_tools import is_chat
 from stratal.study.database import StudyError
-from stratal.study.exchange import page_action
+from stratal.study.import_export import page_action
 from stratal.study.items import AHEAD, sides
 from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, StudyQuestion
 from stratal.study.study import Study
@@ -97,15 +97,15 @@ class Display(Struct, frozen=True, kw_only=True):
         return {"name": name, "html": shown}
 
     def _medium(self, name: str, value: str, kind: str) -> str:
-        there = media_file(self.media, value) is not None
+        exists = media_file(self.media, value) is not None
         elsewhere = value.startswith("https://")
-        if not (there or (elsewhere and self.https and kind == "image")):
+        if not (exists or (elsewhere and self.https and kind == "image")):
             if elsewhere:
                 why = "This picture is elsewhere"
             else:
                 why = f"There is no such {kind}"
             return f'<p class="nothing">{why}: {html.escape(value[:LONGEST_PATH])}</p>'
-        address = html.escape(self.address(value) if there else value)
+        address = html.escape(self.address(value) if exists else value)
         label = html.escape(name)
         if kind == "image":
             return f'<img src="{address}" alt="{label}">'
@@ -123,16 +123,16 @@ def media_file(folder: Path, path: str) -> Path | None:
         return None
     try:
         root = folder.resolve()
-        found = (root / path).resolve()
-        inside = found.is_relative_to(root) and found.is_file()
+        path_inside = (root / path).resolve()
+        inside = path_inside.is_relative_to(root) and path_inside.is_file()
     except (OSError, ValueError, RuntimeError):
         return None
-    if inside and found.suffix.lower() in MEDIA_TYPES:
-        return found
+    if inside and path_inside.suffix.lower() in MEDIA_TYPES:
+        return path_inside
     return None
 
 
-# The texts that are shown now: each is asked for again with every look at the page.
+# The texts that are shown now: each is asked for again each time the page is loaded.
 @lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
     """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses."""
@@ -178,10 +178,10 @@ def _structured(value: Any, kind: str) -> Any:
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return value
     try:
-        found = json.loads(text)
+        decoded = json.loads(text)
     except (ValueError, RecursionError):
         return value
-    return found if kind != "markdown" or is_chat(found) else value
+    return decoded if kind != "markdown" or is_chat(decoded) else value
 
 
 def _written(value: Any, kind: str, https: bool = False) -> str:
@@ -214,7 +214,7 @@ def _spoken(content: Any, kind: str, https: bool = False) -> str:
     return _written("" if content is None else content, kind, https)
 
 
-def look_of(study: Study, address: Callable[[str], str]) -> Display:
+def display_of(study: Study, address: Callable[[str], str]) -> Display:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
     formats = json.loads(study.setting("page_formats") or "{}")
     media = study.setting("page_media")
@@ -234,7 +234,7 @@ def _identity(study: Study) -> str:
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def keep_look(
+def save_display(
     study: Study,
     formats: Mapping[str, str] | None = None,
     media: Path | None = None,
@@ -246,9 +246,9 @@ def keep_look(
     """
     for column, kind in (formats or {}).items():
         if kind not in FORMATS:
-            what = f"no such format of column {column!r}"
+            problem = f"no such format of column {column!r}"
             allowed = near_names(kind, FORMATS)
-            raise InputError(what, given=repr(kind), allowed=allowed)
+            raise InputError(problem, given=repr(kind), allowed=allowed)
     if images not in (None, "https", "study"):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
@@ -258,12 +258,12 @@ def keep_look(
         return
     with study.database.write() as connection:
         if images is not None:
-            connection.keep(page_images=images)
+            connection.save_settings(page_images=images)
         if formats:
             known = json.loads(connection.setting("page_formats") or "{}")
-            connection.keep(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
+            connection.save_settings(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
         if media is not None:
-            connection.keep(page_media=str(media.resolve()), page_media_of=_identity(study))
+            connection.save_settings(page_media=str(media.resolve()), page_media_of=_identity(study))
 
 
 def media_address(path: str) -> str:
@@ -273,14 +273,14 @@ def media_address(path: str) -> str:
 
 def embedded(study: Study) -> Callable[[str], str]:
     """Return what gives an image or a sound as a `data:` address."""
-    media = look_of(study, str).media
+    media = display_of(study, str).media
 
     def address(path: str) -> str:
-        found = media_file(media, path)
-        if found is None:
+        media_folder = media_file(media, path)
+        if media_folder is None:
             return ""
-        content = base64.b64encode(found.read_bytes()).decode()
-        return f"data:{MEDIA_TYPES[found.suffix.lower()]};base64,{content}"
+        content = base64.b64encode(media_folder.read_bytes()).decode()
+        return f"data:{MEDIA_TYPES[media_folder.suffix.lower()]};base64,{content}"
 
     return address
 
@@ -291,7 +291,7 @@ def asset(name: str) -> str:
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
-def page_of(title: str, head: str, home: str, inside: str = "") -> str:
+def html_page(title: str, head: str, home: str, inside: str = "") -> str:
     """Return a whole page, with what comes into its head."""
     inside = inside or "<noscript><p>This page needs JavaScript.</p></noscript>"
     return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
@@ -335,15 +335,15 @@ def form_view(study: Study) -> dict[str, Any]:
     }
 
 
-def item_view(item: Item, form: Form, look: Display) -> dict[str, Any]:
+def item_view(item: Item, form: Form, display: Display) -> dict[str, Any]:
     """Return one item as the page has it."""
     pair = form.pair or ()
     named = zip(SIDES, item.sides or (), strict=False)
     return {
         "id": item.id,
         "position": item.position,
-        "fields": [look.show(name, value) for name, value in item.payload.items() if name not in pair],
-        "sides": [{**look.show(column, item.payload.get(column)), "name": side} for side, column in named],
+        "fields": [display.show(name, value) for name, value in item.payload.items() if name not in pair],
+        "sides": [{**display.show(column, item.payload.get(column)), "name": side} for side, column in named],
         "answer": None if item.answer is None else answer_view(item.answer, item, form),
         "flagged": item.flagged,
     }
@@ -361,7 +361,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
 
-def state(study: Study, annotator: str, look: Display, _: Any = None) -> dict[str, Any]:
+def state(study: Study, annotator: str, display: Display, _: Any = None) -> dict[str, Any]:
     """Return what a page needs when it opens."""
     return {
         "study": study.id,
@@ -369,14 +369,14 @@ def state(study: Study, annotator: str, look: Display, _: Any = None) -> dict[st
         "name": study.names.get(annotator, annotator),
         "form": form_view(study),
         "adjudicator": annotator in study.adjudicators,
-        **_here(study, annotator, look),
+        **_annotator_state(study, annotator, display),
     }
 
 
-def _here(study: Study, annotator: str, look: Display) -> dict[str, Any]:
+def _annotator_state(study: Study, annotator: str, display: Display) -> dict[str, Any]:
     """Return the item to label now, None if there is none, those after it, and the progress."""
     form = study.form
-    shown = [item_view(item, form, look) for item in study.next_items(annotator, ahead=AHEAD)]
+    shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=AHEAD)]
     return {
         "item": shown[0] if shown else None,
         "ahead": shown[1:],
@@ -384,50 +384,50 @@ def _here(study: Study, annotator: str, look: Display) -> dict[str, Any]:
     }
 
 
-def given_item(study: Study, annotator: str, look: Display, item: Any) -> dict[str, Any]:
+def assigned_item(study: Study, annotator: str, display: Display, item: Any) -> dict[str, Any]:
     """Return an item that this annotator was given before."""
-    return {"item": item_view(study.item(annotator, str(item)), study.form, look)}
+    return {"item": item_view(study.item(annotator, str(item)), study.form, display)}
 
 
-def trail(study: Study, annotator: str, _: Display, before: Any) -> dict[str, Any]:
+def answer_history(study: Study, annotator: str, _: Display, before: Any) -> dict[str, Any]:
     """Return the items that this annotator answered, newest first; those before a line of the journal."""
     line = "0" if before is None else str(before)
     if not (line.isascii() and line.isdigit() and len(line) < 18):
         raise InputError("'before' must be a line of the journal", given=repr(before)[:60])
-    found = study.history(annotator, before=None if before is None else int(line))
-    return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in found]}
+    answers = study.history(annotator, before=None if before is None else int(line))
+    return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in answers]}
 
 
-def open_disagreements(study: Study, annotator: str, look: Display, _: Any = None) -> dict[str, Any]:
+def open_disagreements(study: Study, annotator: str, display: Display, _: Any = None) -> dict[str, Any]:
     """Return items that wait for a decision, with their answers; none for whoever does not decide.
 
     `mine` is how many are assigned to this annotator.
     """
-    form, (mine, found) = study.form, study.assigned(annotator)
+    form, (mine, disagreements) = study.form, study.assigned(annotator)
     shown = []
-    for entry in found:
+    for entry in disagreements:
         item = structs.replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
         answers = [answer_view(answer, item, form) for answer in entry.answers]
-        shown.append({**item_view(item, form, look), "answers": answers})
+        shown.append({**item_view(item, form, display), "answers": answers})
     return {"disagreements": shown, "mine": mine}
 
 
-def perform(study: Study, annotator: str, look: Display, body: Any) -> dict[str, Any]:
+def perform(study: Study, annotator: str, display: Display, body: Any) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
-    given = page_action(body)
+    action = page_action(body)
     form = study.form
-    value: Any = given.value
+    value: Any = action.value
     if form.pair and value is not None:
-        order = sides(form, str(given.item), annotator, study.id) or ()
+        order = sides(form, str(action.item), annotator, study.id) or ()
         columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
         if isinstance(value, dict):
             named = value
         else:
             named = {form.first.name: value}
         pairs = {question.name for question in form.questions if question.kind == PAIR}
-        value = {name: _column_of(columns, one) if name in pairs else one for name, one in named.items()}
-    receipt = study.act(annotator, given.action, given.item, value, ahead=AHEAD, **given.how)
-    return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
+        value = {name: _column_of(columns, side) if name in pairs else side for name, side in named.items()}
+    receipt = study.act(annotator, action.action, action.item, value, ahead=AHEAD, **action.details)
+    return {"receipt": receipt.to_dict(), **_annotator_state(study, annotator, display)}
 
 
 def _column_of(columns: Mapping[str, str], side: Any) -> str:
@@ -437,10 +437,14 @@ def _column_of(columns: Mapping[str, str], side: Any) -> str:
     return columns[side]
 
 
-# What a page asks → who answers it; the last argument is what it sends.
-ANSWERS: dict[str, Callable[[Study, str, Display, Any], dict[str, Any]]] = {
-    "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
-}  # fmt: skip
+# The requests of a page and the functions that answer them; the last argument is what the page sends.
+HANDLERS: dict[str, Callable[[Study, str, Display, Any], dict[str, Any]]] = {
+    "state": state,
+    "item": assigned_item,
+    "trail": answer_history,
+    "disagreements": open_disagreements,
+    "act": perform,
+}
 
 
 def kind_of(error: StratalError) -> str:

@@ -23,7 +23,7 @@ from stratal.study.opening import create_study, open_study
 from stratal.study.question import Form, Item, StudyQuestion
 from stratal.study.study import Study
 from stratal.study.web import content
-from stratal.study.web.content import ANSWERS, SIDES, Display, item_view
+from stratal.study.web.content import HANDLERS, SIDES, Display, item_view
 
 
 @names_mistyped
@@ -96,7 +96,7 @@ def annotate(
             raise InputError(f"{folder}: holds the study of another sample", action=action)
     if annotator not in opened.people:
         annotator = opened.add_annotator(annotator)
-    look = content.look_of(opened, content.embedded(opened))
+    display = content.display_of(opened, content.embedded(opened))
     with opened.verified():  # nobody shall label what no estimate will take
         pass
 
@@ -110,31 +110,31 @@ def annotate(
 
     widget = Annotation()
     widget.study = opened
-    widget.on_msg(lambda shown, message, _: shown.send(answer(opened, annotator, look, message)))
+    widget.on_msg(lambda shown, message, _: shown.send(answer(opened, annotator, display, message)))
     return widget
 
 
-def answer(study: Study, annotator: str, look: Display, message: Any) -> dict[str, Any]:
+def answer(study: Study, annotator: str, display: Display, message: Any) -> dict[str, Any]:
     """Return what the kernel says to a message of the page: an answer, or what is wrong."""
     requested: Mapping[str, Any]
     if isinstance(message, dict):
         requested = message
     else:
         requested = {}
-    what = str(requested.get("what"))
+    kind = str(requested.get("what"))
     try:
-        if what not in ANSWERS:
-            raise InputError("the page asks for something unknown", given=repr(what[:60]))
-        found: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, requested.get("body"))}
+        if kind not in HANDLERS:
+            raise InputError("the page asks for something unknown", given=repr(kind[:60]))
+        reply: dict[str, Any] = {"answer": HANDLERS[kind](study, annotator, display, requested.get("body"))}
     except StratalError as error:
-        found = {"error": {"kind": content.kind_of(error), "message": str(error)}}
-    return {"id": requested.get("id"), **found}
+        reply = {"error": {"kind": content.kind_of(error), "message": str(error)}}
+    return {"id": requested.get("id"), **reply}
 
 
 def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
     """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
-    made = PageMaker.of(study, annotator)
-    return made.page(study.offline(annotator, items=items))
+    maker = PageMaker.of(study, annotator)
+    return maker.page(study.offline(annotator, items=items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +144,13 @@ class PageMaker:
     annotator: str
     described: dict[str, Any]
     form: Form
-    look: Display
+    display: Display
 
     @classmethod
     def of(cls, study: Study, annotator: str) -> PageMaker:
         """Return what the page of an annotator shows."""
         with study.database.read() as connection:
-            creating.known(connection, annotator)
+            creating.require_person(connection, annotator)
         described = {
             "study": study.id,
             "annotator": annotator,
@@ -159,8 +159,8 @@ class PageMaker:
             "form": content.form_view(study),
             "file": downloaded_as(annotator),
         }
-        look = content.look_of(study, content.embedded(study))
-        return cls(annotator=annotator, described=described, form=study.form, look=look)
+        display = content.display_of(study, content.embedded(study))
+        return cls(annotator=annotator, described=described, form=study.form, display=display)
 
     def page(self, items: tuple[Item, ...]) -> str:
         """Return the page with some items."""
@@ -169,12 +169,12 @@ class PageMaker:
             raise InputError(f"nothing is left for {self.annotator!r} to label", action=action)
         shown = [
             {
-                **item_view(item, self.form, self.look),
+                **item_view(item, self.form, self.display),
                 "columns": dict(zip(SIDES, item.sides or (), strict=False)),
             }
             for item in items
         ]
-        return _page_of_data({**self.described, "items": shown}, https=self.look.https)
+        return _page_of_data({**self.described, "items": shown}, https=self.display.https)
 
 
 def _page_of_data(data: dict[str, Any], *, https: bool) -> str:
@@ -195,7 +195,7 @@ def _page_of_data(data: dict[str, Any], *, https: bool) -> str:
         f'<script type="application/json" id="study">{inside}</script>\n'
         f'<script type="module">{script}</script>'
     )
-    return content.page_of("Labelling", head, "page")
+    return content.html_page("Labelling", head, "page")
 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
@@ -205,11 +205,11 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
     """
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file.")
-    made = PageMaker.of(study, annotator)
+    maker = PageMaker.of(study, annotator)
     pages: list[bytes] = []
 
-    def write(given: tuple[Item, ...]) -> None:
-        page = made.page(given).encode()
+    def write(items_of_page: tuple[Item, ...]) -> None:
+        page = maker.page(items_of_page).encode()
         with replacing(path) as partial:
             partial.write_bytes(page)
         pages.append(page)
@@ -220,8 +220,10 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
         if pages:  # the file was written, and its items could not be kept
             path.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            what = f"{path}: cannot be written ({error.strerror or error})"
-            raise InputError(what, action="Give the name of a new file in a folder that is yours.") from None
+            problem = f"{path}: cannot be written ({error.strerror or error})"
+            raise InputError(
+                problem, action="Give the name of a new file in a folder that is yours."
+            ) from None
         raise
     return len(pages[0])
 

@@ -48,7 +48,7 @@ from stratal.study.journal import PAGE_SECRET
 from stratal.study.permissions import Activity, Role, is_possible
 from stratal.study.study import Study
 from stratal.study.web import content
-from stratal.study.web.content import ANSWERS, Display, look_of, media_address
+from stratal.study.web.content import HANDLERS, Display, display_of, media_address
 
 # Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should.
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
@@ -163,7 +163,7 @@ def token_of(secret: str, name: str, role: str = "annotator") -> str:
 
 def new_links(study: Study) -> None:
     """Make all earlier links of a study invalid."""
-    study.keep(**{PAGE_SECRET: secrets.token_hex(32)})
+    study.save_settings(**{PAGE_SECRET: secrets.token_hex(32)})
 
 
 def tokens(study: Study) -> dict[str, str]:
@@ -179,7 +179,7 @@ def owner_token(study: Study) -> str:
 
 def _secret(study: Study) -> str:
     """Return the secret of a study's links, which is made when it is first needed."""
-    return study.setting(PAGE_SECRET) or study.keep_new(PAGE_SECRET, secrets.token_hex(32))
+    return study.setting(PAGE_SECRET) or study.save_new_setting(PAGE_SECRET, secrets.token_hex(32))
 
 
 def owner_link(study: Study, address: str) -> str:
@@ -259,7 +259,7 @@ class Pages:
 
     def __init__(self, study: Study, display: Display, limits: RateLimits) -> None:
         self._study = study
-        self._look = display
+        self._display = display
         self._limits = limits
         self._known: dict[bytes, tuple[str, str]] = {}
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
@@ -345,7 +345,7 @@ class Pages:
             if self._status is None or start >= self._status[0]:
                 shown = JSONResponse(status_of(self._study.folder))
                 now = time.monotonic()
-                self._status = now + max(FRESH, DEAR * (now - start)), shown
+                self._status = now + max(STATUS_LIFETIME, DEAR * (now - start)), shown
             return self._status[1]
         finally:
             self._counting.release()
@@ -367,7 +367,7 @@ class Pages:
             else:
                 sent = request.query_params.get(parameter)
             return JSONResponse(
-                await run_in_threadpool(ANSWERS[resource], self._study, who, self._look, sent)
+                await run_in_threadpool(HANDLERS[resource], self._study, who, self._display, sent)
             )
 
         return endpoint
@@ -399,7 +399,7 @@ class Pages:
 
     async def _medium(self, request: Request) -> Response:
         await self._visitor(request, "media")
-        path = await run_in_threadpool(content.media_file, self._look.media, request.path_params["path"])
+        path = await run_in_threadpool(content.media_file, self._display.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
         kind = content.MEDIA_TYPES[path.suffix.lower()]
@@ -416,7 +416,7 @@ class Pages:
 _NO_FILE = "There is no such file. Open the link that you were given."
 _NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
 # Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core.
-FRESH = 2.0
+STATUS_LIFETIME = 2.0
 DEAR = 4.0
 
 
@@ -477,9 +477,9 @@ def page_html(request: Request, home: str, title: str, error: HTTPException | No
     head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-        return HTMLResponse(content.page_of(title, head, "text", inside), error.status_code, error.headers)
+        return HTMLResponse(content.html_page(title, head, "text", inside), error.status_code, error.headers)
     script = f'<script type="module" src="{root}static/{home}.js"></script>'
-    return HTMLResponse(content.page_of(title, f"{head}\n{script}", home))
+    return HTMLResponse(content.html_page(title, f"{head}\n{script}", home))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
@@ -523,7 +523,7 @@ class Place(Struct, frozen=True, kw_only=True):
             return self.address.rstrip("/")
         return _url(self.host, port)
 
-    def known_as(self, port: int) -> list[str]:
+    def host_names(self, port: int) -> list[str]:
         """Return every address that requests may be made to."""
         loopback_urls = [_url(name, port) for name in LOOPBACK]
         return [self.url(port), *(loopback_urls if self.host in (*LOOPBACK, *EVERYWHERE) else [])]
@@ -588,7 +588,7 @@ def serve(
             study.hide_from_others()
             if fresh:
                 new_links(study)
-            app = application(study, look_of(study, media_address), place.known_as(port), limits)
+            app = application(study, display_of(study, media_address), place.host_names(port), limits)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
             PageServer(configuration(app, limits)).run(sockets=[listening])

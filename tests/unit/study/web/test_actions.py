@@ -8,9 +8,9 @@ from contextlib import closing
 from stratal.study import check_study, open_study
 
 
-def test_a_locked_database_is_said_and_the_request_saved_once_when_it_is_free(study, page_of):
+def test_a_locked_database_is_said_and_the_request_saved_once_when_it_is_free(study, html_page):
     with open_study(study.folder, patience=0.1) as opened:
-        page = page_of(opened)
+        page = html_page(opened)
         item = page.state("ann")["item"]["id"]
         other = sqlite3.connect(study.folder / "study.sqlite", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -27,11 +27,11 @@ def test_a_locked_database_is_said_and_the_request_saved_once_when_it_is_free(st
         assert opened.progress("ann").submitted == 1
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(study, page_of):
+def test_a_full_disk_is_said_and_nothing_is_lost(study, html_page):
     with closing(sqlite3.connect(study.folder / "study.sqlite")) as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     with open_study(study.folder, pragmas=(f"max_page_count={pages + 2}",)) as opened:
-        page = page_of(opened)
+        page = html_page(opened)
         saved = []
         item = page.state("ann")["item"]["id"]
         for _ in range(200):
@@ -47,8 +47,8 @@ def test_a_full_disk_is_said_and_nothing_is_lost(study, page_of):
     assert check_study(study).problems == ()
 
 
-def test_a_clock_that_went_back_is_said_and_labels_are_kept(study, page_of, clock):
-    page = page_of(study)
+def test_a_clock_that_went_back_is_said_and_labels_are_kept(study, html_page, clock):
+    page = html_page(study)
     item = page.state("ann")["item"]["id"]
     page.act("ann", "submit", item=item, value="Pass")
     clock.now -= 86_400
@@ -59,8 +59,8 @@ def test_a_clock_that_went_back_is_said_and_labels_are_kept(study, page_of, cloc
     assert study.progress("ann").submitted == 2
 
 
-def test_someone_set_aside_is_told_and_gets_no_items(study, page_of):
-    page = page_of(study)
+def test_someone_set_aside_is_told_and_gets_no_items(study, html_page):
+    page = html_page(study)
     study.set_aside("ann")
     state = page.state("ann")
 

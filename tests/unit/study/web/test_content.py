@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stratal import InputError
-from stratal.study.web.content import FORMATS, Display, keep_look, markdown, media_file, safe_html
+from stratal.study.web.content import FORMATS, Display, markdown, media_file, safe_html, save_display
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -155,4 +155,4 @@ def test_only_files_below_the_folder_are_media(tmp_path, path):
 
 def test_formats_are_checked(study):
     with pytest.raises(InputError, match="markdown"):
-        keep_look(study, {"answer": "markdwon"})
+        save_display(study, {"answer": "markdwon"})

@@ -11,7 +11,7 @@ from tests.unit.study.web.conftest import FREE, HOME
 
 from stratal.study import check_study, study_status
 from stratal.study.web import server
-from stratal.study.web.content import look_of, media_address
+from stratal.study.web.content import display_of, media_address
 from stratal.study.web.server import RateLimits, application, new_links, owner_token
 
 
@@ -68,8 +68,8 @@ def test_disagreements_are_decided(page):
     assert len(page.get("ann", "api/disagreements").json()["disagreements"]) == len(apart)
 
 
-def test_only_adjudicators_decide(make_study, page_of):
-    page = page_of(make_study(adjudicators=["eve"]))
+def test_only_adjudicators_decide(make_study, html_page):
+    page = html_page(make_study(adjudicators=["eve"]))
     item = page.state("ann")["item"]["id"]
     page.act("ann", "submit", item=item, value="Pass")
 
@@ -78,8 +78,8 @@ def test_only_adjudicators_decide(make_study, page_of):
     assert page.state("eve")["item"] is None
 
 
-def test_a_pair_hides_its_columns_and_comes_back_unshuffled(pair_study, page_of):
-    page = page_of(pair_study)
+def test_a_pair_hides_its_columns_and_comes_back_unshuffled(pair_study, html_page):
+    page = html_page(pair_study)
     said = {}
     state = page.state("ann")
     assert "gpt" not in json.dumps(state["form"]) + json.dumps([s["name"] for s in state["item"]["sides"]])
@@ -229,7 +229,7 @@ def test_every_answer_is_sealed(page, rest):
 HOSTILE = "\"><img src=x onerror=alert(1)><script>alert(2)</script>\n'; DROP TABLE journal; --"
 
 
-def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
+def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, html_page):
     import stratal
     from stratal.study import StudyQuestion
 
@@ -239,7 +239,7 @@ def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
         show={HOSTILE: [HOSTILE] * 3},
     )
     sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
-    page = page_of(make_study(sample=sample, question=StudyQuestion.of_classes(HOSTILE, ["<i>cat</i>"])))
+    page = html_page(make_study(sample=sample, question=StudyQuestion.of_classes(HOSTILE, ["<i>cat</i>"])))
     item = page.state("ann")["item"]
     assert "<img" not in item["fields"][0]["html"]
     assert "<script" not in item["fields"][0]["html"]
@@ -304,8 +304,8 @@ def test_other_methods_do_nothing(page):
     assert page.client.get(page.path("ann", "api/act")).status_code == 405
 
 
-def test_too_many_requests_are_refused_for_that_client_alone(study, page_of):
-    page = page_of(study, RateLimits(rate=0.001, burst=5))
+def test_too_many_requests_are_refused_for_that_client_alone(study, html_page):
+    page = html_page(study, RateLimits(rate=0.001, burst=5))
     said = [page.get("ann", "api/state").status_code for _ in range(8)]
     strangers = [page.client.get(f"/a/{number}/").status_code for number in range(8)]
 
@@ -323,12 +323,12 @@ def test_someone_who_joins_later_has_a_link_at_once(page):
     assert page.state("eve")["annotator"] == "eve"
 
 
-def test_new_links_end_the_old_ones(page, page_of):
+def test_new_links_end_the_old_ones(page, html_page):
     from stratal.study.web.server import new_links
 
     old = page.tokens["ann"]
     new_links(page.study)
-    later = page_of(page.study)
+    later = html_page(page.study)
 
     assert later.client.get(f"/a/{old}/api/state").status_code == 404
     assert later.get("ann", "api/state").status_code == 200
@@ -402,12 +402,12 @@ def test_tokens_open_the_page_of_their_role_alone(page):
 
 
 def page_of_same(page):
-    app = application(page.study, look_of(page.study, media_address), [HOME], FREE)
+    app = application(page.study, display_of(page.study, media_address), [HOME], FREE)
     return TestClient(app, base_url=HOME)
 
 
-def test_an_annotator_called_as_the_owner_gets_another_token(make_study, page_of):
-    page = page_of(make_study(annotators=["owner", ":", "owner:"]))
+def test_an_annotator_called_as_the_owner_gets_another_token(make_study, html_page):
+    page = html_page(make_study(annotators=["owner", ":", "owner:"]))
 
     assert owner_token(page.study) not in page.tokens.values()
     assert len(set(page.tokens.values())) == 3

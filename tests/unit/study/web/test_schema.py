@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from tests.tiers import sized
 
 from stratal.study import StudyQuestion, check_study
-from stratal.study.exchange import NEEDS
+from stratal.study.import_export import REQUIRED_FIELDS
 from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
 from stratal.study.question import CLASSES, LONGEST
 from stratal.study.web.content import question_view
@@ -85,7 +85,7 @@ def action_schema(question: StudyQuestion) -> dict[str, Any]:
             "additionalProperties": False,
             "properties": {**texts, "action": {"const": action}},
         }
-        for action, needed in NEEDS.items()
+        for action, needed in REQUIRED_FIELDS.items()
     ]
     return {"oneOf": forms}
 

@@ -14,7 +14,7 @@ from tests.browser import served
 
 from stratal import InputError
 from stratal.study import StudyError
-from stratal.study.web.content import keep_look, look_of, media_address
+from stratal.study.web.content import display_of, media_address, save_display
 from stratal.study.web.server import Place, RateLimits, serve, tokens
 
 
@@ -61,10 +61,10 @@ def test_a_place_behind_a_proxy_is_known_by_both_names():
     place = Place(address="https://labels.example.org/")
 
     assert place.url(8000) == "https://labels.example.org"
-    assert place.known_as(8000)[:2] == ["https://labels.example.org", "http://127.0.0.1:8000"]
+    assert place.host_names(8000)[:2] == ["https://labels.example.org", "http://127.0.0.1:8000"]
     assert not place.is_open
     assert Place(host="192.168.1.5").is_open
-    assert Place(host="192.168.1.5").known_as(80) == ["http://192.168.1.5:80"]
+    assert Place(host="192.168.1.5").host_names(80) == ["http://192.168.1.5:80"]
 
 
 def test_a_port_that_is_taken_is_said():
@@ -95,14 +95,14 @@ def test_links_stay_the_same_when_the_page_is_served_again(study):
 
 
 def test_how_columns_are_shown_is_kept(study, tmp_path):
-    keep_look(study, {"text": "markdown"})
-    keep_look(study, {"other": "html"}, tmp_path)
-    look = look_of(study, media_address)
+    save_display(study, {"text": "markdown"})
+    save_display(study, {"other": "html"}, tmp_path)
+    look = display_of(study, media_address)
 
     assert look.formats == {"text": "markdown", "other": "html"}
     assert look.media == tmp_path
     with pytest.raises(InputError, match="no such folder"):
-        keep_look(study, media=tmp_path / "none")
+        save_display(study, media=tmp_path / "none")
 
 
 def test_a_body_of_a_gigabyte_is_refused_before_it_is_read(study):

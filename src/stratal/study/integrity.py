@@ -1,7 +1,7 @@
-"""What is wrong with a study's files: the one list behind `check`, and behind every number and export.
+"""Checks of a study's files: what `stratal study check` lists, and what every number and export requires.
 
-Whatever makes a number or an export reads the study through `require_sound`, so that none comes from a study
-in which `check` finds a problem.
+Each number and each export reads the study through `require_integrity`, so that none comes from a study in
+which `check` finds a problem.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stratal.randomness import id_texts
 from stratal.study import journal
 from stratal.study.creating import digest_of, drawn_items, round_file
 from stratal.study.database import Connection, StudyError
-from stratal.study.items import COUNTED, form_of
+from stratal.study.items import ITEM_COUNTS, form_of
 
 # Problems of one kind that are listed.
 _MOST = 20
@@ -27,7 +27,7 @@ _MOST = 20
 _FEW = 5
 
 
-def require_sound(connection: Connection, folder: Path) -> None:
+def require_integrity(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
     for problem in problems_of(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
@@ -42,7 +42,7 @@ def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
     except OSError:
         noted = b""
     yield from _database(connection)
-    yield from _first_of(journal.broken_seals(connection))
+    yield from _limited(journal.broken_seals(connection))
     yield from journal.missing_lines(connection, noted)
     yield from _schema(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
@@ -51,13 +51,13 @@ def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
     # Studies of version 1 are sealed when they are first opened to write.
     if journal.version(connection) > 1:
         yield from _settings(connection)
-        yield from _first_of(_rounds(connection, folder))
+        yield from _limited(_rounds(connection, folder))
     yield from _samples(connection, folder)
-    yield from _first_of(_counts(connection))
-    yield from _first_of(_values(connection))
+    yield from _limited(_counts(connection))
+    yield from _limited(_values(connection))
 
 
-def _first_of(problems: Iterator[str]) -> Iterator[str]:
+def _limited(problems: Iterator[str]) -> Iterator[str]:
     """Yield the first problems of a kind, and how many more there are."""
     first_problems = list(problems)
     yield from first_problems[:_MOST]
@@ -179,7 +179,7 @@ _COUNTS = {
         " OR skipped <> (SELECT count(*) FROM answer WHERE annotator = name AND status = 'skipped')"
     ),
     "answers to item {} are counted wrongly": (
-        f"SELECT item, copies, answers, wanted FROM item EXCEPT {COUNTED}"
+        f"SELECT item, copies, answers, wanted FROM item EXCEPT {ITEM_COUNTS}"
     ),
     "the decision on item {} is not what the journal says": (
         "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"

@@ -17,7 +17,7 @@ from stratal.study.database import DATABASE
 _MOST = 200
 
 
-def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
+def folders_with_ids(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
     """Return the studies and sample files whose ids most entries of a column are, each with that column.
 
     Of several columns it is the one with most entries. They are looked for in places and one folder below.

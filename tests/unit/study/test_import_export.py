@@ -8,7 +8,7 @@ import stratal
 from stratal.errors import LabelError
 from stratal.labels.annotation_tools import ToolAnswer, ToolAnswers
 from stratal.study import StudyQuestion, create_study, study_status
-from stratal.study.exchange import tool_question
+from stratal.study.import_export import tool_question
 
 IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
 
@@ -55,13 +55,13 @@ def test_items_for_one_annotator_are_kept_for_that_one(study):
 
 
 def test_answered_items_do_not_go_out_again(study):
-    study.take_in_answers(answers(said("007", "Pass"), said("007", "Pass", "bob")))
+    study.import_answers(answers(said("007", "Pass"), said("007", "Pass", "bob")))
 
     assert "007" not in [task.id for task in study.tasks()]
 
 
 def test_answers_come_in_with_their_notes_and_times(study):
-    taken = study.take_in_answers(answers(said("007", "Pass", note="hm", seconds=9.0), said("x", None)))
+    taken = study.import_answers(answers(said("007", "Pass", note="hm", seconds=9.0), said("x", None)))
 
     assert (taken.new, taken.skipped, taken.unmatched, taken.applied) == (2, 1, 0, True)
     assert journal(study) == [("ann", "submit", "Pass", "hm", None), ("ann", "skip", None, "", None)]
@@ -70,10 +70,10 @@ def test_answers_come_in_with_their_notes_and_times(study):
 
 def test_taking_in_twice_changes_nothing(study):
     found = answers(said("007", "Pass"), said("x", None), said("köln", "Fail", "bob"))
-    study.take_in_answers(found)
+    study.import_answers(found)
     before = journal(study)
 
-    taken = study.take_in_answers(found)
+    taken = study.import_answers(found)
 
     assert (taken.new, taken.changed, taken.same) == (0, 0, 3)
     assert journal(study) == before
@@ -81,19 +81,19 @@ def test_taking_in_twice_changes_nothing(study):
 
 def test_what_was_changed_in_the_study_since_stays(study):
     found = answers(said("007", "Pass"))
-    study.take_in_answers(found)
+    study.import_answers(found)
     study.submit("ann", "007", "Fail")
 
-    taken = study.take_in_answers(found)
+    taken = study.import_answers(found)
 
     assert (taken.repeated, taken.changed) == (1, 0)
     assert study.labels().values == (0.0,)
 
 
 def test_a_later_file_changes_what_it_changes(study):
-    study.take_in_answers(answers(said("007", "Pass"), said("x", "Pass")))
+    study.import_answers(answers(said("007", "Pass"), said("x", "Pass")))
 
-    taken = study.take_in_answers(answers(said("007", "Fail"), said("x", "Pass"), said("köln", "Pass")))
+    taken = study.import_answers(answers(said("007", "Fail"), said("x", "Pass"), said("köln", "Pass")))
 
     assert (taken.new, taken.changed, taken.same) == (1, 1, 1)
     assert journal(study)[2][:3] == ("ann", "change", "Fail")
@@ -102,9 +102,9 @@ def test_a_later_file_changes_what_it_changes(study):
 def test_a_dry_run_says_the_same_and_saves_nothing(study):
     found = answers(said("007", "Pass"), said("nowhere", "Pass"), said("x", None))
 
-    label_driven = study.take_in_answers(found, dry_run=True)
+    label_driven = study.import_answers(found, dry_run=True)
     assert journal(study) == []
-    done = study.take_in_answers(found)
+    done = study.import_answers(found)
 
     assert not label_driven.applied
     assert {**label_driven.to_dict(), "applied": True} == done.to_dict()
@@ -113,7 +113,7 @@ def test_a_dry_run_says_the_same_and_saves_nothing(study):
 
 def test_one_bad_answer_and_nothing_is_saved(study):
     with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not take such an answer"):
-        study.take_in_answers(answers(said("007", "Pass"), said("x", "Maybe")))
+        study.import_answers(answers(said("007", "Pass"), said("x", "Maybe")))
 
     assert journal(study) == []
 
@@ -121,10 +121,10 @@ def test_one_bad_answer_and_nothing_is_saved(study):
 def test_every_answer_that_is_not_taken_is_named_with_how_to_map_it(study):
     given = answers(said("007", "n/a"), said("x", "ok"), said('a"b', "Fail"))
     with pytest.raises(LabelError, match=r"line 2: item '007'.*'n/a', 'ok'.*mapping=") as refused:
-        study.take_in_answers(given)
+        study.import_answers(given)
     assert "empty" in str(refused.value)
 
-    done = study.take_in_answers(given.mapped({"N/A": None, "OK": "Pass"}))
+    done = study.import_answers(given.mapped({"N/A": None, "OK": "Pass"}))
 
     assert (done.new, done.skipped) == (2, 0)
     assert "labels: n/a 1 → no answer, ok 1 → Pass" in done.notes
@@ -133,18 +133,18 @@ def test_every_answer_that_is_not_taken_is_named_with_how_to_map_it(study):
 
 def test_a_file_of_another_study_is_refused(study):
     with pytest.raises(LabelError, match="no item of the file is in this study"):
-        study.take_in_answers(answers(said("nowhere", "Pass")))
+        study.import_answers(answers(said("nowhere", "Pass")))
 
 
 def test_ids_that_a_spreadsheet_changed_are_matched(study):
-    taken = study.take_in_answers(answers(said("7", "Pass")))
+    taken = study.import_answers(answers(said("7", "Pass")))
 
     assert taken.new == 1
     assert "'7' is '007'" in taken.notes[0]
 
 
 def test_answers_are_spelled_as_the_question_spells_them(study):
-    study.take_in_answers(answers(said("007", "pass"), said("x", " FAIL ")))
+    study.import_answers(answers(said("007", "pass"), said("x", " FAIL ")))
 
     assert [line[2] for line in journal(study)] == ["Pass", "Fail"]
 
@@ -153,8 +153,8 @@ def test_unknown_annotators_are_named(study):
     found = answers(said("007", "Pass", "1"), said("x", "Fail", "2"))
 
     with pytest.raises(LabelError, match=r"does not know who answered \(given: '1', '2'"):
-        study.take_in_answers(found)
-    taken = study.take_in_answers(found, annotator={"1": "ann", "2": "bob"})
+        study.import_answers(found)
+    taken = study.import_answers(found, annotator={"1": "ann", "2": "bob"})
     assert taken.annotators == {"ann": 1, "bob": 1}
 
 
@@ -162,22 +162,22 @@ def test_one_name_for_all_is_refused_where_several_people_answered_one_item(stud
     found = answers(said("007", "Pass", "1"), said("007", "Fail", "2"))
 
     with pytest.raises(LabelError, match="item '007' was answered by several people"):
-        study.take_in_answers(found, annotator="ann")
+        study.import_answers(found, annotator="ann")
 
 
 def test_nobodys_answers_need_a_name_unless_there_is_one_annotator(study, tmp_path):
     found = answers(said("007", "Pass", ""))
 
     with pytest.raises(LabelError, match=r"does not say who answered.*--annotator NAME"):
-        study.take_in_answers(found)
+        study.import_answers(found)
     with made(tmp_path / "b", StudyQuestion.of_choices("?", ["Pass", "Fail"]), annotators=["eve"]) as alone:
-        assert alone.take_in_answers(found).annotators == {"eve": 1}
+        assert alone.import_answers(found).annotators == {"eve": 1}
 
 
 def test_pseudonyms_stand_in_the_journal(tmp_path):
     question = StudyQuestion.of_choices("?", ["Pass", "Fail"])
     with made(tmp_path, question, annotators=["ann", "bob"], pseudonyms=True) as opened:
-        opened.take_in_answers(answers(said("007", "Pass", "bob")))
+        opened.import_answers(answers(said("007", "Pass", "bob")))
 
         assert journal(opened)[0][0] == "annotator-2"
 
@@ -189,7 +189,7 @@ def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
         with made(tmp_path / str(study), StudyQuestion.of_pair("Which?", "old", "new"), show=show) as opened:
             tasks = opened.tasks()
             sides = {task.id: "left" if task.payload["left"].startswith("new") else "right" for task in tasks}
-            opened.take_in_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
+            opened.import_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
 
             assert {line[2] for line in journal(opened)} == {"new"}
             assert all("old" not in task.payload and "new" not in task.payload for task in tasks)
@@ -202,7 +202,7 @@ def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
 
 def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
     with made(tmp_path, StudyQuestion.of_scale("How good?", 1, 5)) as opened:
-        opened.take_in_answers(answers(said("007", "4.0")))
+        opened.import_answers(answers(said("007", "4.0")))
 
         assert journal(opened)[0][2] == "4"
 
@@ -215,6 +215,6 @@ def test_classes_are_asked_for_in_words():
 
 def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_path):
     with made(tmp_path, StudyQuestion.of_choices("?", ["Pass", "Fail"]), half_width=0.9) as opened:
-        opened.take_in_answers(answers(*(said(item, "Pass") for item in IDS)))
+        opened.import_answers(answers(*(said(item, "Pass") for item in IDS)))
 
         assert opened.progress("ann").enough

@@ -30,17 +30,17 @@ from stratal.labels.label_values import format_mapping
 from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.study import creating
 from stratal.study.database import Connection
-from stratal.study.items import block, form_of, give, save, sides
-from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, Entry, How
-from stratal.study.question import CLASSES, TAGS, TIE, Form, Plain, StudyQuestion
+from stratal.study.items import assign, form_of, reserve_items, save, sides
+from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, ActionDetails, Entry
+from stratal.study.question import CLASSES, TAGS, TIE, Form, PlainRecord, StudyQuestion
 
 LEFT = "left"
 RIGHT = "right"
-BACK = "stratal-actions"
+ACTIONS_FORMAT = "stratal-actions"
 # Whom the sides of a pair are shuffled for in a tool: for everybody alike.
-NOBODY = ""
+NO_ANNOTATOR = ""
 
-# Bytes of a labels file that is taken in.
+# Bytes of a labels file that is imported, at most.
 LARGEST = 200_000_000
 
 # Ids that are named of those that are not in the study.
@@ -48,7 +48,7 @@ _FIRST = 5
 
 
 # What each action of a page must have besides its request.
-NEEDS: dict[str, tuple[str, ...]] = {
+REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
     "note": ("item", "note"), "adjudicate": ("item",),
 }  # fmt: skip
@@ -66,12 +66,12 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: Any = None
 
     def __post_init__(self) -> None:
-        lacking = [name for name in NEEDS[self.action] if getattr(self, name) is None]
+        lacking = [name for name in REQUIRED_FIELDS[self.action] if getattr(self, name) is None]
         if lacking:
             raise ValueError(f"the action {self.action!r} lacks {' and '.join(lacking)}")
 
     @property
-    def how(self) -> How:
+    def details(self) -> ActionDetails:
         """What comes with the action; of a time that cannot be the study's own clock says more."""
         possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
         seconds = self.seconds if possible else None
@@ -108,9 +108,9 @@ def require_key(
     """
     if vouched is not None:
         codes = {name: code for code, name in creating.read_names(folder).items()}
-        if creating.known(connection, codes.get(vouched, vouched)) != file.annotator:
-            what = f"{source}: says that another annotator's page saved it"
-            raise LabelError(what, given=repr(file.annotator)[:100], allowed=repr(vouched))
+        if creating.require_person(connection, codes.get(vouched, vouched)) != file.annotator:
+            problem = f"{source}: says that another annotator's page saved it"
+            raise LabelError(problem, given=repr(file.annotator)[:100], allowed=repr(vouched))
         return
     secret = connection.setting(PAGE_FILE_SECRET)
     if secret is None:
@@ -118,9 +118,10 @@ def require_key(
     else:
         expected = page_key(secret, file.study, file.annotator)
     if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
-        what = f"{source}: does not prove that the page of {file.annotator!r} saved it"
+        problem = f"{source}: does not prove that the page of {file.annotator!r} saved it"
         action = f"If you know that it is theirs: --annotator {shlex.quote(file.annotator)}."
-        raise LabelError(what, allowed="a file with the key of a page that was exported here", action=action)
+        allowed = "a file with the key of a page that was exported here"
+        raise LabelError(problem, allowed=allowed, action=action)
 
 
 # Annotator, item → status and value of the answer.
@@ -136,22 +137,28 @@ def present_answers(connection: Connection) -> PresentAnswers:
 def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, Any]:
     """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number."""
     new = Counter(who for who, item in after if (who, item) not in before)
-    changed = Counter(who for (who, item), kept in after.items() if before.get((who, item), kept) != kept)
+    changed = Counter(key[0] for key, answer in after.items() if before.get(key, answer) != answer)
     withdrawn = Counter(who for who, item in before if (who, item) not in after)
     counts = {"new_answers": new, "changed_answers": changed, "withdrawn_answers": withdrawn}
     return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
 
 
-def page_action(given: Any) -> PageAction:
+def page_action(action: Any) -> PageAction:
     """Return an action of a page, refusing one that lacks something or has something else."""
     try:
-        return msgspec.convert(given, PageAction)
+        return msgspec.convert(action, PageAction)
     except msgspec.ValidationError as error:
-        raise InputError(f"the action cannot be read: {error}", allowed=", ".join(NEEDS)) from None
+        raise InputError(f"the action cannot be read: {error}", allowed=", ".join(REQUIRED_FIELDS)) from None
 
 
-def entry_of(
-    study: str, form: Form, annotator: str, action: Action, item: str | None, value: Any, **how: Unpack[How]
+def journal_entry(
+    study: str,
+    form: Form,
+    annotator: str,
+    action: Action,
+    item: str | None,
+    value: Any,
+    **details: Unpack[ActionDetails],
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""
     if action == "submit":
@@ -165,12 +172,12 @@ def entry_of(
         id=None if action == "undo" else item,
         value=form.answer(value) if answered else None,
         shown=None if order is None else "|".join(order),
-        **how,
+        **details,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ImportResult(Plain):
+class ImportResult(PlainRecord):
     """What an import does, or would do.
 
     Parameters
@@ -245,7 +252,7 @@ def item_numbers(connection: Connection, annotator: str | None, items: int | Non
     if items is not None and not (isinstance(items, int) and items > 0):
         raise InputError("items must be a whole number", given=items, allowed="1 or more")
     if annotator is not None:
-        return block(connection, creating.known(connection, annotator), items)
+        return reserve_items(connection, creating.require_person(connection, annotator), items)
     free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
     return [row["item"] for row in connection.all(free, -1 if items is None else items)]
 
@@ -266,7 +273,7 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
     return tasks
 
 
-def take_in_answers(
+def import_answers(
     connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> ImportResult:
     """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
@@ -278,27 +285,30 @@ def take_in_answers(
     question = one_question(connection)
     study = str(connection.setting("id"))
     numbers = {row["id"]: int(row["item"]) for row in connection.all("SELECT id, item FROM item")}
-    kept = defaultdict[str, list[str]](list)
+    reserved_for = defaultdict[str, list[str]](list)
     for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
-        kept[row["id"]].append(row["annotator"])
-    said = _named(connection, answers, who, folder)
+        reserved_for[row["id"]].append(row["annotator"])
+    tool_answers = _named(connection, answers, who, folder)
     # A spreadsheet may have changed ids.
     ids, notes = restore_spreadsheet_ids(
-        [entry.id for entry in said], [entry.annotator for entry in said], numbers
+        [entry.id for entry in tool_answers], [entry.annotator for entry in tool_answers], numbers
     )
-    said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
-    inside = [entry for entry in said if entry.id in numbers]
+    tool_answers = [replace(entry, id=item) for entry, item in zip(tool_answers, ids, strict=True)]
+    inside = [entry for entry in tool_answers if entry.id in numbers]
     strangers = tuple(item for item in ids if item not in numbers)
     if not inside:
-        given, allowed = (", ".join(map(repr, found[:_FIRST])) for found in (strangers, sorted(numbers)))
-        action = "Take it in where its items came from."
-        raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
+        raise LabelError(
+            "no item of the file is in this study",
+            given=", ".join(map(repr, strangers[:_FIRST])),
+            allowed=", ".join(map(repr, sorted(numbers)[:_FIRST])),
+            action="Import it into the study that its items came from.",
+        )
     people = Counter[str]()
     others = Counter[str]()
     before = present_answers(connection)
     kinds: dict[str, Any] = Counter[str]()
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
-        others.update([] if entry.annotator in kept[entry.id] else kept[entry.id])
+        others.update([] if entry.annotator in reserved_for[entry.id] else reserved_for[entry.id])
         kind = _save(connection, study, question, entry, value, numbers[entry.id])
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
@@ -325,7 +335,7 @@ def _shuffles(question: StudyQuestion) -> bool:
 def _tool_sides(question: StudyQuestion, item: str, study: str) -> tuple[str, str] | None:
     """Return the columns that a tool shows as left and right; None where it shows none so."""
     if _shuffles(question):
-        return sides(Form.of(question), item, NOBODY, study)
+        return sides(Form.of(question), item, NO_ANNOTATOR, study)
     return None
 
 
@@ -333,71 +343,71 @@ def _named(
     connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
-    people = creating.everybody(connection)
-    alone = creating.everybody(connection, "annotator")
+    people = creating.people_of(connection)
+    annotators = creating.people_of(connection, "annotator")
     codes = {name: code for code, name in creating.read_names(folder).items()}
-    given = list(dict.fromkeys(entry.annotator for entry in answers.answers))
+    tool_names = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}
-    for theirs in given:
+    for theirs in tool_names:
         if isinstance(who, str):
             ours = who
         else:
             ours = (who or {}).get(theirs, theirs)
-        if ours or len(alone) != 1:
+        if ours or len(annotators) != 1:
             names[theirs] = codes.get(ours, ours)
         else:
-            names[theirs] = alone[0]
+            names[theirs] = annotators[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
     if unknown:
-        what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
+        problem = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
         if any(unknown):
             named = ", ".join(map(repr, unknown[:_FIRST]))
         else:
             named = None
-        raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
+        raise LabelError(problem, given=named, allowed=near_names(unknown[0], people), action=action)
     twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
-    if isinstance(who, str) and len(given) > 1 and twice:
-        what = f"item {twice[0]!r} was answered by several people"
-        raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
+    if isinstance(who, str) and len(tool_names) > 1 and twice:
+        problem = f"item {twice[0]!r} was answered by several people"
+        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_FIRST])), action=action)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
 
 
-def _values(study: str, question: StudyQuestion, said: Sequence[ToolAnswer]) -> list[str | None]:
+def _values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers as the study keeps them, refusing those that the question does not take."""
-    found: list[str | None] = []
+    values: list[str | None] = []
     refused: dict[str, tuple[ToolAnswer, InputError]] = {}
-    for entry in said:
+    for entry in answers:
         try:
-            found.append(None if entry.value is None else _value(study, question, entry))
+            values.append(None if entry.value is None else _value(study, question, entry))
         except InputError as error:
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
         entry, why = next(iter(refused.values()))
-        what = f"{entry.place}: item {entry.id!r}: {why.what}"
-        given = ", ".join(map(repr, list(refused)[:_FIRST]))
+        problem = f"{entry.place}: item {entry.id!r}: {why.what}"
+        refused_values = ", ".join(map(repr, list(refused)[:_FIRST]))
         action = (
             f"Leave the cell empty where there is no answer, or: {format_mapping(dict.fromkeys(refused))}."
         )
-        raise LabelError(what, given=given, allowed=why.allowed, action=action)
-    return found
+        raise LabelError(problem, given=refused_values, allowed=why.allowed, action=action)
+    return values
 
 
 def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
-    given = str(entry.value).strip()
+    text = str(entry.value).strip()
     order = _tool_sides(question, entry.id, study)
-    if order is not None and given.lower() in (LEFT, RIGHT):
-        return order[given.lower() == RIGHT]
+    if order is not None and text.lower() in (LEFT, RIGHT):
+        return order[text.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
-    if given not in names:
-        alike = [name for name in names if name.casefold() == given.casefold()]
-        whole = given.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
+    if text not in names:
+        alike = [name for name in names if name.casefold() == text.casefold()]
+        whole_number = text.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
         if len(alike) == 1:
-            given = alike[0]
-        elif whole in names:
-            given = whole
-    return question.answer(given)
+            text = alike[0]
+        elif whole_number in names:
+            text = whole_number
+    return question.answer(text)
 
 
 def _save(
@@ -409,13 +419,13 @@ def _save(
     item: int,
 ) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
-    own = "WHERE item = ? AND annotator = ?"
-    now = connection.one(f"SELECT status, value FROM answer {own}", item, entry.annotator)
+    of_item = "WHERE item = ? AND annotator = ?"
+    now = connection.one(f"SELECT status, value FROM answer {of_item}", item, entry.annotator)
     if now is not None and (now["status"] == "skipped", now["value"]) == (value is None, value):
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
-    if not connection.one(f"SELECT 1 FROM given {own}", item, entry.annotator):
-        give(connection, entry.annotator, item)
+    if not connection.one(f"SELECT 1 FROM given {of_item}", item, entry.annotator):
+        assign(connection, entry.annotator, item)
     if value is None:
         order = None
     else:
@@ -436,7 +446,7 @@ def _save(
     return "new" if now is None else "changed"
 
 
-def take_in(
+def import_actions(
     connection: Connection, text: str, source: str, folder: Path, vouched: str | None = None
 ) -> dict[str, Any]:
     """Save the actions of a labels file, all or none; return how many were new, and whose answers are.
@@ -445,25 +455,27 @@ def take_in(
     action that cannot be taken, by its number.
     """
     try:
-        found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
+        file = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
         action = "Give the file as the page of this version saved it."
         raise LabelError(f"{source}: is not a labels file of the page ({error})", action=action) from None
     study = str(connection.setting("id"))
-    if found.study != study:
-        what = f"{source}: belongs to another study"
-        action = "Take it in where its page came from."
-        raise LabelError(what, given=repr(found.study)[:60], allowed=f"study {study}", action=action)
-    annotator = creating.known(connection, found.annotator)
-    require_key(connection, found, source, folder, vouched)
+    if file.study != study:
+        problem = f"{source}: belongs to another study"
+        action = "Import it into the study that its page came from."
+        raise LabelError(problem, given=repr(file.study)[:60], allowed=f"study {study}", action=action)
+    annotator = creating.require_person(connection, file.annotator)
+    require_key(connection, file, source, folder, vouched)
     counts = {"saved": 0, "repeated": 0}
     form = form_of(connection)
     before = present_answers(connection)
-    for number, given in enumerate(found.actions, start=1):
+    for number, saved in enumerate(file.actions, start=1):
         try:
-            if given.action == "adjudicate":
+            if saved.action == "adjudicate":
                 raise InputError("decisions are made on the served page", action="Leave this action out.")
-            entry = entry_of(study, form, annotator, given.action, given.item, given.value, **given.how)
+            entry = journal_entry(
+                study, form, annotator, saved.action, saved.item, saved.value, **saved.details
+            )
             receipt = save(connection, entry)
         except InputError as error:
             place = f"{source}, action {number}"
