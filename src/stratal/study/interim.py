@@ -10,9 +10,9 @@ import numpy as np
 from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError, not_positive
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.entry_points import estimate
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import Labels
 from stratal.planning import next_round
