@@ -177,6 +177,16 @@ _STRATA = {
 }  # fmt: skip
 
 
+def _forecast(row: Mapping[str, Any], *, is_current: bool) -> str:
+    """Return the half-width with so many labels: the current one, an expected one, or none with all units."""
+    if row["half_width"] == 0:
+        return f"exact with all {row['labels']:,}"
+    text = f"± {number(row['half_width'])} with {row['labels']:,}"
+    if is_current:
+        return text
+    return f"about {text}"
+
+
 def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     """Return the answer in at most `text.MOST_LINES` lines: what `estimate` prints unless it is to say more.
 
@@ -200,9 +210,10 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
             notes = [note for note in notes if not note.endswith("the first of the models compared")]
         else:
             more = found.get("more_labels") or ()
-            kept = [row for k, row in enumerate(more) if k in (0, len(more) // 2, len(more) - 1)]
-            parts = [f"± {number(row['half_width'])} with {row['labels']:,}" for row in kept]
-            lines += [f"More labels: {', about '.join(parts)}."] if len(parts) > 1 else []
+            if len(more) > 1:
+                rows = sorted({0, len(more) // 2, len(more) - 1})
+                forecasts = ", ".join(_forecast(more[row], is_current=row == 0) for row in rows)
+                lines.append(f"More labels: {forecasts}.")
     elif found.get("judge"):
         lines = [*judge_sentences(found["judge"]), *lines]
     if "unscored" in found and "estimate" not in found:

@@ -187,3 +187,12 @@ def test_an_answer_says_once_what_is_not_labelled():
     text = page_text(answer_page(FOUND | missing | {"notes": notes}))
     assert text.count("drawn units have no label") == 1
     assert "Note: another note." in text
+
+
+def test_the_forecast_with_labels_of_all_units_is_exact():
+    more_labels = [{"labels": 100, "half_width": 0.046}, {"labels": 200, "half_width": 0.025}]
+    all_units = {"labels": 400, "half_width": 0.0}
+
+    text = page_text(answer_page(FOUND | {"more_labels": [*more_labels, all_units]}))
+
+    assert "More labels: ± 0.046 with 100, about ± 0.025 with 200, exact with all 400." in text
