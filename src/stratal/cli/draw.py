@@ -76,6 +76,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             bounds = pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
+        question = question.refine(models=listed(self.compare), target=self.target)
         return question.with_outcome(**values)
 
 
@@ -204,8 +205,13 @@ def planned_question(population: Population, options: SharedDrawOptions) -> dict
 def refuse_other_question(path: Path, planned: dict[str, Any], present: dict[str, Any]) -> None:
     """Refuse a draw whose columns have other roles than in the plan, such as a proxy on another scale."""
     # A draw may keep and show more columns than were planned for.
-    for name in ("id", "scores", "answer", "outcome", "estimand"):
-        if planned.get(name) != present.get(name):
+    from stratal.question import ROLES
+
+    # A draw may declare these, if the plan did not.
+    refined = (*(role.field for role in ROLES if role.several), "models", "target")
+    for name in ("id", "scores", "answer", "outcome", "estimand", *refined):
+        was_planned = name in planned or name not in refined
+        if was_planned and planned.get(name) != present.get(name):
             raise InputError(
                 f"{path}: the plan's question and the file's differ in {name!r}",
                 given=f"{present.get(name)} now",
@@ -268,7 +274,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
                     known[name] = given
             elif given == usual and planned != usual and not (extending and name in _FIRST.split()):
                 known[name] = planned
-            elif given not in (usual, planned) and not extending and name not in _NOT_PLANNED.split():
+            elif given not in (usual, planned) and not (extending or _may_differ(name, planned == usual)):
                 option_name = "--" + name.replace("_", "-")
                 given = f"{option_name} with {self.file}"
                 action = "Leave it out, or plan again with it."
@@ -283,6 +289,15 @@ _FIRST = "budget seed design cluster residual_sd strata stratify by allocation m
 
 # Options that may be given beside a plan: what is shown or kept, and how the file is read.
 _NOT_PLANNED = "seed show groups threads memory engine"
+
+
+def _may_differ(name: str, unplanned: bool) -> bool:
+    """Return whether an option may be given beside a plan, given whether the plan leaves it out."""
+    from stratal.question import ROLES
+
+    # Judges, compared models and the target change no draw.
+    added = (*(role.keyword for role in ROLES if role.several), "compare", "target")
+    return name in _NOT_PLANNED.split() or (unplanned and name in added)
 
 
 @command(DrawOptions, without="assume", needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS})
@@ -485,15 +500,20 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     Connections are opened only if they are `named` on the command line.
     """
     from stratal.population.declaration import fitting
+    from stratal.question import ROLES
 
     require_named(reading, named)
+    stored_roles = {
+        role.keyword: getattr(reading, role.keyword) or joined(*role.columns(earlier.question)) or None
+        for role in ROLES
+    }
     known = structs.replace(
         reading,
         id=reading.id or earlier.question.id,
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        predicted=reading.predicted or earlier.question.answer,
         tags=reading.tags or earlier.question.outcome.tag_format,
         predicts=reading.predicts or _declared_meanings(earlier),
+        **stored_roles,
     )
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", earlier.groups), ("show", earlier.shown)):

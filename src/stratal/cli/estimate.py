@@ -8,12 +8,12 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 import stratal
 from stratal.cli.command import Given, Needs, Option, argument, command, given, part, words
 from stratal.cli.draw import PlanFile, population_again, reading_of
-from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Text, Whole
+from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair
 
@@ -42,7 +42,7 @@ OF_DESIGN = ("stratum", "sizes", "cluster", "weight", "population_size", "proxy"
 
 # Options whose values are passed on to `stratal.evaluate` as they are.
 SAME_KEYWORDS = (
-    *("value", "id", "positive", "combine", "predicted", "estimand", "estimator", "post_stratify"),
+    *("value", "id", "positive", "combine", "estimand", "estimator", "post_stratify"),
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
     "same_rows",
@@ -57,7 +57,10 @@ NO_PLAIN_MEAN = (
 )
 
 
-class EvidenceOptions(Struct, frozen=True, kw_only=True):
+NEEDS = {"judge": "without --estimand or --model"}
+
+
+class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     """What `estimate` and `report` estimate, and from what.
 
     Parameters
@@ -160,7 +163,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     positive: Annotated[Text, Option(needs=FOR_NUMBERS)] = None
     map: Text = None
     combine: str = "mean"
-    predicted: Text = None
     predicts: Text = None
     estimand: EstimandText = None
     estimator: str = "auto"
@@ -185,7 +187,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     compare: Text = None
     model: Text = None
     by: Text = None
-    judge: Annotated[Text, Option(needs="without --estimand or --model")] = None
     failed_answers: Annotated[Text, Option(needs=DRAWN)] = None
     require: Text = None
     against: Annotated[Path | None, Option(needs=DRAWN)] = None
@@ -206,6 +207,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         """The keywords of `stratal.evaluate`."""
         return {
             **given(self, *SAME_KEYWORDS),
+            **self.role_keywords,
             "mapping": mapping("--map", self.map),
             "predicts": meanings(self.predicts),
             "bounds": pair("--bounds", self.bounds),
@@ -214,7 +216,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
             "metric": listed(self.metric),
             "classes": listed(self.class_),
             "compare": listed(self.compare),
-            "judge": listed(self.judge),
             "design": self.design or None,
         }
 
@@ -276,7 +277,7 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     disagreements: Annotated[Path | None, Option(needs="with --judge")] = None
 
 
-@command(EstimateCommand)
+@command(EstimateCommand, needs=NEEDS)
 def estimate(requested: EstimateCommand) -> Result:
     """Estimate how good the model is, with an interval.
 
@@ -321,7 +322,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     items: Whole = None
 
 
-@command(ReportOptions)
+@command(ReportOptions, needs=NEEDS)
 def report(requested: ReportOptions) -> Result:
     """Write a report of the estimate: one self-contained page to send to others.
 

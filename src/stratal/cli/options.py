@@ -46,7 +46,38 @@ def _is_text_table(given: Any) -> bool:
     return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
 
 
-class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Columns with a meaning of their own; the commands that take columns inherit these options.
+
+    Parameters
+    ----------
+    predicted : str
+        Column of the model's answer; kept in the sample, not shown.
+    judge : COL,…
+        Judges that are compared with the labels: columns of verdicts, kept in the sample and not shown, or
+        proxies that are scores.
+    """
+
+    predicted: Text = None
+    judge: Text = None
+
+    @property
+    def role_keywords(self) -> dict[str, Any]:
+        """The columns by the keyword of their role."""
+        from stratal.question import ROLES  # NumPy is not loaded for help
+
+        texts = {role: getattr(self, role.keyword) for role in ROLES}
+        return {role.keyword: listed(text) if role.several else text for role, text in texts.items()}
+
+    @property
+    def role_columns(self) -> tuple[str, ...]:
+        """All columns that have a role."""
+        from stratal.question import ROLES  # NumPy is not loaded for help
+
+        return tuple(name for role in ROLES for name in listed(getattr(self, role.keyword)))
+
+
+class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How a file of predictions is to be read.
 
     Parameters
@@ -63,8 +94,6 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         Columns shown to the annotators.
     features : COL,…
         Columns of numbers for --stratify features; also 'emb_*'.
-    predicted : str
-        Column of the model's answer; kept in the sample, not shown.
     tags : FORMAT, default json if every answer is a list
         How answers and labels hold sets of tags: json, or the separator ';', '|' or ','; none if they do
         not.
@@ -105,7 +134,6 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     by: Text = None
     show: Text = None
     features: Annotated[Text, Option(needs="with --stratify features")] = None
-    predicted: Text = None
     tags: Annotated[Text, Option(needs="with --predicted or --answers")] = None
     bounds: Bounds = None
     margin: Annotated[bool, Option(needs="with --proxy")] = False
@@ -128,9 +156,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
     def population(self) -> Population:
         """Read the file."""
-        leading = [name for name in listed(self.show) if name in (*listed(self.proxy), self.predicted)]
+        leading = [name for name in listed(self.show) if name in (*listed(self.proxy), *self.role_columns)]
         if leading:
-            action = "Show what a person needs to judge the unit, neither a proxy nor the model's answer."
+            action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
             raise InputError(f"--show: '{leading[0]}' would lead the annotators", action=action)
         texts = given(self, "proxy", "features", "show", "softmax", "answers")
         lists: dict[str, Any] = {name: listed(text) for name, text in texts.items() if text}
@@ -141,7 +169,8 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             scaled=False if self.margin else None,
             predicts=meanings(self.predicts),
             **lists,
-            **given(self, "id", "predicted", "missing", "label", "history", "tags"),
+            **self.role_keywords,
+            **given(self, "id", "missing", "label", "history", "tags"),
             **self.of_file,
         )
 
@@ -164,7 +193,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         wanted = as_estimand(estimand)
         proxies = (*listed(self.proxy), *wanted.proxy_names)
         known = (*proxies, *listed(self.features))
-        groups = (name for name in wanted.groups if name not in known and name != self.predicted)
+        groups = (name for name in wanted.groups if name not in (*known, *self.role_columns))
         features = (name for name in wanted.numbers if name not in known)
         return structs.replace(
             self,
@@ -214,6 +243,10 @@ class Planning(Reading, frozen=True, kw_only=True):
         The label that counts as 1, and every other as 0.
     map : LABEL=NUMBER,…
         What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
+    compare : COL,…
+        Columns of the labels in which the outcomes of several models will be.
+    target : str, default population; superpopulation if all is labelled
+        What the interval is about: population or superpopulation.
     """
 
     budget: Whole = None
@@ -232,6 +265,8 @@ class Planning(Reading, frozen=True, kw_only=True):
     outcome: Text = None
     positive: Text = None
     map: Text = None
+    compare: Text = None
+    target: Text = None
 
     def plan(self, *, pilot: bool = False, **learned: Any) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width.

@@ -19,6 +19,7 @@ from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
 from stratal.question.tags import NO_SETS, read_set
 from stratal.randomness import id_array, id_texts
@@ -29,8 +30,8 @@ from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.small_table import SmallTable, is_missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labelled(DeclaredRoles):
     """What the user says of a table of labelled units, as `Sample.from_labelled` lists it."""
 
     value: str
@@ -48,10 +49,17 @@ class Labelled:
     scaled: bool = True
     bounds: tuple[float, float] | None = (0.0, 1.0)
     groups: Sequence[str] = ()
-    predicted: str | None = None
     placeholders: Sequence[str] = ()
     tags: str | None = None
     predicts: Predictions | None = None
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
+        roles = self.roles
+        of_roles = (name for name in roles.kept if name not in self.proxies or name == roles.answer)
+        columns = (*self.groups, self.stratum, self.cluster, *of_roles)
+        return tuple(dict.fromkeys(name for name in columns if name))
 
     @property
     def proxies(self) -> tuple[str, ...]:
@@ -444,9 +452,9 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     bounds = given.bounds
     if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
         bounds = others.proxy.bounds
-    named = (*given.groups, given.stratum, given.cluster, given.predicted)
-    kept = dict.fromkeys(name for name in named if name)
-    sets = _holds_sets(columns, given.predicted, given.tags)
+    kept = given.categories
+    answer = given.roles.answer
+    sets = _holds_sets(columns, answer, given.tags)
     info = ProxyInfo(name=given.first_proxy or "", scaled=given.scaled, bounds=bounds)
     parts = known | {
         "ids": ids,
@@ -455,15 +463,15 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         else np.zeros((len(ids), 0)),
         "proxy_info": (info,) if given.first_proxy else (),
         "seed": 0,
-        "groups": {name: columns.texts(name, sets=sets and name == given.predicted) for name in kept},
+        "groups": {name: columns.texts(name, sets=sets and name == answer) for name in kept},
         "level_means": level_means_of(columns, given, others, known),
         "question": Question(
             id=id_name or "id",
             row_base=0 if id_name is None else None,
-            scores=(info.score(given.predicted),) if given.first_proxy else (),
-            answer=given.predicted,
+            scores=(info.score(answer),) if given.first_proxy else (),
+            **given.roles.fields,
             outcome=Outcome(tag_format=given.tags),
-            groups=tuple(kept),
+            groups=kept,
             stratum=given.stratum,
             cluster=given.cluster,
             weight=given.weight,
@@ -499,7 +507,7 @@ def _refuse_clusters_of_unknown_sizes(columns: SmallTable, given: Labelled, n_la
 
 def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
     """Return the numbers of the rows that have a label."""
-    sets = _holds_sets(columns, given.predicted, given.tags)
+    sets = _holds_sets(columns, given.roles.answer, given.tags)
     if sets:
         entries = columns.answers(given.value, _NAME_IT)
     else:
@@ -522,21 +530,18 @@ def _parts_of_whole_table(
     """
     id_name = id_column(columns, given.id)
     ids = ids_of(columns, given.id)
-    names = (*given.groups, given.stratum, given.predicted)
-    sets = _holds_sets(columns, given.predicted, given.tags)
-    groups = {
-        name: columns.texts(name, sets=sets and name == given.predicted)
-        for name in dict.fromkeys(filter(None, names))
-    }
+    roles = given.roles
+    sets = _holds_sets(columns, roles.answer, given.tags)
+    groups = {name: columns.texts(name, sets=sets and name == roles.answer) for name in given.categories}
     proxies = {name: columns.numbers(name) for name in given.proxies}
     population = Population.from_arrays(
         proxy=proxies or None,
         ids=ids,
         groups=groups,
-        predicted=given.predicted,
         tags=given.tags,
         bounds=None if given.bounds == (0.0, 1.0) or not proxies else given.bounds,
         scaled=given.scaled if proxies else None,
+        **roles.keywords,
     )
     rows = np.array(labelled)
     rule: Rule = Everything()
@@ -573,7 +578,7 @@ def _parts_of_whole_table(
             id=id_name or "id",
             row_base=0 if id_name is None else None,
             scores=population.scores,
-            answer=given.predicted,
+            **roles.fields,
             outcome=Outcome(tag_format=given.tags),
             groups=tuple(groups),
             stratum=given.stratum,

@@ -476,6 +476,8 @@ class Sample(Record, TableDisplay):
             Columns to keep for domains.
         predicted : str, optional
             Column of the model's answers.
+        judge : str or sequence of str
+            Columns with verdicts of judges, or proxies that are their scores.
         tags : {"json", ";", "|", ",", "none"}, optional
             How answers and labels hold sets of tags, as in `Population.read`.
         placeholders : sequence of str
@@ -707,13 +709,13 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
     outcome = population.label_outcome
     if scaled:
         outcome = Outcome(scale="unbounded" if bounds is None else "bounded", bounds=bounds)
-    elif outcome.scale is None and population.predicted is not None:
+    elif outcome.scale is None and population.roles.answer is not None:
         outcome = Outcome(scale="binary")
     return Question(
         id=population.id_name,
         row_base=population.row_base,
         scores=population.scores,
-        answer=population.predicted,
+        **population.roles.fields,
         groups=groups,
         shown=shown,
         outcome=replace(outcome, tag_format=population.tags),

@@ -23,6 +23,7 @@ from stratal.estimation.resolve import (
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.question.question import SUPERPOPULATION
 
 
 @overload
@@ -142,11 +143,9 @@ def estimate(
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
-    stated = options.get("target") is not None
-    request = Request(**{name: value for name, value in options.items() if name != "target" or stated})
-    sample.question.refine(predicted=request.predicted)  # an option that contradicts it is an error
-    if request.population is not None:
-        sample = replace(sample, population=require_same_population(sample, request.population))
+    target = options.pop("target", None)
+    # An option that contradicts the question is an error.
+    question = sample.question.refine(predicted=options.get("predicted"), target=target)
     if judge is not None:
         if estimand is not None:
             stated_options = f"judge={judge!r} and estimand="
@@ -155,6 +154,14 @@ def estimate(
             )
         estimand = Estimand.of_kind("judge")(judge)
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
+    # A mean of all units that was declared needs no option of an estimand that has no other target.
+    if target is not None or question.target == SUPERPOPULATION or "target" in requested.takes:
+        target = question.target
+    if target is not None:
+        options["target"] = target
+    request = Request(**options)
+    if request.population is not None:
+        sample = replace(sample, population=require_same_population(sample, request.population))
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
     sample = with_given_sets(sample, labels)
@@ -162,7 +169,7 @@ def estimate(
     if "" in columns:
         refuse_unlabelled_class(sample, columns[""])
     parts = requested.parts_of(sample)
-    if not stated and all("target" in part.takes and part.has_superpopulation for part in parts):
+    if target is None and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
         if joined:
             request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))

@@ -339,8 +339,10 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
 
 def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
+    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+
     return {
-        name: given if isinstance(given, str) else join_labels(sample, given, name)
+        name: given if isinstance(given, str) else join_labels(sample, read_from_table(given, sample), name)
         for name, given in columns.items()
     }
 

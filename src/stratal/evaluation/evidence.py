@@ -167,6 +167,7 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence
         raise InputError("the labels are missing", allowed=allowed)
     if isinstance(sample.design, Disagreements):
         sample.weighting()  # it explains what such a sample is for
+    sample, request = _with_question(sample, request)
     files = _paths(labels)
     if files is None:
         read = _given_columns(sample, labels, request)
@@ -179,6 +180,24 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence
         column=request.label_column,
         bounds=request.bounds,
     )
+
+
+def _with_question(sample: Sample, request: EvaluationRequest) -> tuple[Sample, EvaluationRequest]:
+    """Return sample and request with the judges, models and target that either declares.
+
+    What only the sample declares is left out if the request is about something else: an estimand, one model's
+    rows, or another column of labels.
+    """
+    question = sample.question.refine(judges=request.judge, models=request.compare, target=request.target)
+    sample = replace(sample, question=question)
+    request = replace(request, target=question.target)
+    estimand = as_estimand(request.estimand or question.estimand)
+    is_single = len(estimand.parts_of(sample)) == 1 and not estimand.label_columns(sample)
+    if request.estimand is not None or request.model is not None or not is_single:
+        return sample, request
+    judges = question.judges
+    models = question.models if request.value is None else request.compare
+    return sample, replace(request, judge=judges, compare=models)
 
 
 def _read_sample(path: Path, labels: Any, allowed: str) -> Sample:
@@ -268,7 +287,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     else:
         named = str(request.value)
     asked = named if named in columns else first
-    sample = sample_for_column(study, asked)
+    sample, request = _with_question(sample_for_column(study, asked), request)
     if named in columns:
         declared = estimate_options(study, named)
     else:
@@ -312,7 +331,7 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         needed += [design_options.get(name) for name in ("stratum", "cluster", "weight", "proxy")]
         table, models = _one_row_for_each_unit(table, request, [name for name in needed if name])
         request = replace(request, model=None, value=models[0], compare=models)
-    groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
+    groups = [request.by, request.post_stratify, *_margin_groups(request)]
     proxy = design_options.get("proxy") or ()
     others = {design_options.get("stratum"), *((proxy,) if isinstance(proxy, str) else proxy)}
     kept = tuple(dict.fromkeys(name for name in groups if name and name not in others))
@@ -332,11 +351,12 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         value=request.label_column,
         groups=kept,
         id=request.id,
-        predicted=request.answer_column,
         population=request.population,
         placeholders=_placeholders(request),
+        **request.roles.keywords | {"predicted": request.answer_column},
         **design_options,
     )
+    sample, request = _with_question(sample, request)
 
     def read(name: str) -> Labels:
         return replace(labels_of(sample, table, name), notes=first.notes)

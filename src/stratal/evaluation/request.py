@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.arrays import Record
 from stratal.errors import InputError, refuse_unknown
 from stratal.question.question import NOT_COMPARED
+from stratal.question.roles import DeclaredRoles
 
 # Column of the labels unless another is named.
 LABEL = "label"
@@ -19,7 +19,7 @@ WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EvaluationRequest(Record):
+class EvaluationRequest(DeclaredRoles):
     """Everything that one call of `stratal.evaluate` asks for; the keywords are those of that function.
 
     Examples
@@ -33,7 +33,6 @@ class EvaluationRequest(Record):
     positive: str | None = None
     mapping: Mapping[Any, float | str | None] | None = None
     combine: str = "mean"
-    predicted: bool | str | None = None
     predicts: str | Mapping[str, str] | None = None
     estimand: Any = None
     estimator: str = "auto"
@@ -55,7 +54,6 @@ class EvaluationRequest(Record):
     compare: tuple[str, ...] = ()
     model: str | None = None
     by: str | None = None
-    judge: tuple[str, ...] = ()
     failed_answers: str | None = None
     require: str | Sequence[str] | None = None
     against: Any = None

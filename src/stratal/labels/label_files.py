@@ -116,6 +116,24 @@ def read_from_table(labels: Any, sample: UnitRows) -> Any:
     return labels
 
 
+def outcomes_of_table(table: Any, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:
+    """Return the outcomes of several models from a table in memory with a column of ids; None for others.
+
+    Columns of annotators, and those that the sample stores, are no outcomes.
+    """
+    if not is_table(table):
+        return None
+    rows = SmallTable.of(table, "the outcomes")
+    id_name = sample.question.id
+    id_column = rows.find(id_name, *ID_NAMES)
+    if id_column is None:
+        return None
+    others = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored}
+    order = sample.ids.tolist()
+    names = [name for name in rows.lists if name not in others]
+    return {name: read_label_rows(rows, name, id_name, order)[0] for name in names}
+
+
 def read_label_rows(
     table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[Any] | None = None
 ) -> tuple[Labels, list[bool]]:

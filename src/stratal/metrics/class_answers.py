@@ -365,7 +365,7 @@ class ClassProbabilities(Record):
         right : str, optional
             Column of the probability that the answer is right; the first proxy, if it is one, unless given.
         """
-        name = answers or population.predicted
+        name = answers or population.roles.answer
         if name is None:
             action = "Name their column: predicted= (--predicted COL), or in the estimand itself."
             raise InputError("the estimand needs the model's answers", action=action)

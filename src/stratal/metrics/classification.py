@@ -89,7 +89,7 @@ class Classification(Estimand):
         With slopes H, P, T and e of the metric in the shares of hits, of answers, of truths and of all,
         u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
         """
-        answers = self.predicted or population.predicted
+        answers = self.predicted or population.roles.answer
         if answers is None:
             sets = {}
         else:
@@ -623,7 +623,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
 
     def refuse_unknown_class(self, population: Population) -> None:
         """Raise an `InputError` for a class that is none of the answers, or one in another spelling."""
-        answers = self.predicted or population.predicted
+        answers = self.predicted or population.roles.answer
         if answers not in population.group_names:
             return
         levels = tuple(population.levels(str(answers)))
@@ -666,7 +666,7 @@ right answer all the same: f1:yes,right=score.
         self.refuse_unknown_class(population)
         if not population.proxies or self.probability is not None or self.right is not None:
             return
-        answers = self.predicted or population.predicted
+        answers = self.predicted or population.roles.answer
         proxy = population.proxy_info()
         if proxy.name in population.predicts:
             return

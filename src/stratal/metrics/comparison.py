@@ -548,7 +548,8 @@ def compare(
     sample : Sample
     outcomes : mapping of str
         Of each model's name to its outcomes: labels by id, an array in the order of `sample.ids`, or a
-        dataframe of one column per model. Units that lack some model's outcome are left out.
+        dataframe of one column per model, with the ids as its index or in a column. Units that lack some
+        model's outcome are left out.
     reference : str, optional
         Compare each model with this one; all pairs unless given.
     proxies : mapping of str, optional
@@ -585,12 +586,15 @@ def compare(
     >>> found[0].value, found.ranks()
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
+    from stratal.labels.label_files import outcomes_of_table  # a plan needs no labels
+
     require_sample(sample, "compare")
-    outcomes_by_model: dict[str, Any]
-    if hasattr(outcomes, "items"):
+    outcomes_by_model: dict[str, Any] = {}
+    table = outcomes_of_table(outcomes, sample, (*sample.groups, *sample.shown))
+    if table is not None:
+        outcomes_by_model = table
+    elif hasattr(outcomes, "items"):
         outcomes_by_model = dict(outcomes.items())
-    else:
-        outcomes_by_model = {}
     if len(outcomes_by_model) < 2:
         raise InputError(
             "a comparison needs two models",
@@ -612,7 +616,7 @@ def compare(
     model_proxies: Sequence[str | None] = ()
     if proxies:
         model_proxies = [proxies.get(name) for name in names]
-    target = target or unstated_target(sample, labelled)
+    target = sample.question.refine(target=target).target or unstated_target(sample, labelled)
     models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     comparisons = with_label_values(comparisons, columns)

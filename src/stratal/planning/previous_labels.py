@@ -101,7 +101,7 @@ class PreviousLabels:
         sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             estimate_of_labels = estimate(
-                sample, answered, estimator="horvitz-thompson", predicted=holder.predicted
+                sample, answered, estimator="horvitz-thompson", predicted=holder.roles.answer
             )
         rows = np.flatnonzero(join_labels(sample, answered).labelled)
         self.z = estimate_of_labels.evidence.z

@@ -18,6 +18,7 @@ from stratal.population.predictions import with_predictions
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
+from stratal.question.roles import ColumnRoles, declared_columns
 from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
 from stratal.tables.engine import arrow_reader
@@ -84,9 +85,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         if np.any(blank):
             what = f"an id is missing (empty, at position {np.argmax(blank)})"
             raise InputError(what, action="Every unit needs an id.")
-    predicted = given.get("predicted")
-    if predicted is not None and predicted not in groups:
-        raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
+    roles = _roles_of_arrays(given, groups, named)
     population = ArrayPopulation(
         **held,
         second={info.name: moments for info, _, moments in described},
@@ -95,13 +94,27 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         proxies=tuple(info for info, _, _ in described),
         id_name=id_name or "id",
         row_base=declaration.ROW_BASE if ids is None else None,
-        predicted=predicted,
+        roles=roles,
         tags=checked_format(given.get("tags")),
         label_outcome=declaration.label_outcome(given.get("label")),
         notes=notes,
         threads=None if threads is None else arrays.checked_threads(threads),
     )
     return with_predictions(population, given.get("predicts"), scaled=given.get("scaled"))
+
+
+def _roles_of_arrays(
+    given: declaration.ArrayKeywords, groups: Mapping[str, Any], proxies: Mapping[str, Any]
+) -> ColumnRoles:
+    """Return the roles of arrays, which are groups; judges may be proxies."""
+    columns = declared_columns(given, declaration.listed)
+    roles = ColumnRoles.of(columns)
+    for keyword, names in columns.items():
+        for name in names:
+            if name not in groups and (name not in proxies or name == roles.answer):
+                action = "Give it in groups= too."
+                raise InputError(f"{keyword} is not a group column: {name!r}", action=action)
+    return roles
 
 
 def _columns_of(given: declaration.ArrayKeywords) -> dict[str, Any]:
@@ -341,8 +354,8 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
 
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
-    declarations = ("predicted", "bounds", "scaled", "label", "predicts", "tags")
-    given: Any = {name: getattr(declared, name) for name in declarations}
+    declarations = ("bounds", "scaled", "label", "predicts", "tags")
+    given: Any = {name: getattr(declared, name) for name in declarations} | declared.roles.keywords
     given |= {"ids": ids[order], "id_name": declared.id, "threads": threads}
     for keyword, kind, names in (
         ("proxy", "number", declared.proxies),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from stratal.errors import InputError, MissingColumnError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.question import Outcome
+from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
 from stratal.tables.logs import ID_NAMES, Log
@@ -63,8 +64,8 @@ class Declaration:
     proxies, groups, features, shown : tuple of str
     second_moments : mapping of proxy to column
         Columns that hold E[z² | x].
-    predicted : str, optional
-        The group that holds the model's answer.
+    roles : ColumnRoles
+        Their categories are groups.
     bounds : (float, float), optional
         Bounds of the outcome that the proxies predict.
     scaled : bool, optional
@@ -95,7 +96,7 @@ class Declaration:
     groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-    predicted: str | None = None
+    roles: ColumnRoles = field(default_factory=ColumnRoles)
     bounds: tuple[float, float] | None = None
     scaled: bool | None = None
     softmax: tuple[str, ...] = ()
@@ -157,7 +158,7 @@ class Declaration:
         )
 
 
-class ArrayKeywords(TypedDict, total=False):
+class ArrayKeywords(RoleKeywords, total=False):
     """The keywords of `Population.from_arrays`."""
 
     proxy: Any
@@ -165,7 +166,6 @@ class ArrayKeywords(TypedDict, total=False):
     groups: Mapping[str, Any] | None
     features: Any
     show: Mapping[str, Any] | None
-    predicted: str | None
     bounds: tuple[float, float] | None
     scaled: bool | None
     id_name: str
@@ -176,7 +176,7 @@ class ArrayKeywords(TypedDict, total=False):
     tags: str | None
 
 
-class TableKeywords(TypedDict, total=False):
+class TableKeywords(RoleKeywords, total=False):
     """The keywords that `Population.read` and `Population.from_table` share."""
 
     id: str | None
@@ -184,7 +184,6 @@ class TableKeywords(TypedDict, total=False):
     groups: str | Sequence[str]
     features: str | Sequence[str]
     show: str | Sequence[str]
-    predicted: str | None
     second_moment: str | Mapping[str, str] | None
     bounds: tuple[float, float] | None
     scaled: bool | None
@@ -264,11 +263,19 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
     groups = found("groups", given.get("groups"))
     if softmax and proxies:
         raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
-    predicted = next(iter(found("predicted", given.get("predicted"))), None)
-    if predicted is not None and predicted not in groups:
-        groups = (*groups, predicted)
-    if answers and predicted is not None:
-        agreements = {PEER_AGREEMENT: predicted}
+
+    def columns_of_role(keyword: str, named: str | Sequence[str] | None) -> list[str]:
+        names = listed(keyword, named)
+        return [name if name in made else _require(name, existing, label) for name in names]
+
+    roles = replace(ColumnRoles.of(declared_columns(given, columns_of_role)), other_answers=answers)
+    if roles.answer in made:
+        roles = replace(roles, answer=None)
+    without = {*made, *proxies} - {roles.answer}
+    categories = (name for name in roles.kept if name not in without)
+    groups = tuple(dict.fromkeys((*groups, *categories)))
+    if answers and roles.answer is not None:
+        agreements = {PEER_AGREEMENT: roles.answer}
     else:
         agreements = {}
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
@@ -294,7 +301,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         groups=groups,
         features=found("features", features),
         shown=found("show", given.get("show")),
-        predicted=predicted,
+        roles=roles,
         bounds=given.get("bounds"),
         scaled=given.get("scaled"),
         softmax=tuple(_require(name, existing, label) for name in softmax),

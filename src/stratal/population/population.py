@@ -24,6 +24,7 @@ from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.question.question import Outcome
+from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
@@ -69,8 +70,8 @@ class Population(ABC):
     # Name of the id column.
     id_name: str = "id"
 
-    # Group column that holds the model's answer, kept in the sample and never shown.
-    predicted: str | None = None
+    # Columns with a meaning of their own; their categories are groups, kept in the sample and never shown.
+    roles: ColumnRoles = field(default_factory=ColumnRoles)
 
     # How cells of that answer hold sets of tags, if it was declared; see `Outcome.tag_format`.
     tags: str | None = None
@@ -116,7 +117,7 @@ class Population(ABC):
     @property
     def scores(self) -> tuple[Score, ...]:
         """What each proxy predicts, as declared or inferred from its scale."""
-        inferred = (info.score(self.predicted) for info in self.proxies)
+        inferred = (info.score(self.roles.answer) for info in self.proxies)
         return tuple(
             Score(name=score.name, predicts=self.predicts[score.name], declared=True)
             if score.name in self.predicts
@@ -318,6 +319,8 @@ class Population(ABC):
             Payload for the annotators.
         predicted : str, optional
             The group that holds the model's answer.
+        judge : str or sequence of str, optional
+            Groups with verdicts of judges, or proxies that are their scores.
         bounds : (float, float), optional
             Bounds of the outcome that the proxies predict.
         scaled : bool, optional
@@ -365,7 +368,7 @@ class Population(ABC):
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
             The index of a pandas dataframe becomes the ids, as in `Population.from_arrays`.
-        ids, groups, features, show, bounds, scaled, id_name, label, predicts, history, tags, threads
+        ids, groups, features, show, judge, bounds, scaled, id_name, label, predicts, history, tags, threads
             As in `Population.from_arrays`.
 
         Raises
@@ -413,6 +416,9 @@ class Population(ABC):
             Columns that ride along to the annotators.
         predicted : str, optional
             Column that holds the model's answer; kept as a group, never shown.
+        judge : str or sequence of str, optional
+            Columns with verdicts of judges, kept as groups and never shown, or proxies that are their scores.
+            An estimate compares them with the labels.
         tags : {"json", ";", "|", ",", "none"}, optional
             How answers, and later labels, hold sets of tags: `json` for lists and JSON lists such as
             `["a", "b"]`, or the separator of text such as `a;b`; `[]` is the set without tags. If left out,
@@ -500,7 +506,7 @@ class Population(ABC):
             PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
             of a pandas dataframe is its id column, called `index` where it has no name, unless it only
             numbers the rows or `id` names a column. If a column `id` or `item_id` is there too, name one.
-        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
+        id, proxy, groups, features, show, predicted, judge, second_moment, bounds, scaled, softmax : optional
         missing, label, predicts, answers, history, tags : optional
             As in `Population.read`.
 

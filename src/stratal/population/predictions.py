@@ -51,7 +51,7 @@ def with_predictions(
                 )
             score.refuse_values_outside(*population.extent(info.name))
             _refuse_unknown_class(population, score)
-            info = declared_info(info, score, population.label_bounds, compares=bool(population.predicted))
+            info = declared_info(info, score, population.label_bounds, compares=bool(population.roles.answer))
         infos.append(info)
     changed = copy.copy(population)
     changed.proxies = tuple(infos)
@@ -63,7 +63,7 @@ def with_predictions(
 
 def _refuse_unknown_class(population: Population, score: Score) -> None:
     """Refuse the probability of a class that is none of the model's answers, where these are declared."""
-    answers = population.predicted
+    answers = population.roles.answer
     if score.of_class is None or answers is None:
         return
     classes = population_tags(population, answers) or tuple(population.levels(answers))

@@ -6,7 +6,7 @@ module decides what a column means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import Record, plain
 from stratal.errors import InputError, not_bounds, refuse_unknown
+from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
 
@@ -25,6 +26,11 @@ DECODINGS: tuple[Decoding, ...] = (COMPARISON, NUMBER)
 
 # Which numbers the outcome of a unit can be.
 SCALES = ("binary", "bounded", "unbounded")
+
+# Whether the interval is about these units, or about those that could come.
+POPULATION = "population"
+SUPERPOPULATION = "superpopulation"
+TARGETS = (POPULATION, SUPERPOPULATION)
 
 # What `predicted` is called where labels are not compared with any answer.
 NOT_COMPARED = "none"
@@ -120,7 +126,7 @@ class Outcome(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question(Record):
+class Question(ColumnRoles):
     """The roles of the columns, how a label becomes a number, and what is estimated.
 
     Parameters
@@ -135,12 +141,16 @@ class Question(Record):
         row numbers.
     scores : tuple of Score
         The proxies, each with what it predicts.
-    answer : str, optional
-        Column of the model's answer.
+    answer, judges, other_answers : optional
+        See `ColumnRoles`.
     groups, features, shown : tuple of str
         Columns to report by, to learn from, and to show to annotators.
     stratum, cluster, weight : str, optional
         Columns that describe how units were chosen elsewhere.
+    models : tuple of str
+        Columns of the labels with the outcomes of the models that are compared.
+    target : {"population", "superpopulation"}, optional
+        What the interval is about.
     outcome : Outcome
     estimand : mapping, optional
         Specification of what the labels are for (`Estimand.to_dict`); the mean outcome if left out.
@@ -148,20 +158,21 @@ class Question(Record):
     Raises
     ------
     InputError
-        For two scores of one name.
+        For two scores of one name, and an unknown target.
     """
 
     id: str = "id"
     row_base: int | None = None
     sample_token: str | None = None
     scores: tuple[Score, ...] = ()
-    answer: str | None = None
     groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     stratum: str | None = None
     cluster: str | None = None
     weight: str | None = None
+    models: tuple[str, ...] = ()
+    target: str | None = None
     outcome: Outcome = field(default_factory=Outcome)
     estimand: Mapping[str, Any] | None = None
 
@@ -172,6 +183,8 @@ class Question(Record):
         if repeated is not None:
             action = "Declare what each column predicts once."
             raise InputError("a column is declared as a score twice", given=repr(repeated), action=action)
+        if self.target is not None:
+            refuse_unknown("target", self.target, TARGETS)
 
     @property
     def compares(self) -> bool | None:
@@ -195,6 +208,9 @@ class Question(Record):
         positive: str | None = None,
         mapping: Mapping[Any, Any] | None = None,
         scores: Iterable[Score] = (),
+        judges: Sequence[str] = (),
+        models: Sequence[str] = (),
+        target: str | None = None,
     ) -> Self:
         """Return the question with what later options declare.
 
@@ -207,6 +223,9 @@ class Question(Record):
             As in `Outcome`.
         scores : iterable of Score
             What columns predict; it takes the place of what was inferred.
+        judges, models : sequence of str
+            All judges and compared models, those that were declared before included.
+        target : str, optional
 
         Raises
         ------
@@ -225,6 +244,16 @@ class Question(Record):
             refined = refined.with_outcome(mapping=self._merged(mapping))
         for score in scores:
             refined = refined._with_score(score)
+        if judges:
+            _require_all("judge", judges, self.judges)
+            refined = replace(refined, judges=tuple(judges))
+        if models:
+            _require_all("compare", models, self.models)
+            refined = replace(refined, models=tuple(models))
+        if target is not None:
+            if self.target not in (None, target):
+                raise _contradiction("target", target, self.target)
+            refined = replace(refined, target=target)
         return refined
 
     def _with_score(self, score: Score) -> Self:
@@ -276,6 +305,12 @@ def _declared_fields(record: Record) -> dict[str, Any]:
     """Return the fields of a record that differ from nothing, as JSON knows them."""
     values = {entry.name: plain(getattr(record, entry.name)) for entry in fields(record)}  # type: ignore[arg-type]
     return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _require_all(option: str, columns: Sequence[str], stored: Sequence[str]) -> None:
+    """Refuse columns without one that was declared before."""
+    if not set(stored) <= set(columns):
+        raise _contradiction(option, ",".join(columns), ",".join(stored))
 
 
 def _contradiction(option: str, given: Any, stored: Any) -> InputError:

@@ -307,7 +307,9 @@ def labelled_units(
 
     The last two are left out of a classical one, and where the sample has no proxy.
     """
-    joined = join_labels(sample, labels)
+    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+
+    joined = join_labels(sample, read_from_table(labels, sample))
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)

@@ -126,7 +126,7 @@ def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
 
 def payloads(sample: Sample, form: Form) -> list[str]:
     """Return what annotators see of each unit, as JSON; refuses what would lead them."""
-    leading = set(sample.shown) & {*sample.proxy_names, sample.question.answer}
+    leading = set(sample.shown) & {*sample.proxy_names, *sample.question.kept}
     if leading:
         allowed = "shown columns that are neither a proxy nor the model's answer"
         raise InputError(f"column '{min(leading)}' would lead the annotators", allowed=allowed)

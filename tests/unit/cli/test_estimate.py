@@ -150,7 +150,7 @@ def test_words_are_those_of_the_help():
     from stratal.cli.estimate import EvidenceOptions
 
     asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
-    assert words(asked) == ["--value", "right", "--id", "key", "--predicted", "answer", "--class", "3,8"]
+    assert words(asked) == ["--predicted", "answer", "--value", "right", "--id", "key", "--class", "3,8"]
 
 
 @pytest.fixture

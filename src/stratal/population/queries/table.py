@@ -701,7 +701,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         feature_names=declared.features,
         id_name=declared.id,
         row_base=row_base,
-        predicted=declared.predicted,
+        roles=declared.roles,
         tags=declared.tags,
         label_outcome=label_outcome(declared.label),
         notes=source.notes,

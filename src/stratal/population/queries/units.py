@@ -443,7 +443,7 @@ def _with_softmax(
     whole = reduce(add, values.values())
     largest = ibis.ifelse(absent(whole), whole, ibis.greatest(*values.values()))
     made = {declaration.CONFIDENCE: largest}
-    name = declared.predicted
+    name = declared.roles.answer
     answer = name and category(source.column(name), name)
     what = f"the most probable class ({name!r} names others)"
     if answer is None:
@@ -455,7 +455,8 @@ def _with_softmax(
         made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
         what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
-    declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), predicted=name)
+    roles = replace(declared.roles, answer=name)
+    declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), roles=roles)
     return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
@@ -477,7 +478,7 @@ def _listed(columns: Sequence[str]) -> str:
 def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the shares of other models that answer as a model does."""
     if not declared.agreements:  # the answer is a softmax's most probable class
-        own = declared.predicted
+        own = declared.roles.answer
         if own is None:
             raise InputError(
                 "answers are compared with those of the evaluated model, which is not named",

@@ -42,7 +42,7 @@ def test_a_softmax_becomes_the_probability_of_the_answer(softmax, probabilities,
     confidence, groups, order = values(population)
 
     assert population.proxy_names == ("confidence",)
-    assert population.predicted == "predicted_class"
+    assert population.roles.answer == "predicted_class"
     assert np.allclose(confidence, probabilities.max(axis=1), atol=1e-4)
     told = np.array(["cat", "dog", "cow"])[probabilities.round(4).argmax(axis=1)]
     assert np.mean(groups["predicted_class"][order] == told) > 0.99
@@ -55,7 +55,7 @@ def test_the_answer_that_is_named_is_the_one_whose_probability_counts(softmax, p
     population = Population.from_table(frame, softmax="p_*", predicted="answer")
 
     assert np.allclose(values(population)[0], probabilities[:, 1], atol=1e-4)
-    assert population.predicted == "answer"
+    assert population.roles.answer == "answer"
 
 
 def test_answers_that_are_no_class_of_the_columns_take_the_most_probable(softmax, probabilities):
@@ -371,7 +371,7 @@ def test_the_answer_of_a_softmax_is_compared_too(pool, softmax):
     population = Population.from_table(frame, softmax="p_*", answers="other_*")
 
     assert population.proxy_names == ("peer_agreement", "confidence")
-    assert population.predicted == "predicted_class"
+    assert population.roles.answer == "predicted_class"
 
 
 def test_models_that_guess_make_no_proxy():

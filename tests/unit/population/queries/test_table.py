@@ -148,7 +148,7 @@ def test_bounds_and_scales_are_as_for_arrays() -> None:
 def test_predicted_is_kept_as_a_group() -> None:
     subject = Population.from_table(pa.table(columns()), proxy="proxy", predicted="g")
     assert subject.group_names == ("g",)
-    assert subject.predicted == "g"
+    assert subject.roles.answer == "g"
 
 
 def test_one_column_may_play_two_parts() -> None:

@@ -1,0 +1,127 @@
+"""`ColumnRoles`: the columns with a meaning of their own, such as the model's answer and the judges.
+
+A new role of a column is declared here (an entry of `ROLES`, a field of each record), as an option
+in `RoleOptions` (`cli/options.py`) and in the docstring of `Population.read`. Populations, samples,
+plans and studies store all roles, and the commands pass all of them on, without naming any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeAlias, TypedDict
+
+from stratal.arrays import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """How a role is declared.
+
+    Parameters
+    ----------
+    field : str
+        Its name in `ColumnRoles`.
+    keyword : str
+        The keyword, and option, by which it is declared.
+    several : bool
+        Whether several columns may have it.
+    """
+
+    field: str
+    keyword: str
+    several: bool = False
+
+    def columns(self, roles: ColumnRoles) -> tuple[str, ...]:
+        """Return the columns that have the role."""
+        return _names(getattr(roles, self.field))
+
+    def value(self, columns: Sequence[str]) -> str | tuple[str, ...] | None:
+        """Return columns as the field of `ColumnRoles` stores them."""
+        if self.several:
+            return tuple(columns)
+        return next(iter(columns), None)
+
+
+ROLES = (
+    Role(field="answer", keyword="predicted"),
+    Role(field="judges", keyword="judge", several=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnRoles(Record):
+    """The columns that have a role. A sample keeps their categories, unless they are proxies.
+
+    Parameters
+    ----------
+    answer : str, optional
+        The model's answer.
+    judges : tuple of str
+        Verdicts of judges, or proxies that are their scores.
+    other_answers : tuple of str
+        Other models' answers, of which a proxy is made. They are not kept.
+    """
+
+    answer: str | None = None
+    judges: tuple[str, ...] = ()
+    other_answers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str]]) -> Self:
+        """Return the roles of columns that are declared by keyword."""
+        values: dict[str, Any] = {role.field: role.value(columns.get(role.keyword, ())) for role in ROLES}
+        return cls(**values)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that each record of roles has."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(ColumnRoles)}
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that a sample keeps, each once."""
+        return tuple(dict.fromkeys(name for role in ROLES for name in role.columns(self)))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The declared columns by keyword."""
+        return {role.keyword: getattr(self, role.field) for role in ROLES}
+
+
+class RoleKeywords(TypedDict, total=False):
+    """The keywords that declare roles."""
+
+    predicted: str | None
+    judge: str | Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeclaredRoles(Record):
+    """Roles by the keywords of a function; `predicted` may also state whether labels are compared."""
+
+    predicted: bool | str | None = None
+    judge: tuple[str, ...] = ()
+
+    @property
+    def roles(self) -> ColumnRoles:
+        """The columns that are named."""
+        values = {role.keyword: getattr(self, role.keyword) for role in ROLES}
+        return ColumnRoles.of(
+            {keyword: () if isinstance(value, bool) else _names(value) for keyword, value in values.items()}
+        )
+
+
+# Makes names of a keyword and its value.
+ReadNames: TypeAlias = Callable[[str, Any], Sequence[str]]
+
+
+def declared_columns(declarations: RoleKeywords, read: ReadNames) -> dict[str, Sequence[str]]:
+    """Return the columns of each role by keyword."""
+    return {role.keyword: read(role.keyword, declarations.get(role.keyword)) for role in ROLES}
+
+
+def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
