@@ -14,6 +14,7 @@ from stratal.cli.draw import new_folder
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
+from stratal.cli.parsing import joined, meanings
 from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 
@@ -68,11 +69,15 @@ def _inspected(requested: Reading) -> Result:
         answer_options,
         describe_columns,
         describe_proxies,
+        model_answer,
         suggested_score,
         suggestion,
     )
     from stratal.report.pages import inspection_page
 
+    declared = meanings(requested.predicts)
+    if declared and requested.proxy is None and requested.softmax is None:
+        requested = structs.replace(requested, proxy=joined(*declared))
     with progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
@@ -104,6 +109,8 @@ def _inspected(requested: Reading) -> Result:
             return Result(found, inspection_page, "", str(error))
     if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
+    if requested.predicted is None and "--predicted" not in suggested and columns.get("log") is None:
+        suggested += model_answer(columns, suggested)
     known = [requested.file, *suggested, *others, "--budget", min(300, columns["rows"])]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:

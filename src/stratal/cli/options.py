@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, Option, argument, given
+from stratal.cli.command import Given, Needs, Option, argument, given
 from stratal.cli.output import progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair, place, widths
 from stratal.errors import InputError
@@ -44,6 +44,15 @@ ON_DUCKDB = "with --engine duckdb"
 def _is_text_table(given: Any) -> bool:
     suffixes = [suffix.lower() for suffix in given["file"].suffixes if suffix.lower() != ".gz"]
     return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
+
+
+def _has_proxy(given: Given) -> bool:
+    """Return whether a proxy is named; `doctor`, which has no budget, takes it from --predicts."""
+    sources = ("proxy", "softmax", "answers", "history")
+    return "budget" not in given or any(given.get(name) is not None for name in sources)
+
+
+OF_PROXY = Needs("with --proxy, --softmax, --answers or --history", _has_proxy)
 
 
 class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -140,7 +149,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     delimiter: Annotated[Text, Option(needs=Needs("for a CSV file", _is_text_table))] = None
     softmax: Text = None
     missing: str = "refuse"
-    predicts: Annotated[Text, Option(needs="with --proxy, --softmax, --answers or --history")] = None
+    predicts: Annotated[Text, Option(needs=OF_PROXY)] = None
     label: Text = None
     answers: Annotated[Text, Option(needs="with --predicted or --proxy or --softmax or --select")] = None
     history: Text = None

@@ -18,6 +18,7 @@ from stratal.estimation.resolve import (
     compared_column,
     joined_columns,
     refuse_unlabelled_class,
+    with_corrected_scores,
     with_given_sets,
 )
 from stratal.estimation.respondents import unstated_target
@@ -139,10 +140,11 @@ def estimate(
     >>> result.value, result.n
     (0.75, 4)
     """
-    sample = with_declared_scores(require_sample(sample, "estimate"), predicts)
+    require_sample(sample, "estimate")
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
+    sample = with_declared_scores(with_corrected_scores(sample, predicts, labels), predicts)
     target = options.pop("target", None)
     # An option that contradicts the question is an error.
     question = sample.question.refine(predicted=options.get("predicted"), target=target)

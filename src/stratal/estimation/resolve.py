@@ -5,6 +5,7 @@ No other module decodes a label or compares an answer.
 
 from __future__ import annotations
 
+import copy
 import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from stratal.labels.label_values import class_text, refuse_incomparable_classes
 from stratal.labels.labels import JoinedLabels, as_labels, join_labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
+from stratal.question.scores import Predictions, Score, declared_scores
 from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
 from stratal.question.tags import vocabulary as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
@@ -261,13 +263,44 @@ def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
 
     Classes occur among the model's answers, which a draw compares, or among labels of at least two classes.
     """
+    scores = _declared_class_scores(sample)
+    classes = _labelled_classes(sample, joined) if scores else set()
+    for score in scores if classes else ():
+        score.refuse_unknown_class(classes, "the labels")
+
+
+def _declared_class_scores(sample: Sample) -> list[Score]:
+    """Return the scores that are declared as the probability of a class which only labels may show."""
     question = sample.question
-    scores = [score for score in question.scores if score.declared and score.of_class is not None]
-    if not scores or question.answer is not None or question.outcome.holds_sets:
-        return
+    if question.answer is not None or question.outcome.holds_sets:
+        return []
+    return [score for score in question.scores if score.declared and score.of_class is not None]
+
+
+def _labelled_classes(sample: Sample, joined: JoinedLabels) -> set[str]:
+    """Return the classes of labels; none if all labels are of one class."""
     classes = {class_text(label) for label in joined.answers.tolist()} | set(joined.distinct_texts)
-    for score in scores if len(classes) > 1 else ():
-        score.refuse_unknown_class({*classes, *question.outcome.classes}, "the labels")
+    return {*classes, *sample.question.outcome.classes} if len(classes) > 1 else set()
+
+
+def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: Any) -> Sample:
+    """Return the sample without declarations of unknown classes that `predicts` corrects to an order.
+
+    A class that was misspelt at the draw is known to be wrong only once there are labels.
+    """
+    names = {name for name, score in declared_scores(predicts, sample.proxy_names).items() if score.is_order}
+    scores = [score for score in _declared_class_scores(sample) if score.name in names]
+    classes = _labelled_classes(sample, join_labels(sample, labels)) if scores else set()
+    unknown = {score.name for score in scores if classes and score.of_class not in classes}
+    if not unknown:
+        return sample
+    question = sample.question
+    kept = tuple(replace(one, declared=one.declared and one.name not in unknown) for one in question.scores)
+    population = sample.population
+    if population is not None:
+        population = copy.copy(population)
+        population.predicts = {n: text for n, text in population.predicts.items() if n not in unknown}
+    return replace(sample, question=replace(question, scores=kept), population=population)
 
 
 # Name of the group column of answers that came with the labels.

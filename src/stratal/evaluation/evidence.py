@@ -18,7 +18,7 @@ from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
 from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.resolve import with_group
+from stratal.estimation.resolve import with_corrected_scores, with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
@@ -466,7 +466,11 @@ def _with_columns(evidence: Evidence) -> Evidence:
     def read(name: str) -> Labels:
         return replace(read_once(name), positive=request.positive, mapping=request.mapping)
 
-    sample = _weighted(with_declared_scores(evidence.sample, request.predicts), request)
+    sample = evidence.sample
+    if request.predicts is not None:
+        sample = with_corrected_scores(sample, request.predicts, read(evidence.column))
+        sample = with_declared_scores(sample, request.predicts)
+    sample = _weighted(sample, request)
     sample = _with_answers(sample, request.answer_column, read_once, "--predicted", "--predicted")
     for judge in request.judge:
         if judge not in sample.proxy_names:

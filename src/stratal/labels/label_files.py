@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names
+from stratal.errors import InputError, LabelError, MissingColumnError, installed, names_mistyped, near_names
 from stratal.labels.annotation_tools import (
     ARGILLA,
     ITEM_ID,
@@ -111,9 +111,17 @@ def read_from_table(labels: Any, sample: UnitRows) -> Any:
     """Return the labels of a table in memory; labels of other types are unchanged."""
     # A mapping of columns has a column of ids; other mappings have ids as keys.
     has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
-    if has_ids and is_table(labels):
-        return labels_of_table(labels, sample)
-    return labels
+    if not (has_ids and is_table(labels)):
+        return labels
+    rows = SmallTable.of(labels, "the labels")
+    if len({name.casefold() for name in rows.lists} & set(ANSWER_NAMES)) == 0:
+        raise MissingColumnError(
+            "the labels: no column 'label'",
+            column=ANSWER_NAMES[0],
+            given=", ".join(map(repr, rows.lists)),
+            action="Rename the column of the labels to 'label', or give that column alone, by id.",
+        )
+    return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
 
 
 def outcomes_of_table(table: Any, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:

@@ -7,7 +7,7 @@ as in Lumley's pseudo-values), and the change of every precision for the average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -250,6 +250,12 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
     InputError
         If the score predicts something else: that the model's answer is right, or another class.
     """
+    classes = _known_classes(sample)
+    is_known = not classes or positive in classes
+    if not is_known and positive.casefold() in map(str.casefold, classes):
+        raise _unknown_class_error(positive, classes)
+    if score is None and not is_known and len(sample.proxy_names) != 1:
+        raise _unknown_class_error(positive, classes)
     if score is None:
         name = _score_of_class(sample, positive)
     else:
@@ -261,6 +267,8 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
     # An estimand that names an undeclared score declares it as the score of its class.
     if score is not None and not role.declared:
         return values
+    if not is_known:
+        raise _unknown_class_error(positive, classes)
     action = "Draw with a score of the class as a proxy and name it: auc:CLASS,score=COLUMN."
     if not role.declared:
         action += (
@@ -272,6 +280,29 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
         given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
         allowed=f"a proxy that is larger for units of class {positive!r}",
         action=action,
+    )
+
+
+# Classes that an error lists at most.
+_MOST_LISTED = 20
+
+
+def _known_classes(sample: Sample) -> list[str]:
+    """Return the classes that the model answers or that scores predict, as far as the sample stores them."""
+    question = sample.question
+    classes = {score.of_class for score in question.scores if score.of_class is not None}
+    classes |= {*question.outcome.classes, *question.outcome.tags}
+    if question.answer is not None and not question.outcome.holds_sets:
+        classes |= set(sample.groups.get(question.answer, np.empty(0)).tolist())
+    return sorted(classes)
+
+
+def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
+    return InputError(
+        f"no class is called {positive!r}",
+        given=repr(positive),
+        allowed=", ".join(map(repr, classes[:_MOST_LISTED])),
+        action="Name the class as the answers or the declared scores do, also in upper and lower case.",
     )
 
 

@@ -73,6 +73,9 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         named = {HISTORY: made, **named}
         features = {**features, **columns}
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
+    if on_scale == (None, None, None) and given.get("predicts") is None:
+        outliers = (_note_on_outliers(info, values) for info, values, _ in described)
+        notes = (*notes, *(note for note in outliers if note is not None))
     held: dict[str, Any] = {
         "values": {info.name: values for info, values, _ in described},
         "groups": {name: _group_column(name, values) for name, values in groups.items()},
@@ -152,6 +155,23 @@ def describe_proxy(
     else:
         low, high = (0.0, 1.0)
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
+
+
+# Share of the values within [0, 1] from which the others are probably mistakes.
+_MOSTLY_PROBABILITIES = 0.9
+
+
+def _note_on_outliers(info: ProxyInfo, values: FloatArray) -> str | None:
+    """Return a note on a proxy (N,) that is only an order because of a few values outside [0, 1]."""
+    outside = values[(values < 0) | (values > 1)]
+    if info.scaled or len(outside) == 0 or len(outside) > (1 - _MOSTLY_PROBABILITIES) * len(values):
+        return None
+    verb = "lies" if len(outside) == 1 else "lie"
+    return (
+        f"{len(outside):,} of {len(values):,} values of {info.name!r} {verb} outside [0, 1] (such as "
+        f"{outside[0]:g}), so that it is taken as an order only; correct them, or declare what it predicts: "
+        "predicts= (--predicts)"
+    )
 
 
 def _named_features(features: Any) -> dict[str, Any]:
@@ -368,7 +388,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
         population = from_arrays(given)
     except InputError:
         return None
-    population.notes = rows.notes
+    population.notes = (*rows.notes, *population.notes)
     population.row_base = declaration.ROW_BASE if numbered else None
     return population
 

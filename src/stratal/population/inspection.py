@@ -315,6 +315,24 @@ def answer_options(columns: dict[str, Any], predicted: str | None = None) -> lis
     return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
+def model_answer(columns: dict[str, Any], taken: Sequence[str]) -> list[str]:
+    """Return the option that names the only column of a model's answers with few classes, if there is one.
+
+    `taken` are options that name other columns.
+    """
+    rows = columns["rows"]
+    names = [
+        row["name"]
+        for row in columns["columns"]
+        if row["name"].casefold().startswith(ANSWER_NAMES)
+        and row["name"] not in taken
+        and not row["missing"]
+        and 1 < row["distinct"] <= rows / 2
+        and _may_be_classes(row)
+    ]
+    return ["--predicted", names[0]] if len(names) == 1 else []
+
+
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     """Return how to name some columns: a pattern that fits them alone, or all names."""
     short = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]

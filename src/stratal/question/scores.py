@@ -85,6 +85,11 @@ class Score(Record):
         return None
 
     @property
+    def is_order(self) -> bool:
+        """Whether it is on no scale."""
+        return self.predicts == ORDER
+
+    @property
     def is_rating(self) -> bool:
         """Whether it is a rating within stated bounds."""
         return self.predicts.startswith(_RATING)

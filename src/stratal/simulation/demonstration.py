@@ -78,7 +78,7 @@ class Demonstration(NamedTuple):
 def run(budget: int = 100, seed: int = 7) -> Demonstration:
     """Train the classifier, plan, draw a sample, label it and estimate the accuracy."""
     data = make_data()
-    population = Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids)
+    population = Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids, predicts="right")
     sampling_plan = plan(population, budget)
     sample = sampling_plan.draw(seed)
     outcome_by_id = dict(zip(data.ids.tolist(), data.outcomes.tolist(), strict=True))

@@ -384,3 +384,16 @@ def test_every_column_that_may_hold_labels_is_named(tmp_path, monkeypatch):
 
     assert "Each of 'rater_1', 'rater_2' may be the column of labels" in printed
     assert "--value rater_2" in printed
+
+
+def test_a_model_answer_is_suggested_with_what_the_proxy_predicts(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{number},{number / 60:.3f},{'cat' if number % 2 else 'dog'}" for number in range(60)]
+    (tmp_path / "file.csv").write_text("\n".join(["id,confidence,answer", *rows]) + "\n")
+
+    plain = run_command("doctor", "file.csv")
+    declared = run_command("doctor", "file.csv", "--predicts", "confidence=right")
+
+    assert "plan file.csv --id id --proxy confidence --predicted answer" in plain.stdout
+    assert declared.status == 0
+    assert "--proxy confidence --predicted answer --predicts confidence=right" in declared.stdout

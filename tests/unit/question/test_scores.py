@@ -197,3 +197,62 @@ def test_a_plan_shows_what_is_inferred(columns):
 
     assert "p_spam predicts the probability that the answer is right (inferred)" in str(plan)
     assert plan.to_dict()["proxies"][1]["predicts"] == "order"
+
+
+def test_a_misspelt_class_can_be_corrected_once_there_are_labels():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 40), predicts="class:yess")
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
+    labels = np.array(["yes", "no"] * 10)
+
+    for ask in (stratal.estimate, lambda *given, **more: stratal.evaluate(*given, **more).estimate):
+        with pytest.raises(InputError, match="class 'yess', which does not occur among the labels"):
+            ask(sample, labels)
+        assert ask(sample, labels, predicts="order").value == 0.5
+        # A class that occurs was declared on purpose.
+        with pytest.raises(InputError, match=r"proxy=order.*proxy=class:yess"):
+            ask(sample, np.array(["yess", "no"] * 10), predicts="order")
+
+
+def test_an_unknown_class_of_a_ranking_metric_lists_the_classes(columns):
+    sample = drawn(columns, predicts={"p_spam": "class:spam"})
+    labels = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
+
+    for name in ("Spam", "spamm"):
+        with pytest.raises(InputError, match=rf"no class is called '{name}'.*'ham', 'spam'"):
+            stratal.estimate(sample, labels, estimand=f"auc:{name}")
+
+
+def test_a_few_values_outside_probabilities_are_named():
+    values = np.append(np.linspace(0, 1, 60), 1.7)
+    noted = stratal.Population.from_arrays(proxy=values)
+    scores = stratal.Population.from_arrays(proxy=values * 10)
+    declared = stratal.Population.from_arrays(proxy=values, predicts="order")
+
+    assert "1 of 61 values of 'proxy' lies outside [0, 1] (such as 1.7)" in noted.notes[0]
+    assert scores.notes == ()
+    assert declared.notes == ()
+
+
+def test_a_dataframe_of_labels_has_errors_of_its_own(columns):
+    pandas = pytest.importorskip("pandas")
+    sample = drawn(columns)
+    frame = pandas.DataFrame({"id": sample.ids, "verdict_by_anna": 1.0})
+
+    with pytest.raises(InputError, match="Rename the column") as refused:
+        stratal.estimate(sample, frame)
+    assert "value=" not in str(refused.value)
+
+
+def test_comparisons_and_regressions_take_a_dataframe():
+    pandas = pytest.importorskip("pandas")
+    draws = np.random.default_rng(2)
+    population = stratal.Population.from_arrays(proxy=draws.random(60), features={"x": draws.random(60)})
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
+    frame = pandas.DataFrame({"id": sample.ids, "a": draws.integers(0, 2, 30), "b": draws.integers(0, 2, 30)})
+    columns = {name: dict(zip(sample.ids.tolist(), frame[name].tolist(), strict=True)) for name in "ab"}
+
+    assert stratal.compare(sample, frame).rows() == stratal.compare(sample, columns).rows()
+    labelled = frame.rename(columns={"a": "label"})[["id", "label"]]
+    by_frame = stratal.regression.regress(sample, labelled, features="x")
+    by_mapping = stratal.regression.regress(sample, columns["a"], features="x")
+    assert [row.value for row in by_frame] == [row.value for row in by_mapping]
