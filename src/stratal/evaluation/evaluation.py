@@ -21,6 +21,7 @@ from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, labels_with_sample_ids
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
+from stratal.report.notes import FIRST_MODEL, Note
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
@@ -134,7 +135,7 @@ class Evaluation:
             return answer_page(described)
         if details:
             return self.estimate.page(self.request.confidence_level)
-        return answer_page(described, about=self.estimate.title)
+        return answer_page(described, quantity=self.estimate.title)
 
     def __str__(self) -> str:
         from stratal.report.text import page_text
@@ -595,7 +596,8 @@ def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
             "give look= (--look N)"
         )
     if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
-        remarks.append(f"the estimate is of {evidence.column!r}, the first of the models compared")
+        text = f"the estimate is of {evidence.column!r}, the first of the models compared"
+        remarks.append(Note(FIRST_MODEL, text))
     return remarks
 
 

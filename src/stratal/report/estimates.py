@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stratal.report.notes import UNLABELLED, without_code
+from stratal.report.notes import FIRST_MODEL, UNLABELLED, without_code
 from stratal.report.text import (
     MOST_ROWS,
     Page,
@@ -22,6 +22,9 @@ from stratal.report.text import (
 
 Rows = Sequence[Mapping[str, Any]]
 
+# Metric and class → the row of a judge's table.
+MetricRows = Mapping[tuple[str, str | None], Mapping[str, Any]]
+
 
 def answer_sentence(findings: Mapping[str, Any]) -> str:
     """Return the answer: the quantity, its interval, and what the labels are worth.
@@ -35,23 +38,23 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     share = findings["share"]
     level = level_text(estimate["confidence_level"])
     board = estimate.get("leaderboard")
-    own = {**estimate, "model": findings.get("quantity"), "mean": estimate["estimate"]}
-    first = board[0] if board else own
-    found = f"{first['model']} {value_text(first['mean'], share)}"
+    row_of_estimate = {**estimate, "model": findings.get("quantity"), "mean": estimate["estimate"]}
+    first = board[0] if board else row_of_estimate
+    sentence = f"{first['model']} {value_text(first['mean'], share)}"
     ends = first["confidence_interval"]
     if ends is not None:
-        found += f", {level} {interval_text(ends, share)}"
+        sentence += f", {level} {interval_text(ends, share)}"
     labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
-    found += f", from {labels:,} labels"
+    sentence += f", from {labels:,} labels"
     if not board:
-        worth = worth_text(estimate)
-        return f"{found[:1].upper()}{found[1:]}{f' {worth}' if worth else ''}."
+        worth_of_labels = worth_text(estimate)
+        return f"{sentence[:1].upper()}{sentence[1:]}{f' {worth_of_labels}' if worth_of_labels else ''}."
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
         others_text = f"; not distinguishable from it: {', '.join(others)}"
     else:
         others_text = ""
-    return f"Best of {len(board)} models: {found}{others_text}."
+    return f"Best of {len(board)} models: {sentence}{others_text}."
 
 
 def worth_text(estimate: Mapping[str, Any]) -> str | None:
@@ -85,8 +88,10 @@ def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True)
     bars : bool
         Draw the intervals with characters, where there is no picture.
     """
-    known = [row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])]
-    ends = [end for interval in known for end in interval] or [0.0, 1.0]
+    intervals = [
+        row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])
+    ]
+    ends = [end for interval in intervals for end in interval] or [0.0, 1.0]
     level = level_text(confidence_level)
     columns: dict[str, Any] = {
         "rank": lambda row: rank_text(row["rank"]),
@@ -187,60 +192,56 @@ def _forecast(row: Mapping[str, Any], *, is_current: bool) -> str:
     return f"about {text}"
 
 
-def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
+def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
     """Return the answer in at most `text.MOST_LINES` lines: what `estimate` prints unless it is to say more.
 
     Parameters
     ----------
-    found : dict
+    result : dict
         As for `estimate_page`, or a table of several estimates alone; with `more_labels` and `requirements`
         where they are known.
-    about : str
+    quantity : str
         What a table of several alone is of.
     """
-    level = found["confidence_level"]
-    lines = [*([about] if about else []), *verdict_lines(found)]
-    board = found.get("leaderboard", ())
-    notes = [note for note in found.get("notes", ()) if note not in found.get("warnings", ())]
-    if "estimate" in found:
-        lines = [line for line in sentences(found) if not line.startswith(_ASIDE)]
+    level = result["confidence_level"]
+    lines = [*([quantity] if quantity else []), *verdict_lines(result)]
+    board = result.get("leaderboard", ())
+    notes = [note for note in result.get("notes", ()) if note not in result.get("warnings", ())]
+    if "estimate" in result:
+        lines = sentences(result, details=False, worth=not board)
         if board:  # the best first: what else is known of one model alone is in the details
-            best = answer_sentence({"estimate": found, "share": found.get("outcome") == "binary"})
-            lines = [best, *(line for line in lines[1:] if not line.startswith("Your "))]
-            notes = [note for note in notes if not note.endswith("the first of the models compared")]
+            lines[0] = answer_sentence({"estimate": result, "share": result.get("outcome") == "binary"})
+            notes = without_code(notes, FIRST_MODEL)
         else:
-            more = found.get("more_labels") or ()
-            if len(more) > 1:
-                rows = sorted({0, len(more) // 2, len(more) - 1})
-                forecasts = ", ".join(_forecast(more[row], is_current=row == 0) for row in rows)
+            more_labels = result.get("more_labels") or ()
+            if len(more_labels) > 1:
+                rows = sorted({0, len(more_labels) // 2, len(more_labels) - 1})
+                forecasts = ", ".join(_forecast(more_labels[row], is_current=row == 0) for row in rows)
                 lines.append(f"More labels: {forecasts}.")
-    elif found.get("judge"):
-        lines = [*judge_sentences(found["judge"]), *lines]
-    if "unscored" in found and "estimate" not in found:
-        lines += _unscored(found["unscored"])
-    warned = found.get("warnings", ())
+    elif result.get("judge"):
+        lines = [*judge_sentences(result["judge"]), *lines]
+    if "unscored" in result and "estimate" not in result:
+        lines += _unscored(result["unscored"])
+    warned = result.get("warnings", ())
     if warned:
         first = warned[0][:1].upper() + warned[0][1:]
         others = len(warned) - 1
         line = f"{first}{f' ({others} more: --details)' if others else ''}."
-        lines.insert(1 if "estimate" in found else len(lines), line)
+        lines.insert(1 if "estimate" in result else len(lines), line)
     tables = []
     for kind in TABLES:
-        rows = found.get(kind, ())
+        rows = result.get(kind, ())
         if kind == "comparisons" and len(rows) == 1:
-            lines.append(_two_models(rows[0], level, shares=found.get("outcome") == "binary"))
+            lines.append(_two_models(rows[0], level, shares=result.get("outcome") == "binary"))
         elif kind in ("judge", "judge_groups"):
             continue  # its sentences are there, and a note on each group that is worse
         elif rows:
             ranked = board if kind == "comparisons" else ()
             tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
-    if unlabelled(found):  # its sentence says the same, with what the missing labels could change
+    if unlabelled(result):  # its sentence says the same, with what the missing labels could change
         notes = without_code(notes, UNLABELLED)
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
-
-# How the lines begin that an answer leaves out.
-_ASIDE = ("Standard error ", "λ = ")
 
 # Groups that an answer shows, of many: the lowest.
 _WORST = 3
@@ -272,37 +273,44 @@ def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
     if low > 0 or high < 0:
         above, below = (first, second) if low > 0 else (second, first)
         return f"{above} is above {below}: {between}."
-    more = row.get("more_labels")
+    more_labels = row.get("more_labels")
     if shares:
         reach = f"{number(100 * abs(value))} points"
     else:
         reach = number(abs(value))
-    if more is None:
+    if more_labels is None:
         buys = ""
     else:
-        buys = f"; about {more:,} more labels for ± {reach}"
+        buys = f"; about {more_labels:,} more labels for ± {reach}"
     return f"{first} and {second}: undecided{buys} ({between})."
 
 
-def requirement_text(held: Mapping[str, Any]) -> str:
+def requirement_text(requirement: Mapping[str, Any]) -> str:
     """Return a requirement with its verdict."""
-    text = f"{held['required']}: {held['verdict']}"
-    if held["verdict"] != "UNDECIDED" or held.get("estimate", 0.0) is None:
+    text = f"{requirement['required']}: {requirement['verdict']}"
+    if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
         return text
-    more = held["more_labels"]
-    if more is None:
+    more_labels = requirement["more_labels"]
+    if more_labels is None:
         return f"{text}; at this estimate no number of labels would decide it"
-    return f"{text}; about {more:,} more label{'s' if more > 1 else ''} would decide it if the estimate stays"
-
-
-def verdict_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each verdict on what was required."""
-    exact = is_census(found) and found.get("target") == "population"
-    if exact:
-        about = f", exactly for these {found['population_size']:,} units"
+    if more_labels == 1:
+        noun = "label"
     else:
-        about = ""
-    return [f"Required {requirement_text(held)}{about}." for held in found.get("requirements", ())]
+        noun = "labels"
+    return f"{text}; about {more_labels:,} more {noun} would decide it if the estimate stays"
+
+
+def verdict_lines(estimate: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each verdict on what was required."""
+    exact = is_census(estimate) and estimate.get("target") == "population"
+    if exact:
+        suffix = f", exactly for these {estimate['population_size']:,} units"
+    else:
+        suffix = ""
+    return [
+        f"Required {requirement_text(requirement)}{suffix}."
+        for requirement in estimate.get("requirements", ())
+    ]
 
 
 def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTable:
@@ -317,39 +325,67 @@ def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTa
     return table_of(title, rows, columns)
 
 
-def sentences(estimate: Mapping[str, Any]) -> list[str]:
-    """Return an estimate in sentences: its value, what it rests on, its worth, verdicts."""
+def sentences(estimate: Mapping[str, Any], *, details: bool = True, worth: bool = True) -> list[str]:
+    """Return an estimate in sentences: value, missing scores, judge, facts, worth, missing labels, verdicts.
+
+    `details`: with the standard error, the methods and λ. `worth`: with the number of random labels that the
+    labels are worth.
+    """
     if estimate["estimate"] is None:
         ends = estimate.get("confidence_interval")
-        level = level_text(estimate["confidence_level"])
-        return [
-            "Estimate undefined" if ends is None else f"Estimate undefined, {level} {interval_text(ends)}"
-        ]
-    name = ",".join(part for part in estimate.get("estimand", "Estimate").split(",") if "=" not in part)
-    if "probability" in estimate:
-        name = f"{estimate['probability']:g} quantile:"
-    lines = [f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}", _facts(estimate)]
-    worth = worth_text(estimate)
-    labels = f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
-    if worth is not None:
-        be = "are" if estimate["n"] != 1 else "is"
-        lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
+        if ends is None:
+            return ["Estimate undefined"]
+        return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
+    lines = [_value_sentence(estimate)]
+    if "unscored" in estimate:
+        lines += _unscored(estimate["unscored"])
+    if estimate.get("judge"):
+        lines += judge_sentences(estimate["judge"])
+    if details:
+        lines.append(_facts(estimate))
+    if worth:
+        lines += _worth_sentences(estimate)
     if unlabelled(estimate):
         lines.append(missing_text(estimate["nonresponse"]))
     lines += verdict_lines(estimate)
-    if estimate.get("judge"):
-        lines[1:1] = judge_sentences(estimate["judge"])
-    if "unscored" in estimate:
-        lines[1:1] = _unscored(estimate["unscored"])
     if "disagreements" in estimate:
-        again = estimate["disagreements"]
+        file = estimate["disagreements"]
         lines.append(
-            f"Disagreements: {again['items']:,} items in {again['file']}; fill in its last column, and give "
-            "it after the labels."
+            f"Disagreements: {file['items']:,} items in {file['file']}; fill in its last column, and give it "
+            "after the labels."
         )
-    if estimate.get("lam"):
+    if details and estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
+
+
+def _value_sentence(estimate: Mapping[str, Any]) -> str:
+    """Return the estimand, its value and its interval."""
+    if "probability" in estimate:
+        name = f"{estimate['probability']:g} quantile:"
+    else:
+        # Arguments such as `probability=COLUMN` are no part of the quantity's name.
+        parts = estimate.get("estimand", "Estimate").split(",")
+        name = ",".join(part for part in parts if "=" not in part)
+    return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
+
+
+def _worth_sentences(estimate: Mapping[str, Any]) -> list[str]:
+    """Return the sentence on how many random labels the labels are worth; none where that is unknown."""
+    text = worth_text(estimate)
+    if text is None:
+        return []
+    if estimate.get("random_labels_of_equal_width") is not None:
+        verb = "came"
+    elif estimate["n"] == 1:
+        verb = "is"
+    else:
+        verb = "are"
+    if estimate["n"] == 1:
+        noun = "label"
+    else:
+        noun = "labels"
+    return [f"Your {estimate['n']:,} {noun} {verb} {text}."]
 
 
 def is_census(estimate: Mapping[str, Any]) -> bool:
@@ -373,20 +409,20 @@ def _value_of_all_units(estimate: Mapping[str, Any]) -> str | None:
 
 def value_with_interval(estimate: Mapping[str, Any]) -> str:
     """Return an estimate's value and its interval, or why there is none."""
-    found = number(estimate["estimate"])
+    value = number(estimate["estimate"])
     if estimate["confidence_interval"] is None:
-        return f"{found}; no interval: {estimate.get('no_interval', 'it is undefined')}"
+        return f"{value}; no interval: {estimate.get('no_interval', 'it is undefined')}"
     level = level_text(estimate["confidence_level"])
-    return f"{found}, {level} {interval_text(estimate['confidence_interval'])}"
+    return f"{value}, {level} {interval_text(estimate['confidence_interval'])}"
 
 
 def _facts(estimate: Mapping[str, Any]) -> str:
     counted = estimate["n"]
-    given = estimate.get("labels", estimate["n"])
-    labels = f"{given:,} labels"
+    labelled = estimate.get("labels", estimate["n"])
+    labels = f"{labelled:,} labels"
     if estimate.get("population_size") is not None:
         labels += f" of {estimate['population_size']:,.0f} units"
-    if counted < given:
+    if counted < labelled:
         labels += f", {counted:,} of them in its denominator"
     kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
@@ -407,15 +443,15 @@ def missing_text(counts: Mapping[str, Any]) -> str:
     """Return what drawn units without a label mean for the estimate, and what it is at worst where known."""
     missing = counts["drawn"] - counts["labelled"]
     ends = counts.get("worst_bounds")
-    found = (
+    text = (
         f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
         "their stratum stand for them, as if labels were missing at random."
     )
     if ends is None:
-        return found
+        return text
     low, high = map(number, ends)
     return (
-        f"{found} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
+        f"{text} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
         "proxy)."
     )
 
@@ -456,55 +492,63 @@ MOST_SENTENCES = 3
 
 def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], Mapping[str, Any]]]:
     """Return the rows of each judge by metric and class, without the cells of its table with people."""
-    found: dict[str, dict[tuple[str, str | None], Mapping[str, Any]]] = {}
+    rows_by_judge: dict[str, dict[tuple[str, str | None], Mapping[str, Any]]] = {}
     for row in rows:
         if row["metric"] != "share":
-            found.setdefault(row["judge"], {})[row["metric"], row.get("class")] = row
-    return found
+            rows_by_judge.setdefault(row["judge"], {})[row["metric"], row.get("class")] = row
+    return rows_by_judge
 
 
-def judge_sentences(rows: Rows, most: int = MOST_SENTENCES) -> list[str]:
+def judge_sentences(rows: Rows, limit: int = MOST_SENTENCES) -> list[str]:
     """Return what labels say of each judge in one sentence, and of several how they compare.
 
     Of two classes the rarer one is what a judge looks for.
     """
-    known = by_judge(rows)
-    together = [own.pop(("consistency", None)) for own in known.values() if ("consistency", None) in own]
-    each = {judge: own for judge, own in known.items() if own}
-    lines = [_sentence(judge, own) for judge, own in [*each.items()][:most]]
-    if len(each) > most:
-        lines[-1] += f" {len(each) - most} more: --details."
-    lines += [f"Two of them agree with each other on {_briefly(row)}." for row in together]
-    return lines + _best_proxy(each)
+    agreements = []
+    lines = []
+    judges = {}
+    for judge, metrics in by_judge(rows).items():
+        if ("consistency", None) in metrics:
+            agreements.append(metrics.pop(("consistency", None)))
+        if metrics:
+            judges[judge] = metrics
+    for judge, metrics in [*judges.items()][:limit]:
+        lines.append(_sentence(judge, metrics))
+    if len(judges) > limit:
+        lines[-1] += f" {len(judges) - limit} more: --details."
+    lines += [f"Two of them agree with each other on {_briefly(row)}." for row in agreements]
+    return lines + _best_proxy(judges)
 
 
-def _sentence(judge: str, known: Mapping[tuple[str, str | None], Mapping[str, Any]]) -> str:
-    if ("agreement", None) not in known:
-        parts = [f"{name.replace('_', ' ')} {_briefly(row, share=False)}" for (name, _), row in known.items()]
+def _sentence(judge: str, metrics: MetricRows) -> str:
+    if ("agreement", None) not in metrics:
+        parts = [
+            f"{name.replace('_', ' ')} {_briefly(row, share=False)}" for (name, _), row in metrics.items()
+        ]
         return f"{judge!r} and people: {', '.join(parts)}."
-    agreed, kappa = (known[name, None] for name in ("agreement", "kappa"))
-    found = f"{judge!r} agrees with people on {_briefly(agreed)}, kappa {_briefly(kappa, share=False)}"
-    if ("no_verdict", None) in known:
-        share = value_text(known["no_verdict", None]["estimate"], share=True)
-        found += f"; the {share} of the units without a verdict are left out"
-    classes = _rarest(known)
+    agreed, kappa = (metrics[name, None] for name in ("agreement", "kappa"))
+    sentence = f"{judge!r} agrees with people on {_briefly(agreed)}, kappa {_briefly(kappa, share=False)}"
+    if ("no_verdict", None) in metrics:
+        share = value_text(metrics["no_verdict", None]["estimate"], share=True)
+        sentence += f"; the {share} of the units without a verdict are left out"
+    classes = _rarest(metrics)
     if len(classes) != 2:
-        return f"{found}."
+        return f"{sentence}."
     rare, other = classes
-    value, ends = (known["recall", other][name] for name in ("estimate", "confidence_interval"))
+    value, ends = (metrics["recall", other][name] for name in ("estimate", "confidence_interval"))
     missed = {
         "estimate": None if value is None else 1.0 - value,
         "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
     }
     return (
-        f"{found}; it finds {_briefly(known['recall', rare])} of what they call {rare!r}, and calls "
+        f"{sentence}; it finds {_briefly(metrics['recall', rare])} of what they call {rare!r}, and calls "
         f"{_briefly(missed)} of the {other!r} so."
     )
 
 
-def _rarest(known: Mapping[tuple[str, str | None], Mapping[str, Any]]) -> list[str]:
+def _rarest(metrics: MetricRows) -> list[str]:
     """Return the classes whose share is known, the rarest among people's labels first."""
-    shares = [(row["estimate"], of) for (name, of), row in known.items() if name == "prevalence" and of]
+    shares = [(row["estimate"], of) for (name, of), row in metrics.items() if name == "prevalence" and of]
     return [of for share, of in sorted(shares, key=lambda pair: pair[0] or 0.0) if share is not None]
 
 
@@ -516,35 +560,35 @@ def _briefly(row: Mapping[str, Any], share: bool = True) -> str:
     return f"{value} ({interval_text(ends, share)})"
 
 
-def _best_proxy(known: Mapping[str, Mapping[tuple[str, str | None], Mapping[str, Any]]]) -> list[str]:
+def _best_proxy(judges: Mapping[str, MetricRows]) -> list[str]:
     """Return which of several judges predicts people best: the correlation says what it is worth as a proxy.
 
     With a correlation r a label is worth up to 1/(1 − r²) labels without a proxy (Cochran 1977, 7.3).
     """
-    found = []
-    for judge, own in known.items():
-        row = own.get(("pearson", None)) or own.get(("mcc", None))
+    correlations = []
+    for judge, metrics in judges.items():
+        row = metrics.get(("pearson", None)) or metrics.get(("mcc", None))
         if row is not None and row["estimate"] is not None:
-            found.append((row["estimate"], judge))
-    if len(found) < 2:
+            correlations.append((row["estimate"], judge))
+    if len(correlations) < 2:
         return []
-    (best, name), *others = sorted(found, reverse=True)
+    (best, name), *others = sorted(correlations, reverse=True)
     rest = ", ".join(f"{judge!r} {number(value)}" for value, judge in others)
     if 0.0 < best < 1.0:
-        worth = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it"
+        gain = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it"
     else:
-        worth = ""
-    return [f"Best proxy on these labels: {name!r}, correlation {number(best)} ({rest}){worth}."]
+        gain = ""
+    return [f"Best proxy on these labels: {name!r}, correlation {number(best)} ({rest}){gain}."]
 
 
 def judge_notes(rows: Rows) -> list[str]:
     """Return the three readings of a share, with the first judge's; nothing of more than two classes."""
-    judge, known = next(iter(by_judge(rows).items()))
-    classes = _rarest(known)
-    if len(classes) != 2 or ("rogan_gladen", classes[0]) not in known:
+    judge, metrics = next(iter(by_judge(rows).items()))
+    classes = _rarest(metrics)
+    if len(classes) != 2 or ("rogan_gladen", classes[0]) not in metrics:
         return []
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")
-    ours, raw, other = (known[name, classes[0]] for name in names)
+    ours, raw, other = (metrics[name, classes[0]] for name in names)
     return [
         f"the share of {classes[0]!r} is {_briefly(ours)} by the labels; {judge!r} alone says "
         f"{value_text(raw['estimate'], share=True)}, which no label corrects, and Rogan & Gladen's "
@@ -556,7 +600,7 @@ def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
     """Return the table of all quantities, and for each judge that of people's classes and its own."""
     same = {name: name for name in ("judge", "metric", "class", "estimate")}
     columns = {**same, level: "confidence_interval", "n": "n"}
-    found = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
+    tables = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
     shares: dict[str, dict[str, dict[str, str]]] = {}
     for row in rows:
         if row["metric"] == "share":
@@ -565,5 +609,5 @@ def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
     for judge, lines in shares.items():
         title = f"Share of all units, by people and by {judge!r}"
         judged = next(iter(lines.values()))
-        found.append(table_of(title, list(lines.values()), list(judged)))
-    return found
+        tables.append(table_of(title, list(lines.values()), list(judged)))
+    return tables

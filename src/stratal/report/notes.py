@@ -12,6 +12,9 @@ NO_MATCH = "answers-match-no-label"
 UNREPRESENTATIVE = "labels-by-proxy"
 WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
 
+# Of the note that an estimate is of the first of several models.
+FIRST_MODEL = "first-model"
+
 # Of the note on drawn units without a label, which a page may say in a sentence of its own.
 UNLABELLED = "units-without-label"
 
