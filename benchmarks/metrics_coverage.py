@@ -24,7 +24,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import domain_mean
-from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.regression.quantiles import quantile_estimate
@@ -125,7 +125,7 @@ def comparison_kernel(first: FloatArray, second: FloatArray) -> Kernel:
             bounds=(-1, 1),
             outcome="bounded",
         )
-        low, high = contrast_limits(mean).confidence_interval()
+        low, high = contrast_interval(mean).confidence_interval()
         yield "paired difference", mean.value, (low, high)
 
     return kernel

@@ -25,7 +25,7 @@ from stratal.arrays import FloatArray
 from stratal.estimation.linearised import ratio_of_means
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import StudentLimits
+from stratal.intervals.interval_types import StudentInterval
 from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "small_comparisons.md"
@@ -91,12 +91,14 @@ def sample_of(strata: list[Stratum], counts: list[int]) -> stratal.Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OnLogarithm(StudentLimits):
+class OnLogarithm(StudentInterval):
     """Student's t on the logarithm of a ratio."""
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         error, freedom = self.standard_error / self.value, self.degrees_of_freedom
-        logarithm = StudentLimits(value=np.log(self.value), standard_error=error, degrees_of_freedom=freedom)
+        logarithm = StudentInterval(
+            value=np.log(self.value), standard_error=error, degrees_of_freedom=freedom
+        )
         with np.errstate(over="ignore"):
             low, high = np.exp(logarithm.ends(confidence_level, alternative))
         return float(low), float(high)

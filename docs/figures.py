@@ -590,7 +590,7 @@ _BOXES: list[Any] = [
         240,
         76,
         _BLUE,
-        "Limits",
+        "Interval",
         "binomial on effective labels, sum of",
         "terms, function of shares, Fieller …",
     ),

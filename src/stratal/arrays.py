@@ -23,6 +23,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+# A float, or an array with an entry for each replicate: kernels broadcast, and a union would need casts.
+Number: TypeAlias = Any
 
 _DTYPES = {
     "FloatArray": np.dtype(np.float64),

@@ -16,7 +16,7 @@ from stratal.estimands import ClassReport
 from stratal.estimation.estimate import Estimates, difference_of
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import domain_mean
-from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.regression.quantiles import quantile_estimate
@@ -110,7 +110,7 @@ def test_comparisons_of_any_numbers(design, data):
                 pair = estimate_mean(column, np.zeros((n, 0)), weighting, None, stratum=stratum, **options)
             except InputError:
                 return None
-            found.append(replace(pair, evidence=replace(pair.evidence, own=contrast_limits(pair))))
+            found.append(replace(pair, evidence=replace(pair.evidence, interval=contrast_interval(pair))))
         return Estimates(estimates=tuple(found), kind="comparisons", title="").simultaneous()
 
     for pair in family(contrasts, outcome="unbounded") or ():

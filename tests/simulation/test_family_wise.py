@@ -56,4 +56,4 @@ def test_a_census_has_the_freedom_and_the_correlation_of_its_labels():
     assert difference.standard_error == pytest.approx(gap.std(ddof=1) / np.sqrt(200))
     wins, losses = (gap > 0).mean(), (gap < 0).mean()
     expected = -np.sqrt(wins * losses / ((1 - wins) * (1 - losses)))
-    assert difference.evidence.own.correlation[0, 1] == pytest.approx(expected)
+    assert difference.evidence.interval.correlation[0, 1] == pytest.approx(expected)

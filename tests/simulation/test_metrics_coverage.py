@@ -8,7 +8,7 @@ import pytest
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import domain_mean
-from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 
 SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])
@@ -60,7 +60,7 @@ def coverage(draws):
             bounds=(-1, 1),
             outcome="bounded",
         )
-        low, high = contrast_limits(found).ends(0.95, "two-sided")
+        low, high = contrast_interval(found).ends(0.95, "two-sided")
         inside["difference"] += bool(low <= truth["difference"] <= high)
     return {name: count / draws for name, count in inside.items()}
 

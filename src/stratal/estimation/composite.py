@@ -9,7 +9,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.intervals.limits import StudentLimits
+from stratal.intervals.interval_types import StudentInterval
 
 # Fewer slices leave nothing to tell how much they differ: Morris's share of the common mean has D − 3 in it.
 FEWEST = 4
@@ -65,6 +65,8 @@ def _shrunk(row: Estimate, value: float, variance: float) -> Estimate:
     """Return a slice's estimate at another value, with Student's interval."""
     error = float(np.sqrt(variance))
     freedom = max(row.degrees_of_freedom, 1.0)
-    own = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom, bounds=row.bounds)
-    seen = replace(row.evidence, value=value, variance=variance, own=own, linearised=True)
+    interval = StudentInterval(
+        value=value, standard_error=error, degrees_of_freedom=freedom, bounds=row.bounds
+    )
+    seen = replace(row.evidence, value=value, variance=variance, interval=interval, linearised=True)
     return replace(row, value=value, standard_error=error, evidence=seen, estimator="composite")

@@ -54,7 +54,7 @@ def effective_size_interval(
     logs = np.log(sizes)
     ends = np.quantile(logs, [tail, 1.0 - tail])
     around = ends - logs.mean() + math.log(size)
-    at = around if evidence.own is not None else ends  # a win rate's own size is not that of its parts
+    at = around if evidence.interval is not None else ends  # a win rate's own size is not that of its parts
     low = math.exp(min(around[0], at[0]))
     high = math.exp(max(around[1], at[1]))
     return min(low, size), float(min(max(high, size), weighting.population_size))
@@ -80,7 +80,7 @@ def random_labels_of_equal_width(
     range_ : (float, float), optional
         That of the effective size. Without one it does not stand, nor where all of it is more than this.
     """
-    if evidence.bounds is None or evidence.own is not None or evidence.census:
+    if evidence.bounds is None or evidence.interval is not None or evidence.census:
         return None
     lowest, highest = evidence.bounds
     scale = highest - lowest

@@ -15,21 +15,15 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, installed, names_mistyped
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
-from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_limits, undefined
+from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_interval, undefined
 from stratal.estimation.notes import NoteInputs
 from stratal.estimation.stratum_table import StratumRow, StratumTable
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
-from stratal.intervals.interval import ConfidenceInterval
-from stratal.intervals.limits import (
-    Limits,
-    SimultaneousLevel,
-    SkewedLimits,
-    StudentLimits,
-    SumLimits,
-    UndefinedLimits,
-)
+from stratal.intervals.interval import ConfidenceInterval, Interval
+from stratal.intervals.interval_types import SkewedInterval, StudentInterval, SumInterval, UndefinedInterval
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
+from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
 from stratal.report.estimates import estimate_page, estimates_table
@@ -419,7 +413,7 @@ def linearised_estimate(
     result: Linearised,
     weighting: Weighting,
     *,
-    limits: Limits | None = None,
+    interval: Interval | None = None,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
     n: int | None = None,
@@ -442,14 +436,14 @@ def linearised_estimate(
     defined = bool(np.isfinite(result.value))
     freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
     error = shown.pop("standard_error", result.standard_error if defined else np.nan)
-    if limits is None:
-        limits = StudentLimits(
+    if interval is None:
+        interval = StudentInterval(
             value=result.value,
             bounds=bounds,
             standard_error=few_clusters_error(result, weighting, member),
             degrees_of_freedom=max(freedom, 1.0),
         )
-    bounds = limits.bounds
+    bounds = interval.bounds
     evidence = Evidence(
         value=result.value,
         variance=result.variance,
@@ -463,7 +457,7 @@ def linearised_estimate(
         weighting=weighting,
         tuned=False,
         superpopulation=target == "superpopulation",
-        own=limits if defined else UndefinedLimits(bounds=bounds),
+        interval=interval if defined else UndefinedInterval(bounds=bounds),
         linearised=True,
         member=member,
     )
@@ -520,17 +514,17 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         population_variance=float(signs @ of_population @ signs),
         degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
     )
-    limits: Limits = SumLimits(
+    interval: Interval = SumInterval(
         value=result.value,
         bounds=bounds,
         terms=tuple(pair),
         coefficients=signs,
         correlation=correlation_from(joint + of_population),
     )
-    if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
+    if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
         known = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
-        limits = skewed_limits(known, result.variable[:, None], weighting).of(0)
-    made = linearised_estimate(result, weighting, limits=limits, target=target, n=n, null=0.0)
+        interval = skewed_interval(known, result.variable[:, None], weighting).of(0)
+    made = linearised_estimate(result, weighting, interval=interval, target=target, n=n, null=0.0)
     return made.at(look)
 
 
@@ -672,9 +666,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         for k in np.flatnonzero(own).tolist():
             seen = rows[k].evidence
             freedom = min(rows[k].degrees_of_freedom, least)
-            limits = seen.own and seen.own.with_freedom(freedom)
+            interval = seen.interval and seen.interval.with_freedom(freedom)
             freedom = min(seen.degrees_of_freedom, least)
-            seen = replace(seen, own=limits, degrees_of_freedom=freedom, together=together)
+            seen = replace(seen, interval=interval, degrees_of_freedom=freedom, together=together)
             rows[k] = replace(rows[k], evidence=seen)
         return replace(self, estimates=tuple(rows), title=f"{self.title}, simultaneous")
 

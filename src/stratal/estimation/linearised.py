@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
-from stratal.intervals.limits import SkewedLimits
+from stratal.intervals.interval_types import SkewedInterval
 from stratal.intervals.proportion import skewnesses_of
 
 
@@ -245,9 +245,9 @@ def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
     return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
 
 
-def skewed_limits(
+def skewed_interval(
     found: FloatArray, variables: FloatArray, weighting: Weighting, own: FloatArray | None = None
-) -> SkewedLimits:
+) -> SkewedInterval:
     """Return the limits of several estimates, corrected for the skewness of what each label adds.
 
     Parameters
@@ -267,7 +267,7 @@ def skewed_limits(
     share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)
     # If every unit is labelled, only the target `superpopulation` leaves a variance.
     freedoms = np.where(weighting.census & ~whole, np.inf, freedoms)
-    return SkewedLimits(
+    return SkewedInterval(
         value=values,
         standard_error=np.sqrt(np.maximum(variances, 0.0)),
         degrees_of_freedom=freedoms,

@@ -26,15 +26,14 @@ from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import LABELS_AT_THE_BOUNDS, Evidence, remaining_share
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import (
-    BinomialLimits,
-    Limits,
-    OffsetLimits,
-    StudentLimits,
-    SumLimits,
+from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval_types import (
+    BinomialInterval,
+    OffsetInterval,
+    StudentInterval,
+    SumInterval,
     Term,
-    UndefinedLimits,
+    UndefinedInterval,
 )
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
@@ -189,7 +188,7 @@ def between_units(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OfShares(OffsetLimits):
+class ShareFunctionInterval(OffsetInterval):
     """A function of estimated shares.
 
     Parameters
@@ -218,7 +217,7 @@ class OfShares(OffsetLimits):
         rates: Sequence[Term],
         correlation: FloatArray | None = None,
         units: FloatArray | float = np.inf,
-    ) -> OfShares:
+    ) -> ShareFunctionInterval:
         """Return the limits around the function's value at the estimated shares, unrelated unless given."""
         return cls(
             value=float(function(np.array([rate.value for rate in rates]))),
@@ -273,7 +272,7 @@ def hits_and_misses(
     weighting: Weighting,
     target: str = "population",
     needs: tuple[bool, bool] = (True, True),
-) -> OfShares:
+) -> ShareFunctionInterval:
     """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
 
     Parameters
@@ -302,12 +301,12 @@ def hits_and_misses(
     ]
     if target == "superpopulation" and all(needs):
         # The share of the N units, as an estimate of that of the distribution that they came from.
-        rates.append(BinomialLimits(value=share, trials=sum(sizes)))
+        rates.append(BinomialInterval(value=share, trials=sum(sizes)))
 
     units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
     is_finite_population = target == "population" and not getattr(weighting, "with_replacement", False)
     of_rates = partial(_at_rates, function, needs, share)
-    return OfShares.of(of_rates, rates, units=units if is_finite_population else np.inf)
+    return ShareFunctionInterval.of(of_rates, rates, units=units if is_finite_population else np.inf)
 
 
 def _at_rates(
@@ -348,7 +347,7 @@ def four_cells(
     weighting: Weighting,
     target: str = "population",
     member: BoolArray | None = None,
-) -> OfShares:
+) -> ShareFunctionInterval:
     """Return a metric of two classes as a function of the three rarest cells of their confusion.
 
     The largest cell is what the others leave: where a class is rare these are hits, misses and false alarms,
@@ -382,7 +381,9 @@ def four_cells(
     domain_units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = domain_units if target == "population" else np.inf
     of_cells = partial(_at_cells, function, largest)
-    return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units)
+    return ShareFunctionInterval.of(
+        of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units
+    )
 
 
 def _at_cells(function: Callable[..., FloatArray], largest: int, shares: FloatArray) -> FloatArray:
@@ -398,7 +399,7 @@ def shares_above(
     highest: FloatArray,
     weighting: Weighting,
     target: str = "population",
-) -> SumLimits | None:
+) -> SumInterval | None:
     """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
 
     That is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value that no label showed is a
@@ -439,7 +440,7 @@ def shares_above(
     joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
     correlation = correlation_from(joint @ _factors(weighting, target))
     value = float(weighting.weights @ values / weighting.total)
-    return SumLimits(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
+    return SumInterval(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
 
 
 # Cells whose values agree to so many decimals have one value: they differ by rounding.
@@ -506,7 +507,7 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfOwnSample(Limits):
+class _DomainSampleInterval(Interval):
     """The interval of a domain that is a sample of its own, such as whole strata: that of its mean alone."""
 
     evidence: Evidence
@@ -520,13 +521,13 @@ class _OfOwnSample(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfFewUnits(Limits):
+class _FewUnitsInterval(Interval):
     """The interval of a domain on effective trials of which some units are left, as of one stratum."""
 
     trials: float
     labelled: int
     units: float
-    of_shares: OfShares | None
+    of_shares: ShareFunctionInterval | None
     left: float
 
     method = "clopper-pearson"
@@ -612,13 +613,13 @@ def domain_mean(
     binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
     domain_weighting = _weighting_of_domain(member, weighting, binary=binary)
     reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
-    limits: Limits
+    interval: Interval
     if bounds is None:
         corrected = result.variance
         if variance > 0:
             corrected = variance * correction + result.population_variance
         error = float(np.sqrt(corrected)) if n > 1 else np.nan
-        limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
+        interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif domain_weighting is not None:
         outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
         evidence = plain_mean(
@@ -633,12 +634,12 @@ def domain_mean(
                 residuals=assisted[0][member],
                 tuned=True,
             )
-        limits = _OfOwnSample(value=value, bounds=bounds, evidence=evidence)
+        interval = _DomainSampleInterval(value=value, bounds=bounds, evidence=evidence)
         reported_error = float(np.sqrt(evidence.reported_variance))
     else:
         plain = variance / residual_share * (1.0 if binary and clusters is None else correction)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
-        limits = _limits_of_trials(
+        interval = _trials_interval(
             value, z, inside, weighting, target, bounds, clusters, trials / residual_share, residual_share
         )
         if not (reported_error > 0):
@@ -646,7 +647,7 @@ def domain_mean(
     return linearised_estimate(
         replace(result, value=value),
         weighting,
-        limits=limits,
+        interval=interval,
         target=target,
         n=n,
         member=member,
@@ -693,7 +694,7 @@ def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, binary: boo
     return of_strata
 
 
-def _limits_of_trials(
+def _trials_interval(
     value: float,
     z: FloatArray,
     inside: FloatArray,
@@ -703,21 +704,21 @@ def _limits_of_trials(
     clusters: GroupClusters | None,
     trials: float,
     residual_share: float,
-) -> Limits:
+) -> Interval:
     """Return the limits of a domain's mean on so many effective binary trials."""
     units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
     if target == "superpopulation":
         # The domain's own units are as many draws; that all of them agree does not make them more.
         trials = 1.0 / (1.0 / trials + 1.0 / units)
-    limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+    interval = BinomialInterval(value=value, bounds=bounds, trials=trials)
     if clusters is not None:
-        limits = clustered(limits, clusters)
+        interval = clustered(interval, clusters)
     if target != "population" or not np.isfinite(trials) or not weighting.random_within_strata:
-        return limits
+        return interval
     of_shares = None
     if np.sum(weighting.counts > 0) > 1:
         of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting)
-    return _OfFewUnits(
+    return _FewUnitsInterval(
         value=value,
         bounds=bounds,
         trials=trials,
@@ -754,7 +755,7 @@ def _in_too_few_clusters(
     return linearised_estimate(
         replace(result, design_variance=np.nan),
         weighting,
-        limits=UndefinedLimits(value=result.value, bounds=bounds),
+        interval=UndefinedInterval(value=result.value, bounds=bounds),
         target=target,
         n=int(member.sum()),
         member=member,
@@ -777,18 +778,18 @@ def no_interval_note(clusters: GroupClusters) -> str:
 _CLUSTERS_AGAINST = 0.5
 
 
-def clustered(limits: BinomialLimits, clusters: GroupClusters) -> BinomialLimits:
+def clustered(interval: BinomialInterval, clusters: GroupClusters) -> BinomialInterval:
     """Return the limits of a share in few clusters: on fewer trials, and with the clusters' freedom.
 
     Clusters that (nearly) all agree say little of how much their units resemble each other, so that a cluster
     counts as informative only by 4 p (1 − p). At worst it is worth one unit.
     """
-    low, high = limits.bounds or (0.0, 1.0)
-    unit = float(np.clip((limits.value - low) / (high - low), 0.0, 1.0))
+    low, high = interval.bounds or (0.0, 1.0)
+    unit = float(np.clip((interval.value - low) / (high - low), 0.0, 1.0))
     information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
     against = _CLUSTERS_AGAINST / clusters.unequal_draws
-    trials = (information + _CLUSTERS_AGAINST) / (information / limits.trials + against)
-    return replace(limits, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)
+    trials = (information + _CLUSTERS_AGAINST) / (information / interval.trials + against)
+    return replace(interval, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)
 
 
 def _left_by(
@@ -814,7 +815,7 @@ def _left_by(
 
 def of_two_sums(
     unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
-) -> OfShares:
+) -> ShareFunctionInterval:
     """Return the mean as a function of what the domain has of the outcome, and what it lacks.
 
     Trials that are those of all strata know little of one of which a few units are left, and whose labels
@@ -827,7 +828,7 @@ def of_two_sums(
         units = weighting.population_size
     else:
         units = np.inf
-    return OfShares.of(_first_of_both, rates, cell_correlation(sums, weighting, target), units)
+    return ShareFunctionInterval.of(_first_of_both, rates, cell_correlation(sums, weighting, target), units)
 
 
 def _first_of_both(shares: FloatArray) -> FloatArray:

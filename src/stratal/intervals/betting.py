@@ -31,8 +31,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import Limits
+from stratal.intervals.interval import Interval, tail_shares
 
 # Largest share of the capital that may be lost by one bet; Waudby-Smith & Ramdas take 1/2 or 3/4.
 CUT = 0.75
@@ -41,10 +40,8 @@ CUT = 0.75
 _SEED = 20_230_217
 
 
-def betting_bounds(
-    evidence: Evidence, alternative: str, *, anytime: bool
-) -> Callable[[float], tuple[float, float]]:
-    """Return the function from confidence level to guaranteed bounds; the proxies are not used.
+def betting_ends(evidence: Evidence, errors: tuple[float, float], *, anytime: bool) -> tuple[float, float]:
+    """Return guaranteed bounds at the error probabilities of both sides; the proxies are not used.
 
     Raises
     ------
@@ -52,8 +49,8 @@ def betting_bounds(
         For designs with unequal probabilities, and for a superpopulation from several strata.
     """
     weighting = evidence.weighting
-    several = len(evidence.weighting.sizes) > 1
-    if not weighting.random_within_strata or (evidence.superpopulation and several):
+    has_strata = len(weighting.sizes) > 1
+    if not weighting.random_within_strata or (evidence.superpopulation and has_strata):
         problem = "betting intervals need a simple random sample, or a stratified one of one population"
         raise InputError(problem, action="Use method='auto', or target='population'.")
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
@@ -61,17 +58,14 @@ def betting_bounds(
         order = np.arange(evidence.n)
     else:
         order = np.random.default_rng(_SEED).permutation(evidence.n)
-    unit = evidence.unit[order]
-    stratum = weighting.stratum[order]
-    independent = not np.any(weighting.sampled_fractions) or evidence.superpopulation
-
-    def bounds(level: float) -> tuple[float, float]:
-        errors = tail_shares(level, alternative)
-        return stratified_betting_interval(
-            unit, stratum, weighting.sizes, *errors, with_replacement=independent, anytime=anytime
-        )
-
-    return bounds
+    return stratified_betting_interval(
+        evidence.unit[order],
+        weighting.stratum[order],
+        weighting.sizes,
+        *errors,
+        with_replacement=not np.any(weighting.sampled_fractions) or evidence.superpopulation,
+        anytime=anytime,
+    )
 
 
 def betting_interval(
@@ -383,7 +377,7 @@ def difference_capital(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DifferenceLimits(Limits):
+class DifferenceInterval(Interval):
     """The interval of a difference that holds together with those of all other pairs, at every look.
 
     Parameters

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy.special import gammaln, ndtri
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
-from stratal.intervals.interval import unseen_share
-from stratal.intervals.limits import Limits, SimultaneousLevel
+from stratal.intervals.interval import Ends, Interval, unseen_share
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
+from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.intervals.stratified import (
     StratumRates,
     shrink_to_half,
@@ -67,8 +67,8 @@ class UnitMoments(Record):
         What s_h² is multiplied by in the variance of the mean.
     draws : float (…,)
         Equally weighted labels that these are worth (Kish).
-    own : bool
-        Whether a stratum's labels say more of it than those of others do: not where they were drawn together.
+    by_stratum : bool
+        Whether each stratum's labels are a random sample of it.
     label_driven : bool, or bool (…,)
         Whether labels of earlier rounds decided the n_h.
     units : float
@@ -83,7 +83,7 @@ class UnitMoments(Record):
     shares: FloatArray
     factors: FloatArray
     draws: FloatArray
-    own: bool = True
+    by_stratum: bool = True
     label_driven: Any = False
     units: float = np.inf
     binary: bool = False
@@ -123,7 +123,7 @@ class UnitMoments(Record):
             shares=weighting.shares,
             factors=weighting.variance_factors,
             draws=kish,
-            own=by_stratum,
+            by_stratum=by_stratum,
             label_driven=weighting.sizes_follow_labels,
             units=weighting.population_size if by_stratum and (counts > 0).all() else np.inf,
             binary=binary,
@@ -169,7 +169,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     share = labels.draws / (labels.draws + LABELS_AT_THE_BOUNDS)
     labelled = counts > 0
     own_weight = np.where(labelled, counts / np.where(labelled, counts + np.sqrt(counts / 2.0), 1.0), 0.0)
-    own_weight = own_weight * labels.own
+    own_weight = own_weight * labels.by_stratum
 
     def over_strata(raw: FloatArray) -> FloatArray:
         return np.asarray((shares * raw).sum(axis=-1)[..., None])
@@ -186,7 +186,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         square = mixed(labels.squares, means**2 + over_strata(labels.squares - means**2))
     within = np.maximum(square - mean**2, 0.0)
     variance = (labels.factors * within).sum(axis=-1)
-    if labels.own and not labels.binary and np.shape(counts)[-1] > 1:
+    if labels.by_stratum and not labels.binary and np.shape(counts)[-1] > 1:
         of_labels, plain = graded_variances(labels)
         largest = np.maximum(plain, (labels.factors * of_labels).sum(axis=-1))
         varies = plain > ROUNDING  # labels that agree show nothing of how others vary
@@ -250,7 +250,9 @@ def _variance_of_neighbours(means: FloatArray, single: Any) -> tuple[FloatArray,
     return halves / np.maximum(pairs, 1.0), freedom
 
 
-def remaining_share(plain: Any, residual: Any, information: Any, possible: Any = 0.0) -> FloatArray:
+def remaining_share(
+    plain: Number, residual: Number, information: Number, possible: Number = 0.0
+) -> FloatArray:
     """Return the share (…,) of the variance that λ leaves, shrunk to 1: guard 2.
 
     What is above 1 the proxy adds. It is set against the `possible` variance of the outcome where that is
@@ -289,14 +291,14 @@ class Variances:
         The variance of an unstratified design over that of independent draws, shrunk to 1.
     """
 
-    residual: Any = np.nan
-    plain: Any = np.nan
-    spread: Any = np.nan
-    population_part: Any = 0.0
+    residual: Number = np.nan
+    plain: Number = np.nan
+    spread: Number = np.nan
+    population_part: Number = 0.0
     tuned: Any = False
     drawn_from: float = np.inf
     weights_known: bool = False
-    of_design: Any = 1.0
+    of_design: Number = 1.0
 
     @property
     def changed(self) -> bool:
@@ -329,12 +331,12 @@ def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatA
     return np.asarray(np.minimum(above, plain))
 
 
-def binary_trials(worth: Any, smooth: SmoothedMoments) -> FloatArray:
+def binary_trials(effective_labels: Number, smooth: SmoothedMoments) -> FloatArray:
     """Return the binary trials (…,) that so many labels are: guard 3."""
-    return np.asarray(worth * smooth.mean * (1.0 - smooth.mean) / smooth.spread)
+    return np.asarray(effective_labels * smooth.mean * (1.0 - smooth.mean) / smooth.spread)
 
 
-def stratum_rates(value: Any, labels: UnitMoments, variances: Variances) -> StratumRates:
+def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> StratumRates:
     """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
 
     Guard 4 adds rates that the limits must allow for too.
@@ -409,7 +411,7 @@ def _possible(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
     }
 
 
-def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRates:
+def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> StratumRates:
     """Return what the labels say of the one stratum that there is, worth so many binary trials (…,).
 
     For an outcome that is graded or moved by λ: `Evidence.trials` has applied the guards.
@@ -454,60 +456,152 @@ OutcomeKind = Literal["binary", "bounded", "unbounded"]
 TARGETS = ("population", "superpopulation")
 
 
-class IntervalEvidence:
-    """What every interval method reads: of one estimate, or of R replicates, each number then an array (R,).
-
-    Attributes
-    ----------
-    value, degrees_of_freedom : float
-    outcome, bounds, superpopulation, linearised
-        As in `Evidence`.
-    tuned : bool
-        Whether λ is not 0.
-    own : Limits, optional
-        What `auto` takes instead of a method.
-    n : int
-        Labels.
-    census : bool
-        Whether every unit is labelled, so that nothing is left to be estimated of the population.
-    textbook_variance : float
-        The variance by the formula.
-    moments : UnitMoments
-        What the labels add up to, on the 0–1 scale.
-    trials : float
-        Independent binary trials that the labels are worth.
-    skewness : float
-        γ of the estimate, from what its labels (or residuals) show.
-    in_strata : bool
-        Whether there are several strata, and each one's labels are a random sample of it.
-    in_one_stratum : bool
-        Whether the labels are one random sample of a population whose units are all that counts.
-    variances : callable
-        `moments` to the variances that the guards compare, on the 0–1 scale.
-    """
-
-    __slots__ = ()
-    own: Limits | None = None
-    linearised = False
-    # Whether the labels do not all agree; replicates among which they may are taken as they are.
-    varies: Any = True
-    # How far the mean moves if the drawn clusters had the population's mean size; 0 for single units.
-    size_shift: Any = 0.0
-    # How far the mean moves if clusters are as large as all are, its error's factor and freedom.
-    size_reach: Any = (0.0, 1.0, 1.0)
+class IntervalEvidence(Protocol):
+    """Everything that the interval methods read: of one estimate, or of R replicates, then (R,)."""
 
     @property
-    def few_clusters(self: Any) -> tuple[float, float]:
-        """What few clusters multiply the standard error by, and the degrees of freedom that they leave."""
+    def value(self) -> Number:
+        """The estimate."""
+
+    @property
+    def degrees_of_freedom(self) -> Number:
+        """Degrees of freedom of the variance."""
+
+    @property
+    def outcome(self) -> OutcomeKind:
+        """Kind of outcome."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Smallest and largest possible outcome."""
+
+    @property
+    def interval(self) -> Interval | None:
+        """What `auto` takes instead of a method for means."""
+
+    @property
+    def linearised(self) -> bool:
+        """Whether the labels are those of a linearised variable, and no outcomes."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether λ is not 0."""
+
+    @property
+    def superpopulation(self) -> bool:
+        """Whether the population's own draw counts."""
+
+    @property
+    def n(self) -> int:
+        """Labels."""
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+
+    @property
+    def textbook_variance(self) -> Number:
+        """The variance by the formula."""
+
+    @property
+    def moments(self) -> UnitMoments:
+        """Moments of the labels on the 0–1 scale."""
+
+    @property
+    def trials(self) -> Number:
+        """Independent binary trials that the labels are worth."""
+
+    @property
+    def skewness(self) -> Number:
+        """γ of the estimate, from what its labels (or residuals) show."""
+
+    @property
+    def in_strata(self) -> bool:
+        """Whether there are several strata, and each one's labels are a random sample of it."""
+
+    @property
+    def in_one_stratum(self) -> bool:
+        """Whether the labels are one random sample of a population whose units are all that counts."""
+
+    @property
+    def few_clusters(self) -> tuple[float, float]:
+        """Factor on the standard error, and degrees of freedom, of few clusters."""
+
+    @property
+    def weights_freedom(self) -> float:
+        """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
+
+    @property
+    def size_shift(self) -> float:
+        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+
+    @property
+    def size_reach(self) -> tuple[float, float, float]:
+        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds of an outcome that has them."""
+
+    @property
+    def rates(self) -> StratumRates:
+        """Rates of the strata, on the 0–1 scale."""
+
+    @property
+    def expected_spread(self) -> Number:
+        """The variance over units of what strata and λ lead one to expect, on the 0–1 scale."""
+
+    def variances(self, labels: UnitMoments) -> Variances:
+        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
+
+    def unseen(self, error: float) -> Number:
+        """Return the share of units that, but for this error, no label was like."""
+
+    def jump_reach(self, jump: Number, error: float) -> Number:
+        """Return how far a limit must be from the value where units unlike all labels move it by `jump`."""
+
+    def certain_range(self) -> Ends:
+        """Return the smallest and the largest mean that the labels leave possible, on the 0–1 scale."""
+
+
+class DerivedEvidence:
+    """What follows from the rest of the evidence in the same way for one estimate and for replicates."""
+
+    __slots__ = ()
+    interval: Interval | None = None
+    linearised = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+        return True
+
+    @property
+    def size_shift(self) -> float:
+        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+        return 0.0
+
+    @property
+    def size_reach(self) -> tuple[float, float, float]:
+        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
+        return 0.0, 1.0, 1.0
+
+    @property
+    def few_clusters(self) -> tuple[float, float]:
+        """Factor on the standard error, and degrees of freedom, of few clusters."""
         return 1.0, np.inf
 
     @property
-    def weights_freedom(self: Any) -> float:
+    def weights_freedom(self: IntervalEvidence) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
 
     @property
-    def limits(self: Any) -> tuple[float, float]:
+    def limits(self: IntervalEvidence) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
         if self.bounds is None:
             raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
@@ -515,7 +609,7 @@ class IntervalEvidence:
         return low, high
 
     @property
-    def rates(self: Any) -> StratumRates:
+    def rates(self: IntervalEvidence) -> StratumRates:
         """What the labels say of each stratum, on the 0–1 scale."""
         low, high = self.limits
         labels = self.moments
@@ -530,24 +624,23 @@ class IntervalEvidence:
         return stratum_rates(value, labels, variances)
 
     @property
-    def expected_spread(self: Any) -> Any:
+    def expected_spread(self: IntervalEvidence) -> Number:
         """The variance (…,) over units of what strata and λ lead one to expect, on the 0–1 scale."""
         labels = self.moments
         smooth = smoothed_moments(labels)
+        expected_within = smooth.within
         if self.tuned:
-            remaining = self.variances(labels).share(smooth)
-        else:
-            remaining = 1.0
-        return np.maximum(smooth.spread - remaining * smooth.within, 0.0)
+            expected_within = self.variances(labels).share(smooth) * smooth.within
+        return np.maximum(smooth.spread - expected_within, 0.0)
 
-    def unseen(self: Any, error: float) -> Any:
+    def unseen(self: IntervalEvidence, error: float) -> Number:
         """Return the share of units that, but for this error, no label was like: if all labels agreed."""
         if error <= 0:
             return 0.0
         agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
-    def jump_reach(self: Any, jump: Any, error: float) -> Any:
+    def jump_reach(self: IntervalEvidence, jump: Number, error: float) -> Number:
         """Return how far a limit (…,) must be from the value where units unlike all labels move it by `jump`.
 
         With m such units, which are all unlabelled with probability p(m) = C(N−m, n)/C(N, n), the limit must
@@ -583,7 +676,7 @@ class IntervalEvidence:
         reaches = reaches + quantiles * np.asarray(standard_error)[..., None]
         return np.maximum(share * jump, reaches.max(axis=-1))
 
-    def certain_range(self: Any) -> tuple[Any, Any]:
+    def certain_range(self: IntervalEvidence) -> Ends:
         """Return the mean (…,) if every unlabelled unit has the lowest outcome, and if it has the highest.
 
         On the 0–1 scale; 0 and 1 where the target, or the design, does not make these certain.
@@ -597,7 +690,7 @@ class IntervalEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence(IntervalEvidence, Record):
+class Evidence(DerivedEvidence, Record):
     """What the interval methods see of an estimate.
 
     Parameters
@@ -649,7 +742,7 @@ class Evidence(IntervalEvidence, Record):
     superpopulation: bool = False
     stratum_weights_known: bool = False
     given_trials: float | None = None
-    own: Limits | None = None
+    interval: Interval | None = None
     linearised: bool = False
     member: BoolArray | None = None
     together: SimultaneousLevel | None = None
@@ -819,7 +912,7 @@ class Evidence(IntervalEvidence, Record):
         is_single_stratum = self.weighting.random_within_strata and len(self.weighting.counts) == 1
         return self.given_trials is None and is_single_stratum and not self.superpopulation
 
-    def unseen(self, error: float) -> Any:
+    def unseen(self, error: float) -> Number:
         """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
@@ -840,7 +933,10 @@ class Evidence(IntervalEvidence, Record):
             unit - weighting.weights @ unit / total
         ) / total  # as it is, where the weights add up to one
         plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
-        information = smoothed_moments(labels).information
+        of_design: Number = 1.0
+        if not labels.by_stratum:
+            information = smoothed_moments(labels).information
+            of_design = remaining_share(spread / labels.draws, plain, information)
         return Variances(
             residual=(self.variance - self.population_part) / scale,
             plain=plain,
@@ -849,7 +945,7 @@ class Evidence(IntervalEvidence, Record):
             tuned=self.tuned,
             drawn_from=size if self.superpopulation else np.inf,
             weights_known=self.stratum_weights_known,
-            of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
+            of_design=of_design,
         )
 
     @property

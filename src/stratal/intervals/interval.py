@@ -1,21 +1,25 @@
-"""`ConfidenceInterval`, the error shares of its sides, and the p-value that agrees with an interval."""
+"""`Interval`: the protocol of all interval methods, with the p-value that agrees with an interval."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, Number
 from stratal.errors import InputError, no_level
 
 # Decimals of an error probability; see `tail_shares`.
 _DIGITS = 15
 
 ALTERNATIVES = ("two-sided", "less", "greater")
+
+# The lower and the upper end of an interval.
+Ends: TypeAlias = tuple[Number, Number]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ _FAR = 1e300
 _AT_AN_END = 1e-300
 
 
-def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
+def p_value(null: float, interval: Callable[[float], Ends]) -> float:
     """Return the p-value of `null`: one minus the smallest level whose interval contains it.
 
     Found by root search on the level, so that a test and an interval can never contradict each other.
@@ -121,7 +125,60 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     return float(np.exp(log_error))
 
 
-def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Interval(ABC):
+    """The interval of an estimate at any level: the one protocol of all interval methods.
+
+    Parameters
+    ----------
+    value : float
+        The estimate; an array of estimates for some subclasses.
+    bounds : (float, float), optional
+        Smallest and largest possible value.
+    """
+
+    value: Number
+    bounds: tuple[float, float] | None = None
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The name of the method."""
+
+    @abstractmethod
+    def ends(self, confidence_level: float, alternative: str) -> Ends:
+        """Return the lower and the upper end."""
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value: one minus the highest level whose interval excludes `null`."""
+        return p_value(null, lambda level: self.ends(level, alternative))
+
+    def by(self, method: str) -> Interval | None:
+        """Return the interval by one of its own methods; None for any other."""
+        return self if method == "auto" else None
+
+    def with_freedom(self, degrees_of_freedom: float) -> Interval:
+        """Return the interval with the degrees of freedom of all estimates that hold together."""
+        return self
+
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """Return the ends cut at the bounds."""
+        if self.bounds is None:
+            return low, high
+        lowest, highest = self.bounds
+        return max(low, lowest), min(high, highest)
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, alternative: str = "two-sided"
+    ) -> ConfidenceInterval:
+        """Return the interval at one level."""
+        low, high = self.ends(confidence_level, alternative)
+        return ConfidenceInterval(
+            low=low, high=high, confidence_level=confidence_level, method=self.method, alternative=alternative
+        )
+
+
+def unseen_share(draws: Number, fraction: Number, error: float) -> FloatArray:
     """Return the largest share (…,) of units that `draws` labels can have missed.
 
     Parameters

@@ -1,30 +1,27 @@
-"""The interval methods by name, and which of them `auto` takes.
+"""Intervals of a mean by the name of their method, and the method that `auto` stands for.
 
-One table serves `estimate` and `simulate`: what a method reads of its evidence are numbers, or arrays (R,) of
-as many replicates.
+One table serves `estimate` and `simulate`. The values of the evidence are numbers, or arrays (R,) of as many
+replicates. To add a method, write a function of (interval, confidence level, alternative) and add it to
+`TABLE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from functools import cached_property, partial
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray, Number
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError, near_names, warn_caller
 from stratal.intervals import proportion
-from stratal.intervals.betting import betting_bounds
-from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.limits import nothing_varies
-from stratal.intervals.stratified import stratified_clopper_pearson
-
-# Confidence level to (low, high).
-Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
+from stratal.intervals.betting import betting_ends
+from stratal.intervals.evidence import Evidence, IntervalEvidence
+from stratal.intervals.interval import ConfidenceInterval, Ends, Interval, tail_shares
+from stratal.intervals.interval_types import nothing_varies
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 
 
 def interval_of(
@@ -32,17 +29,16 @@ def interval_of(
 ) -> ConfidenceInterval:
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
-    name, bounds = bounds_function(evidence, method, alternative)
+    interval = find_interval(evidence, method)
+    name = interval.method
     level = confidence_level
-    shared = evidence.together
-    look = evidence.look
-    if look is not None:
-        name = f"{name}, {look}"
-        level = look.level(level, alternative)
-    if shared is not None:
+    if evidence.look is not None:
+        name = f"{name}, {evidence.look}"
+        level = evidence.look.level(level, alternative)
+    if evidence.together is not None:
         name = f"{name}, simultaneous"
-        level = shared.level(level, alternative, normal=method == "normal")
-    low, high = bounds(level)
+        level = evidence.together.level(level, alternative, normal=method == "normal")
+    low, high = interval.ends(level, alternative)
     return ConfidenceInterval(
         low=float(low),
         high=float(high),
@@ -56,39 +52,31 @@ def p_value_of(
     evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
 ) -> float:
     """Return the p-value of one method; see `Estimate.p_value`."""
-    own_limits = evidence.own and evidence.own.by(method)
-    shared = evidence.together
-    if own_limits is None:
-        p = p_value(null, bounds_function(evidence, method, alternative)[1])
-    else:
-        tail_shares(0.95, alternative)
-        p = own_limits.p_value(null, alternative)
-    if shared is not None:
-        p = shared.adjusted(p, alternative, normal=method == "normal")
+    tail_shares(0.95, alternative)
+    p = find_interval(evidence, method).p_value(null, alternative)
+    if evidence.together is not None:
+        p = evidence.together.adjusted(p, alternative, normal=method == "normal")
     if evidence.look is None:
         return p
     return evidence.look.adjusted(p, alternative)
 
 
-def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, Bounds]:
-    """Return the method's name, `auto` resolved, and the function from level to bounds.
-
-    What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no
-    more than an interval.
+def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
+    """Return the interval of a method, `auto` resolved.
 
     Raises
     ------
     InputError
-        For an unknown method or alternative, one that needs bounds where there are none, and where the labels
-        of an unbounded outcome all agree.
+        For an unknown method, one that needs bounds where there are none, and where the labels of an
+        unbounded outcome all agree.
     """
-    tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
-    unknown = evidence.own is not None and not np.isfinite(evidence.value)
-    own_limits = evidence.own and evidence.own.by("auto" if unknown else method)
-    if own_limits is not None:
-        return own_limits.method, lambda level: own_limits.ends(level, alternative)
+    if evidence.interval is not None:
+        is_undefined = not np.isfinite(evidence.value)
+        interval = evidence.interval.by("auto" if is_undefined else method)
+        if interval is not None:
+            return interval
     if evidence.linearised and method not in ("t", "normal", "survey"):
         allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
         raise InputError(f"an interval by {method!r} is for means", allowed=allowed)
@@ -100,60 +88,17 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
     if method == "auto" and evidence.bounds is None:
         method = "skewness-corrected"
     elif method == "auto":
-        if evidence.in_strata:
-            method = "stratified-clopper-pearson"
-        else:
-            method = "clopper-pearson"
+        method = "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
     _refuse_unfit(evidence, method)
-    if evidence.census:
-        return method, lambda level: (evidence.value, evidence.value)
-    if evidence.bounds is None and not evidence.varies:
+    if evidence.bounds is None and not (evidence.census or evidence.varies):
         raise nothing_varies()
-    if method == "bootstrap" and not evidence.varies:
+    if method == "bootstrap" and not (evidence.census or evidence.varies):
         # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
         method = "clopper-pearson"
-    kind = TABLE[method]
-    prepared = kind.prepare(evidence, alternative)
-    by_jumps = kind.counts_trials and (
-        evidence.outcome != "binary" or (evidence.tuned and not evidence.in_strata)
-    )
-    widened = _with_jumps(evidence) if by_jumps else None
-    if kind.widened:
-        sizes = (evidence.size_shift, *evidence.size_reach)
-    else:
-        sizes = (0.0, 0.0, 1.0, 1.0)
-    shift, extra, wider, freedom = sizes
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        low, high = prepared(level)
-        if kind.needs_bounds:
-            lowest, highest = evidence.limits
-            low = lowest + (highest - lowest) * low
-            high = lowest + (highest - lowest) * high
-        errors = tail_shares(level, alternative)
-        if widened is not None:
-            low, high = widened(low, high, errors)
-        if shift != 0.0 or extra != 0.0:
-            # Squared sizes widen only the limit that they move: on the other side nothing was left out.
-            lost = proportion.freedom_factor(evidence.weighting.draws, freedom, max(errors))
-            value = evidence.value
-            stretch = wider / np.sqrt(lost)
-            if extra < 0:
-                below = value + extra - stretch * (value - low)
-            else:
-                below = low
-            if extra > 0:
-                above = value + extra + stretch * (high - value)
-            else:
-                above = high
-            low = min(low + min(shift, 0.0), below)
-            high = max(high + max(shift, 0.0), above)
-        return _kept_within(evidence, low, high, alternative)
-
-    return method, bounds
+    return MeanInterval(value=evidence.value, bounds=evidence.bounds, method=method, evidence=evidence)
 
 
-def _refuse_unfit(evidence: Any, method: str) -> None:
+def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
     """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
     if evidence.bounds is not None and TABLE[method].reads_skewness:
         action = "Leave the method to 'auto', whose interval stays inside the bounds."
@@ -166,157 +111,266 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
         _ = evidence.textbook_variance  # refuses one label, which has none
 
 
-def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tuple[Any, Any]]:
-    """Return what widens limits (low, high) at the errors of both sides to what single units may be.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanInterval(Interval):
+    """The interval of a mean by one method.
 
-    Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
-    residuals do: those that were seen (`jump_reach`), or units unlike any label. These lie at a bound, as far
-    from what was expected of them as units are in the root mean square: among the farther ones more often.
-    Labels of 0 and 1 in strata are left alone: the test of strata knows in what direction each can be wrong.
+    What does not depend on the level (resampling, effective trials) is computed once, so that a p-value costs
+    no more than an interval.
     """
-    (lowest, highest), value = evidence.limits, evidence.value
-    scale = highest - lowest
-    reach = np.array([value - lowest, highest - value]) / scale
-    jumps = scale * np.sqrt(reach**2 + evidence.expected_spread)
-    error = np.sqrt(evidence.textbook_variance)
-    skewness = evidence.skewness
 
-    def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
-        observed_reach = proportion.jump_reach(skewness, errors)
+    method: str = "clopper-pearson"
+    evidence: IntervalEvidence
+
+    def ends(self, confidence_level: float, alternative: str) -> Ends:
+        """Return the lower and the upper end."""
+        if self.evidence.census:
+            return self.value, self.value
+        method = TABLE[self.method]
+        low, high = method.ends(self, confidence_level, alternative)
+        if method.needs_bounds:
+            lowest, highest = self.evidence.limits
+            low = lowest + (highest - lowest) * low
+            high = lowest + (highest - lowest) * high
+        errors = tail_shares(confidence_level, alternative)
+        if method.counts_trials and self.has_jumps:
+            low, high = self._with_jumps(low, high, errors)
+        if method.widened:
+            low, high = self._with_cluster_sizes(low, high, max(errors))
+        return self._within_bounds(low, high, alternative)
+
+    @property
+    def unit_value(self) -> Number:
+        """The value on the 0–1 scale."""
+        lowest, highest = self.evidence.limits
+        return (self.value - lowest) / (highest - lowest)
+
+    @cached_property
+    def trials(self) -> Number:
+        """Effective trials."""
+        return self.evidence.trials
+
+    @cached_property
+    def rates(self) -> StratumRates:
+        """Rates of the strata."""
+        return self.evidence.rates
+
+    @cached_property
+    def standard_error(self) -> Number:
+        """Standard error by the formula."""
+        return np.sqrt(self.evidence.textbook_variance)
+
+    @cached_property
+    def textbook_error(self) -> Number:
+        """The same, with a warning if it is 0 because the labels all agree."""
+        if not self.evidence.varies:
+            what = f"the labels all agree, so the textbook interval '{self.method}' has no width"
+            warn_caller(f"{what}; use method='auto'")
+        return self.standard_error
+
+    @cached_property
+    def skewness(self) -> Number:
+        """Skewness of the estimate."""
+        return self.evidence.skewness
+
+    @cached_property
+    def few_clusters(self) -> tuple[float, float]:
+        """Factor on the standard error, and degrees of freedom, of few clusters."""
+        return self.evidence.few_clusters
+
+    @cached_property
+    def replicates(self) -> FloatArray:
+        """Deviations of resampled means."""
+        return bootstrap_deviations(self.labels)
+
+    @property
+    def labels(self) -> Evidence:
+        """The evidence of one estimate, for methods that read the labels one by one."""
+        assert isinstance(self.evidence, Evidence)
+        return self.evidence
+
+    @cached_property
+    def has_jumps(self) -> bool:
+        """Whether single units can move the limits.
+
+        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong.
+        """
+        evidence = self.evidence
+        return evidence.outcome != "binary" or bool(evidence.tuned and not evidence.in_strata)
+
+    @cached_property
+    def _jumps(self) -> FloatArray:
+        """How far units unlike any label move the lower and the upper limit (2, …).
+
+        They lie at a bound, as far from what was expected of them as units are in the root mean square: among
+        the farther ones more often.
+        """
+        lowest, highest = self.evidence.limits
+        scale = highest - lowest
+        reach = np.array([self.value - lowest, highest - self.value]) / scale
+        return np.asarray(scale * np.sqrt(reach**2 + self.evidence.expected_spread))
+
+    def _with_jumps(self, low: Number, high: Number, errors: tuple[float, float]) -> Ends:
+        """Return limits that allow for single units.
+
+        Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
+        residuals do: those that were seen (`proportion.jump_reach`), or units unlike any label.
+        """
+        observed_reach = proportion.jump_reach(self.skewness, errors)
         below, above = (
-            np.maximum(evidence.jump_reach(jump, side), error * observed)
-            for side, jump, observed in zip(errors, jumps, observed_reach, strict=True)
+            np.maximum(self.evidence.jump_reach(jump, error), self.standard_error * observed)
+            for error, jump, observed in zip(errors, self._jumps, observed_reach, strict=True)
         )
-        return np.minimum(low, value - below), np.maximum(high, value + above)
+        return np.minimum(low, self.value - below), np.maximum(high, self.value + above)
 
-    return widened
+    @cached_property
+    def _cluster_sizes(self) -> tuple[float, float, float, float]:
+        return (self.evidence.size_shift, *self.evidence.size_reach)
+
+    def _with_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
+        """Return limits that allow for sizes of the drawn clusters unlike those of all."""
+        shift, extra, factor, freedom = self._cluster_sizes
+        if shift == 0.0 and extra == 0.0:
+            return low, high
+        value = self.value
+        # Squared sizes widen only the limit that they move: on the other side nothing was left out.
+        stretch = factor / np.sqrt(proportion.freedom_factor(self.labels.weighting.draws, freedom, error))
+        below = low
+        above = high
+        if extra < 0:
+            below = value + extra - stretch * (value - low)
+        if extra > 0:
+            above = value + extra + stretch * (high - value)
+        return min(low + min(shift, 0.0), below), max(high + max(shift, 0.0), above)
+
+    def _within_bounds(self, low: Number, high: Number, alternative: str) -> Ends:
+        """Return limits within the bounds and within what the labels make certain, and around the value."""
+        lowest, highest = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        if np.any(np.isnan(low) | np.isnan(high)):
+            problem = "these labels do not determine how wide this interval is"
+            raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
+        if self.bounds is not None and not self.evidence.linearised:
+            least, most = self.evidence.certain_range()
+            low = np.maximum(low, lowest + (highest - lowest) * least)
+            high = np.minimum(high, lowest + (highest - lowest) * most)
+        if alternative == "less":
+            low = lowest
+        else:
+            low = np.maximum(np.minimum(low, self.value), lowest)
+        if alternative == "greater":
+            high = highest
+        else:
+            high = np.minimum(np.maximum(high, self.value), highest)
+        if np.any(is_flat := low == high):
+            low = np.where(is_flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
+            high = np.where(is_flat, np.minimum(np.nextafter(high, np.inf), highest), high)
+        return low, high
 
 
-def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
-    """Return limits within the bounds and within what the labels make certain, and around the value."""
-    if evidence.bounds is None:
-        lowest = -np.inf
-        highest = np.inf
-    else:
-        lowest, highest = evidence.bounds
-    if np.any(np.isnan(low) | np.isnan(high)):
-        problem = "these labels do not determine how wide this interval is"
-        raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
-    value = evidence.value
-    if evidence.bounds is not None and not evidence.linearised:
-        least, most = evidence.certain_range()
-        low = np.maximum(low, lowest + (highest - lowest) * least)
-        high = np.minimum(high, lowest + (highest - lowest) * most)
-    if alternative == "less":
-        low = lowest
-    else:
-        low = np.maximum(np.minimum(low, value), lowest)
-    if alternative == "greater":
-        high = highest
-    else:
-        high = np.minimum(np.maximum(high, value), highest)
-    if np.any(flat := low == high):
-        low = np.where(flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
-        high = np.where(flat, np.minimum(np.nextafter(high, np.inf), highest), high)
-    return low, high
+# ---- Student's t
 
 
-# ---- the methods
-
-
-def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
-    corrected = name == "skewness-corrected"
-    if not evidence.varies:
-        warn_caller(
-            f"the labels all agree, so the textbook interval '{name}' has no width; use method='auto'"
-        )
-    error = np.sqrt(evidence.textbook_variance)
-    skewness = evidence.skewness if corrected else 0.0
-    if name == "normal":
-        freedom = np.inf
-    else:
-        freedom = evidence.degrees_of_freedom
-    if corrected:
-        factor, least = evidence.few_clusters
-        error = error * factor
-        freedom = np.minimum(freedom, least)
-    if evidence.bounds is None:
-        limits = (-np.inf, np.inf)
-    else:
-        limits = evidence.bounds
-    return lambda level: proportion.student_t(
-        evidence.value,
+def _t_ends(
+    interval: MeanInterval,
+    confidence_level: float,
+    alternative: str,
+    error: Number,
+    degrees_of_freedom: Number,
+    skewness: Number = 0.0,
+) -> Ends:
+    return proportion.student_t(
+        interval.value,
         error,
         skewness=skewness,
-        degrees_of_freedom=freedom,
-        bounds=limits,
-        confidence_level=level,
+        degrees_of_freedom=degrees_of_freedom,
+        bounds=(-np.inf, np.inf) if interval.bounds is None else interval.bounds,
+        confidence_level=confidence_level,
         alternative=alternative,
     )
 
 
-def _survey(evidence: Evidence, alternative: str) -> Bounds:
+def _student(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    freedom = interval.evidence.degrees_of_freedom
+    return _t_ends(interval, confidence_level, alternative, interval.textbook_error, freedom)
+
+
+def _normal(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    return _t_ends(interval, confidence_level, alternative, interval.textbook_error, np.inf)
+
+
+def _skewness_corrected(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    """Return Student's t with the skewness removed (Hall 1992)."""
+    factor, least = interval.few_clusters
+    freedom = np.minimum(interval.evidence.degrees_of_freedom, least)
+    error = interval.textbook_error * factor
+    return _t_ends(interval, confidence_level, alternative, error, freedom, interval.skewness)
+
+
+def _survey(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with R's degrees of freedom: clusters minus strata (`svymean`, `degf`)."""
-    freedom = evidence.design_freedom
+    freedom = interval.labels.design_freedom
     if freedom < 1:
         raise InputError(
             "there are as many strata with labels as clusters (or units), which leaves no degree of freedom",
             action="Label units of more clusters, or merge strata.",
         )
-    return lambda level: proportion.student_t(
-        evidence.value,
-        evidence.design_error,
-        degrees_of_freedom=freedom,
-        bounds=(-np.inf, np.inf) if evidence.bounds is None else evidence.bounds,
-        confidence_level=level,
+    return _t_ends(interval, confidence_level, alternative, interval.labels.design_error, freedom)
+
+
+# ---- proportions, at an effective number of trials
+
+
+def _wilson(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    return proportion.wilson(
+        interval.unit_value, interval.trials, confidence_level=confidence_level, alternative=alternative
+    )
+
+
+def _logit(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    return proportion.logit(
+        interval.unit_value,
+        interval.trials,
+        degrees_of_freedom=interval.evidence.degrees_of_freedom,
+        confidence_level=confidence_level,
         alternative=alternative,
     )
 
 
-def _stratified(evidence: Any, alternative: str) -> Bounds:
-    """Return the test inverted over strata: of one alone too, where units are left."""
-    rates = evidence.rates
-    return lambda level: stratified_clopper_pearson(rates, *tail_shares(level, alternative))
+def _trials_of_weights(interval: MeanInterval, error: float) -> Number:
+    """Return the trials, fewer for the degrees of freedom that unequal weights take."""
+    evidence = interval.evidence
+    return interval.trials * proportion.freedom_factor(evidence.n, evidence.weights_freedom, error)
 
 
-def _proportion(
-    evidence: Any,
-    alternative: str,
-    *,
-    formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
-    trials: Callable[[Any, Any, float], Any] | None = None,
-) -> Bounds:
-    """Return a formula for proportions at `trials` of the effective trials and the error of one side."""
-    lowest, highest = evidence.limits
-    value = (evidence.value - lowest) / (highest - lowest)
-    effective = evidence.trials
-    if formula is proportion.logit:
-        options = {"degrees_of_freedom": evidence.degrees_of_freedom}
-    else:
-        options = {}
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        error = max(tail_shares(level, alternative))
-        if trials is None:
-            size = effective
-        else:
-            size = trials(evidence, effective, error)
-        return formula(value, size, confidence_level=level, alternative=alternative, **options)
-
-    return bounds
+def _blaker(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    trials = _trials_of_weights(interval, max(tail_shares(confidence_level, alternative)))
+    return proportion.blaker(
+        interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
+    )
 
 
-def _with_lost_freedom(evidence: Any, trials: Any, error: float) -> Any:
-    return trials * proportion.freedom_factor(evidence.n, evidence.weights_freedom, error)
+def _clopper_pearson(
+    interval: MeanInterval, confidence_level: float, alternative: str, *, by_strata: bool = False
+) -> Ends:
+    """Return Clopper–Pearson's interval; in strata (of one too, where units are left) its test inverted."""
+    errors = tail_shares(confidence_level, alternative)
+    if interval.evidence.in_one_stratum or (by_strata and interval.evidence.in_strata):
+        return stratified_clopper_pearson(interval.rates, *errors)
+    trials = _trials_of_weights(interval, max(errors))
+    return proportion.clopper_pearson(
+        interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
+    )
 
 
-def _clopper_pearson(evidence: Any, alternative: str, *, by_strata: bool = False) -> Bounds:
-    if evidence.in_one_stratum or (by_strata and evidence.in_strata):
-        return _stratified(evidence, alternative)
-    return _proportion(evidence, alternative, trials=_with_lost_freedom)
+def _korn_graubard(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    error = max(tail_shares(confidence_level, alternative))
+    trials = korn_graubard_trials(interval.labels, interval.trials, error)
+    return proportion.clopper_pearson(
+        interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
+    )
 
 
-def korn_graubard_trials(evidence: Evidence, guarded: float, error: float) -> float:
+def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> Number:
     """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
 
     As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
@@ -332,6 +386,8 @@ def korn_graubard_trials(evidence: Evidence, guarded: float, error: float) -> fl
     return trials if np.isfinite(trials) and trials > 0 else guarded
 
 
+# ---- resampling and betting
+
 # So many leave a limit of a 95 % interval a Monte Carlo error of .03 standard errors.
 REPLICATES = 10_000
 
@@ -342,7 +398,13 @@ SEED = 20_240_611
 _CELLS_AT_ONCE = 4_000_000
 
 
-def _bootstrap(evidence: Evidence, alternative: str) -> Bounds:
+def _bootstrap(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
+    below, above = tail_shares(confidence_level, alternative)
+    low, high = np.quantile(interval.replicates, [below, 1.0 - above])
+    return interval.value + low, interval.value + high
+
+
+def bootstrap_deviations(evidence: Evidence) -> FloatArray:
     """Return the rescaling bootstrap of Rao & Wu (1988): resampled means with the design's own variance.
 
     In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
@@ -355,16 +417,9 @@ def _bootstrap(evidence: Evidence, alternative: str) -> Bounds:
     within = stratum_covariances(values[:, None], weighting.stratum, len(factors))[:, 0, 0]
     spread = float(factors @ np.nan_to_num(within))
     if spread > 0:
-        deviations *= np.sqrt(evidence.variance / spread)
-    else:  # every stratum has one label: nothing to resample, so the normal shape stands in
-        deviations = np.sqrt(evidence.variance) * rng.standard_normal(len(deviations))
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        below, above = tail_shares(level, alternative)
-        low, high = np.quantile(deviations, [below, 1.0 - above])
-        return evidence.value + low, evidence.value + high
-
-    return bounds
+        return np.asarray(deviations * np.sqrt(evidence.variance / spread))
+    # Every stratum has one label: nothing to resample, so the normal shape stands in.
+    return np.asarray(np.sqrt(evidence.variance) * rng.standard_normal(len(deviations)))
 
 
 def rescaled_deviations(
@@ -403,27 +458,34 @@ def rescaled_deviations(
     return deviations
 
 
+def _betting(
+    interval: MeanInterval, confidence_level: float, alternative: str, *, anytime: bool = False
+) -> Ends:
+    errors = tail_shares(confidence_level, alternative)
+    return betting_ends(interval.labels, errors, anytime=anytime)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One kind of interval, and what it needs.
 
     Parameters
     ----------
-    prepare : callable
-        Evidence and alternative to the function of the level, whatever the level does not change done.
+    ends : callable
+        Interval, confidence level and alternative to (low, high).
     needs_bounds : bool
-        Whether it is for outcomes with bounds only; its limits are on their 0–1 scale.
+        Whether it is for outcomes with bounds only; its ends are on their 0–1 scale.
     reads_skewness : bool
         Whether it reads third powers of the labels; it is then for outcomes without bounds only.
     reads_labels : bool
-        Whether it reads the labels one by one, rather than what they add up to: not for many replicates.
+        Whether it reads the labels one by one, rather than their sums: not for many replicates.
     counts_trials : bool
         Whether it takes labels for trials of 0 and 1, so that a graded outcome needs more.
     widened : bool
         Whether clusters of unequal size widen it; the others are the textbook's.
     """
 
-    prepare: Callable[[Any, str], Bounds]
+    ends: Callable[[MeanInterval, float, str], Ends]
     needs_bounds: bool = False
     reads_skewness: bool = False
     reads_labels: bool = False
@@ -435,26 +497,20 @@ _counting = partial(Method, needs_bounds=True, counts_trials=True)
 
 # Every method by name.
 TABLE: dict[str, Method] = {
-    "clopper-pearson": _counting(prepare=_clopper_pearson, widened=True),
-    "stratified-clopper-pearson": _counting(prepare=partial(_clopper_pearson, by_strata=True), widened=True),
-    "korn-graubard": _counting(prepare=partial(_proportion, trials=korn_graubard_trials), reads_labels=True),
-    "blaker": _counting(
-        prepare=partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
-    ),
-    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson)),
-    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit)),
-    "t": Method(prepare=partial(_student, name="t")),
-    "normal": Method(prepare=partial(_student, name="normal")),
-    "survey": Method(prepare=_survey, reads_labels=True),
-    "bootstrap": Method(prepare=_bootstrap, reads_labels=True),
-    "betting": Method(prepare=partial(betting_bounds, anytime=False), reads_labels=True, needs_bounds=True),
-    "betting-anytime": Method(
-        prepare=partial(betting_bounds, anytime=True), reads_labels=True, needs_bounds=True
-    ),
-    "skewness-corrected": Method(
-        prepare=partial(_student, name="skewness-corrected"), reads_skewness=True, widened=True
-    ),
+    "clopper-pearson": _counting(ends=_clopper_pearson, widened=True),
+    "stratified-clopper-pearson": _counting(ends=partial(_clopper_pearson, by_strata=True), widened=True),
+    "korn-graubard": _counting(ends=_korn_graubard, reads_labels=True),
+    "blaker": _counting(ends=_blaker, widened=True),
+    "wilson": _counting(ends=_wilson),
+    "logit": _counting(ends=_logit),
+    "t": Method(ends=_student),
+    "normal": Method(ends=_normal),
+    "survey": Method(ends=_survey, reads_labels=True),
+    "bootstrap": Method(ends=_bootstrap, reads_labels=True),
+    "betting": Method(ends=_betting, reads_labels=True, needs_bounds=True),
+    "betting-anytime": Method(ends=partial(_betting, anytime=True), reads_labels=True, needs_bounds=True),
+    "skewness-corrected": Method(ends=_skewness_corrected, reads_skewness=True, widened=True),
 }
 
 METHODS = ("auto", *TABLE)
-UNBOUNDED = tuple(name for name, kind in TABLE.items() if not kind.needs_bounds)
+UNBOUNDED = tuple(name for name, method in TABLE.items() if not method.needs_bounds)

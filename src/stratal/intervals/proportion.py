@@ -201,6 +201,14 @@ def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -
 _MIDDLE = 0.5 - 1e-6
 
 
+def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
+    """Return P(T > statistic); infinite degrees of freedom are the normal distribution."""
+    finite = np.where(np.isinf(degrees_of_freedom), 1.0, degrees_of_freedom)
+    return np.asarray(
+        np.where(np.isinf(degrees_of_freedom), special.ndtr(-statistic), special.stdtr(finite, -statistic))
+    )
+
+
 def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
     """Return what trials are multiplied by where the variance has fewer degrees of freedom than n − 1.
 

@@ -15,7 +15,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.proportion_functions import possible_answers
 from stratal.estimation.resolve import class_column, group_column, named_groups, none_labelled, with_group
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import BinomialLimits
+from stratal.intervals.interval_types import BinomialInterval
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.confusion import Confusion, is_f_measure
@@ -86,12 +86,12 @@ class AnsweredClasses(Record):
                 return estimate
             return replace(estimate, remarks=(*estimate.remarks, unseen))
         # No label decides such a share: it is as of so many independent units.
-        limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=drawn)
+        interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=drawn)
         return replace(
             estimate,
             value=share,
             standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
-            evidence=replace(estimate.evidence, value=share, own=limits),
+            evidence=replace(estimate.evidence, value=share, interval=interval),
             remarks=(note,),
         )
 

@@ -32,7 +32,14 @@ from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean,
 from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
 from stratal.estimation.respondents import Respondents, unstated_target
 from stratal.intervals.evidence import infer_outcome
-from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import (
+    OffsetInterval,
+    StudentInterval,
+    SumInterval,
+    Term,
+    nothing_varies,
+)
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join_labels
 from stratal.metrics.class_answers import UNTOLD
@@ -170,7 +177,7 @@ class ModelOutcomes(Record):
             freedom = np.inf
         else:
             freedom = max(result.degrees_of_freedom, 1.0)
-        limits = _RatioLimits(
+        interval = _RatioInterval(
             value=result.value,
             bounds=(0.0, np.inf),
             error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
@@ -178,7 +185,7 @@ class ModelOutcomes(Record):
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
         estimate = linearised_estimate(
-            result, weighting, limits=limits, target=self.target, degrees_of_freedom=freedom
+            result, weighting, interval=interval, target=self.target, degrees_of_freedom=freedom
         )
         return self.frame.complete(estimate, self.sample)
 
@@ -263,17 +270,17 @@ class ModelOutcomes(Record):
             design=sample.design.kind,
         )
         estimate = frame.complete(estimate, sample)
-        limits: Limits = contrast_limits(estimate)
+        interval: Interval = contrast_interval(estimate)
         if wins and proxy is None:
-            limits = self._limits_of_wins(estimate, contrast, reach)
-        estimate = replace(estimate, evidence=replace(estimate.evidence, own=limits))
+            interval = self._win_interval(estimate, contrast, reach)
+        estimate = replace(estimate, evidence=replace(estimate.evidence, interval=interval))
         if frame.share == 1:
             return estimate
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (estimate.value - tie) ** 2, 0.0)
         return replace(estimate, whole=(spread, sample.population_size))
 
-    def _limits_of_wins(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumLimits:
+    def _win_interval(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumInterval:
         """Return the limits of tie + reach times the share of wins less that of losses.
 
         Without a tie among the labels, losses are the complement of wins: the limits are those of
@@ -285,7 +292,7 @@ class ModelOutcomes(Record):
         if np.all(contrast != 0):
             sides = sides[:, :1]
             coefficients = 2.0 * coefficients[:1]
-        return SumLimits(
+        return SumInterval(
             value=estimate.value,
             bounds=estimate.bounds,
             terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
@@ -317,7 +324,7 @@ class ModelOutcomes(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _RatioLimits(OffsetLimits):
+class _RatioInterval(OffsetInterval):
     """Limits of a ratio of two positive means: Student's t on the logarithm.
 
     With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no
@@ -359,7 +366,7 @@ def _limit(mean: Term, alternative: str, error: float) -> float:
     return float(interval.high)
 
 
-def contrast_limits(estimate: Estimate) -> StudentLimits:
+def contrast_interval(estimate: Estimate) -> StudentInterval:
     """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
     evidence = estimate.evidence
     weighting = estimate.evidence.weighting
@@ -374,7 +381,7 @@ def contrast_limits(estimate: Estimate) -> StudentLimits:
         reach = (high - low) / 2.0
         hidden = unseen_pair(evidence.z, weighting, np.array([reach, -reach]))
         variance = (variance if np.isfinite(variance) else reach**2) + hidden
-    return StudentLimits(
+    return StudentInterval(
         value=estimate.value,
         bounds=estimate.bounds,
         standard_error=float(np.sqrt(max(variance, 0.0))),

@@ -25,7 +25,7 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.proportion_functions import (
-    OfShares,
+    ShareFunctionInterval,
     clustered,
     domain_mean,
     first_share,
@@ -38,14 +38,14 @@ from stratal.estimation.proportion_functions import (
     shares_above,
     smoothed,
 )
-from stratal.intervals.limits import (
-    BinomialLimits,
-    Limits,
-    OffsetLimits,
-    OuterLimits,
-    SumLimits,
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import (
+    BinomialInterval,
+    OffsetInterval,
+    OuterInterval,
+    SumInterval,
     Term,
-    UndefinedLimits,
+    UndefinedInterval,
 )
 
 # Numerator and denominator in (hits, predicted, true, all).
@@ -363,7 +363,7 @@ class Confusion:
             return linearised_estimate(
                 result,
                 self.weighting,
-                limits=UndefinedLimits(value=value, bounds=bounds),
+                interval=UndefinedInterval(value=value, bounds=bounds),
                 target=target,
                 n=n,
                 member=member,
@@ -385,19 +385,19 @@ class Confusion:
         elif averaged and any(_agrees(rate) for rate in of_shares.rates):
             length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
-        limits: Limits
+        interval: Interval
         if of_shares is not None:
-            limits = replace(of_shares, value=value, bounds=bounds)
+            interval = replace(of_shares, value=value, bounds=bounds)
         else:
             dice = name == "f1" and isinstance(which, int)
             trials = smoothed_trials.trials
             freedom = smoothed_trials.degrees_of_freedom
             if dice:
-                index = self.metric("jaccard", which, target).evidence.own
-                if isinstance(index, BinomialLimits):
+                index = self.metric("jaccard", which, target).evidence.interval
+                if isinstance(index, BinomialInterval):
                     trials = index.trials
                     freedom = index.degrees_of_freedom
-            limits = BinomialLimits(
+            interval = BinomialInterval(
                 value=value,
                 bounds=bounds,
                 trials=trials,
@@ -406,8 +406,8 @@ class Confusion:
             )
             if clusters is not None and not dice:
                 trials /= self.weighting.few_clusters_factor(result.variable, member)
-                limits = clustered(replace(limits, trials=trials), clusters)
-            second: Limits | None = None
+                interval = clustered(replace(interval, trials=trials), clusters)
+            second: Interval | None = None
             unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
             if name in RATES and unequal and isinstance(which, int):
                 # Trials are those of all strata; of a large one with few labels that agree they know little.
@@ -418,18 +418,18 @@ class Confusion:
             elif not isinstance(which, int):
                 second, single = self._of_cells(slopes, value, target)
                 if second is not None and single and name != "jaccard":
-                    limits = replace(second, bounds=bounds)
+                    interval = replace(second, bounds=bounds)
                     second = None
-            if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumLimits):
+            if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumInterval):
                 variance = max(variance, min(_variance_of_terms(second), largest_variance))
             if second is not None:
-                limits = OuterLimits(value=value, bounds=bounds, first=limits, second=second)
+                interval = OuterInterval(value=value, bounds=bounds, first=interval, second=second)
         if varies and variance > result.variance:
             result = result.scaled(variance)
         return linearised_estimate(
             result,
             self.weighting,
-            limits=limits,
+            interval=interval,
             target=target,
             n=n,
             member=member,
@@ -479,23 +479,23 @@ class Confusion:
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         influence = inside * slopes.along(self.true, self.predicted)
         result = of_variable(value, influence, self.weighting, target, member)
-        limits: Limits
+        interval: Interval
         if of_two is not None:
             k = 1 if which is None else which
-            limits = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
-            error = sum(limits.lengths(_ONE_STANDARD_ERROR, "two-sided")) / 2.0
+            interval = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
+            error = sum(interval.lengths(_ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
             apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
             error = slope * apart.standard_error
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
-            limits = SumLimits(
+            interval = SumInterval(
                 value=value, terms=(apart,), coefficients=np.array([-slope]), correlation=np.eye(1)
             )
         return linearised_estimate(
             result,
             self.weighting,
-            limits=replace(limits, value=value, bounds=bounds),
+            interval=replace(interval, value=value, bounds=bounds),
             target=target,
             n=n,
             # Labels that all agree have no error of their own, but for rounding.
@@ -526,13 +526,13 @@ class Confusion:
 
     def _of_shares(
         self, name: str, which: int | str | None, function: Metric, target: str
-    ) -> OfShares | None:
+    ) -> ShareFunctionInterval | None:
         """Return a metric as a function of shares that have intervals of their own; None of many classes."""
         # What concerns both of two classes is the same function of either one's hits and misses.
         either = (which,) if isinstance(which, int) else (1, 0)
         if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
-            return OfShares.of(first_share, [share])
+            return ShareFunctionInterval.of(first_share, [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None
@@ -550,7 +550,7 @@ class Confusion:
             return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
         return None
 
-    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumLimits | None, bool]:
+    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumInterval | None, bool]:
         """Return a metric's interval from the shares of its cells, and whether it is one share's alone.
 
         Strata whose labels show no error lend their trials a variance of next to nothing, and the trials are
@@ -567,9 +567,9 @@ class Confusion:
         lowest = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
         highest = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
         labelled_slopes = slopes.along(self.true, self.predicted)
-        limits = shares_above(labelled_slopes, lowest, highest, weighting, target)
+        interval = shares_above(labelled_slopes, lowest, highest, weighting, target)
         single = len(np.unique(np.round(cells, 12))) <= 2
-        return (None if limits is None else replace(limits, value=value)), single
+        return (None if interval is None else replace(interval, value=value)), single
 
     def _answered_alike(self, which: int) -> BoolArray | None:
         """Return which strata (H,) are answered with a class, if the others hold no such answer."""
@@ -624,7 +624,7 @@ class Confusion:
             table[:, which] = self.possible[:, which]
         return table[:, answers].T
 
-    def _terms(self, name: str, value: float, target: str) -> SumLimits:
+    def _terms(self, name: str, value: float, target: str) -> SumInterval:
         """Return the classes' own metrics, with the correlation of their errors."""
         name = "recall" if name == "balanced_accuracy" else name
         variables = []
@@ -636,7 +636,7 @@ class Confusion:
             _, slopes, _ = metric_function(name, k, self.n_classes)(all_shares)
             variables.append(weights * slopes.along(true, predicted))
             terms.append(self.metric(name, k, target))
-        return SumLimits(
+        return SumInterval(
             value=value,
             terms=tuple(terms),
             coefficients=np.full(self.n_classes, 1.0 / self.n_classes),
@@ -769,13 +769,13 @@ def some_unseen(
         f"for that of the {subject} with the fewest labels, {alike:.3g}, and the interval takes it for "
         "anything from 0 to 1"
     )
-    limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
+    interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), seen=others, share=share)
     return replace(
         others,
         value=value,
         # As if the metric of the other classes were uniformly distributed from 0 to 1.
         standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
-        evidence=replace(others.evidence, value=value, own=limits),
+        evidence=replace(others.evidence, value=value, interval=interval),
         remarks=(*others.remarks, note),
     )
 
@@ -818,7 +818,7 @@ class SmoothedTrials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnseenClasses(OffsetLimits):
+class UnseenClassesInterval(OffsetInterval):
     """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
 
     Parameters
@@ -847,28 +847,28 @@ def _agrees(term: Term) -> bool:
     return isinstance(term, Estimate) and not term.evidence.variance > 0
 
 
-def _variance_of_terms(limits: SumLimits) -> float:
+def _variance_of_terms(interval: SumInterval) -> float:
     """Return the variance of a sum of estimates; 0 if the labels of none of them agree.
 
     A term whose labels agree has the variance of half a label more at either bound, on the trials that its
     interval is made of.
     """
-    if not any(_agrees(term) for term in limits.terms):
+    if not any(_agrees(term) for term in interval.terms):
         return 0.0
-    errors = np.zeros(len(limits.terms))
-    for k, term in enumerate(limits.terms):
+    errors = np.zeros(len(interval.terms))
+    for k, term in enumerate(interval.terms):
         errors[k] = term.standard_error
-        limits_of_term = term.evidence.own
+        limits_of_term = term.evidence.interval
         if (
             _agrees(term)
-            and isinstance(limits_of_term, BinomialLimits)
+            and isinstance(limits_of_term, BinomialInterval)
             and np.isfinite(limits_of_term.trials)
         ):
             trials = limits_of_term.trials + 1.0
             share = (limits_of_term.trials * term.value + 0.5) / trials
             errors[k] = max(errors[k], np.sqrt(share * (1.0 - share) / trials))
-    errors *= limits.coefficients
-    return max(float(errors @ limits.correlation @ errors), 0.0)
+    errors *= interval.coefficients
+    return max(float(errors @ interval.correlation @ errors), 0.0)
 
 
 def smoothed_variance(

@@ -27,7 +27,8 @@ from stratal.estimation.linearised import (
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
-from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.intervals.proportion import skewnesses_of, student_t
 from stratal.report.notes import Note
 
@@ -39,7 +40,7 @@ _REFINEMENTS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fieller(OffsetLimits):
+class FiellerInterval(OffsetInterval):
     """A ratio of two means with Fieller's limits: the ratios ρ for which the mean of a − ρb may be 0.
 
     Parameters
@@ -71,7 +72,7 @@ class Fieller(OffsetLimits):
     @classmethod
     def of(
         cls, numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
-    ) -> Fieller:
+    ) -> FiellerInterval:
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
         both = np.column_stack([numerator, denominator])
         means = weighting.mean(both)
@@ -236,14 +237,16 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
         _require_error(result, len(columns), "ratio")
-        limits: Limits | None = None
+        interval: Interval | None = None
         if weighting.census and target == "population":
-            limits = StudentLimits(value=result.value, standard_error=0.0, degrees_of_freedom=np.inf)
+            interval = StudentInterval(value=result.value, standard_error=0.0, degrees_of_freedom=np.inf)
         # If all labels agree, or there is one, an interval is refused as that of any such outcome is.
         elif np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
-            limits = replace(Fieller.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds)
-        found = linearised_estimate(result, weighting, limits=limits, target=target)
+            interval = replace(
+                FiellerInterval.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds
+            )
+        found = linearised_estimate(result, weighting, interval=interval, target=target)
         return frame.complete(found, sample, label=self.label)
 
 

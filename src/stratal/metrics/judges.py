@@ -36,7 +36,7 @@ from stratal.estimation.resolve import (
 )
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import OutcomeKind
-from stratal.intervals.limits import OffsetLimits, OuterLimits
+from stratal.intervals.interval_types import OffsetInterval, OuterInterval
 from stratal.intervals.proportion import student_quantile
 from stratal.metrics.class_answers import (
     AnsweredClasses,
@@ -141,7 +141,7 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FisherLimits(OffsetLimits):
+class FisherInterval(OffsetInterval):
     """Student's t on the inverse hyperbolic tangent of a correlation (Fisher 1921)."""
 
     standard_error: float
@@ -180,7 +180,7 @@ def association(
     # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
     room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
     plain_limits = replace(smooth, value=value, standard_error=smooth.standard_error * room)
-    limits = OuterLimits(value=value, bounds=bounds, first=plain_limits, second=smooth)
+    interval = OuterInterval(value=value, bounds=bounds, first=plain_limits, second=smooth)
     if has_error or weighting.census:
         reported_error = result.standard_error
     else:
@@ -188,7 +188,7 @@ def association(
     return linearised_estimate(
         result,
         weighting,
-        limits=limits,
+        interval=interval,
         target=target,
         standard_error=smooth.standard_error if reported_error is None else reported_error,
         degrees_of_freedom=smooth.degrees_of_freedom,
@@ -197,7 +197,7 @@ def association(
 
 def _smoothed(
     statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Any, target: str
-) -> FisherLimits:
+) -> FisherInterval:
     """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
 
     Each stratum's labels are mixed with one label's worth of such pairs.
@@ -211,7 +211,7 @@ def _smoothed(
     both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
     value, influence = statistic(*both, weights / weights.sum())
     if not np.isfinite(value) or weighting.census:
-        return FisherLimits(
+        return FisherInterval(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )
     influence = influence / weighting.total
@@ -220,7 +220,7 @@ def _smoothed(
     freedom = result.degrees_of_freedom
     if result.standard_error > _ROUNDING:
         freedom = min(freedom, kurtosis_freedom(result.variable, weighting.weights))
-    return FisherLimits(
+    return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
         standard_error=float(np.sqrt(largest)),
@@ -425,7 +425,7 @@ BINS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfBins(OffsetLimits):
+class _BinsInterval(OffsetInterval):
     """A weighted sum of absolute differences of labels' means from known ones, each with its interval.
 
     An end is the sum of the bins' ends: the sum of absolute values is far from normal where all are near 0,
@@ -470,8 +470,8 @@ def calibration_error(
         domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
     )
     means = np.bincount(bins, weights * x, minlength=BINS)[used] / shares[used]
-    limits = _OfBins(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
-    return linearised_estimate(result, weighting, limits=limits, target=target)
+    interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
+    return linearised_estimate(result, weighting, interval=interval, target=target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,11 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_limits
+from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_interval
 from stratal.estimation.proportion_functions import directions, domain_mean
 from stratal.intervals.evidence import ROUNDING
-from stratal.intervals.limits import Limits, OffsetLimits, OuterLimits, Term
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
 from stratal.report.notes import Note
 
@@ -38,7 +39,7 @@ FEWEST_FOR_TAILS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RootLimits(OffsetLimits):
+class RootInterval(OffsetInterval):
     """The limits of the root of an estimate: the roots of its limits."""
 
     square: Term
@@ -52,7 +53,7 @@ class RootLimits(OffsetLimits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ExplainedLimits(OffsetLimits):
+class ExplainedInterval(OffsetInterval):
     """The limits of 1 − a / b from those of a mean square and a variance, with their correlation."""
 
     rest: Term
@@ -78,7 +79,7 @@ class ExplainedLimits(OffsetLimits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogRestLimits(OffsetLimits):
+class LogResidualInterval(OffsetInterval):
     """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R²."""
 
     standard_error: float
@@ -121,13 +122,13 @@ def mean_square(
         kurtosis_freedom(result.variable[member], weighting.weights[member]),
     )
     freedom = max(freedom, 1.0)
-    limits = None
+    interval = None
     if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
         estimate = np.array([[result.value], [result.variance], [freedom]])
-        limits = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
-        limits = replace(limits, bounds=(0.0, np.inf))
+        interval = skewed_interval(estimate, result.variable[:, None], weighting).of(0)
+        interval = replace(interval, bounds=(0.0, np.inf))
     return linearised_estimate(
-        result, weighting, limits=limits, target=target, n=n, degrees_of_freedom=freedom
+        result, weighting, interval=interval, target=target, n=n, degrees_of_freedom=freedom
     )
 
 
@@ -150,7 +151,7 @@ def root_mean_square(square: Estimate) -> Estimate:
     return linearised_estimate(
         result,
         square.evidence.weighting,
-        limits=RootLimits(value=value, bounds=bounds, square=square),
+        interval=RootInterval(value=value, bounds=bounds, square=square),
         target=square.target,
         n=square.n,
         standard_error=error,
@@ -182,23 +183,25 @@ def explained_share(
     result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
     value = result.value
     varies = result.variance > ROUNDING * ratio.value**2
-    limits: Limits | None = None
+    interval: Interval | None = None
     if width is not None:
         rest = mean_square(errors, weighting, width, target)
         spread = mean_square(labels - centre, weighting, farthest, target)
         variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
         correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
-        limits = ExplainedLimits(
+        interval = ExplainedInterval(
             value=value, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
         )
     elif np.isfinite(result.variance) and varies:
         estimate = np.array([[value], [result.variance], [freedom]])
-        skewed = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
-        of_log = LogRestLimits(
+        skewed = skewed_interval(estimate, result.variable[:, None], weighting).of(0)
+        of_log = LogResidualInterval(
             value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
         )
-        limits = OuterLimits(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
-    return linearised_estimate(result, weighting, limits=limits, target=target, degrees_of_freedom=freedom)
+        interval = OuterInterval(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
+    return linearised_estimate(
+        result, weighting, interval=interval, target=target, degrees_of_freedom=freedom
+    )
 
 
 def largest_share(values: FloatArray) -> float:

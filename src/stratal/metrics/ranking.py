@@ -22,7 +22,8 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.resolve import class_column, none_labelled, number_column
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import BinomialInterval, OuterInterval
 from stratal.labels.label_values import class_text
 from stratal.metrics.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
 
@@ -94,14 +95,14 @@ def ranking_metric(
     value, influence = statistic(score, positive, weighting.weights)
     result = of_variable(value, influence, weighting, target)
     smooth, error = _smoothed(statistic, score, positive, weighting, result, target)
-    limits: Limits = replace(smooth, value=value)
+    interval: Interval = replace(smooth, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
-        limits = OuterLimits(value=value, bounds=bounds, first=limits, second=smooth)
+        interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smooth)
     shown = result.variance if np.isfinite(result.variance) else 0.0
     return linearised_estimate(
         result,
         weighting,
-        limits=limits,
+        interval=interval,
         target=target,
         n=n,
         # A perfect ranking has no variance of its own; what its labels may have missed has.
@@ -116,7 +117,7 @@ def _smoothed(
     weighting: Weighting,
     result: Linearised,
     target: str,
-) -> tuple[BinomialLimits, float]:
+) -> tuple[BinomialInterval, float]:
     """Return the binomial that the labels are worth at the smoothed value, and the smoothed standard error.
 
     Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
@@ -139,10 +140,10 @@ def _smoothed(
             trials = fewest
         else:
             trials = np.inf
-        return BinomialLimits(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
+        return BinomialInterval(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
-    found = BinomialLimits(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    found = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
     return found, error
 
 
@@ -198,8 +199,8 @@ class Ranking(Estimand, listed="positive"):
         """Return a note if larger scores go with other classes."""
         if not self.chance_is_half or not np.isfinite(found.value) or found.value >= _CHANCE:
             return []
-        limits = found.limits(_NOTE_LEVEL, "auto")
-        if limits is None or limits[1] is None or limits[1] >= _CHANCE:
+        interval = found.limits(_NOTE_LEVEL, "auto")
+        if interval is None or interval[1] is None or interval[1] >= _CHANCE:
             return []
         return [
             f"an area below one half: larger scores go with classes other than {self.positive!r}; "

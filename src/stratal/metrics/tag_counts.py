@@ -18,13 +18,14 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable, ratio_of_means, target_covariance
 from stratal.estimation.proportion_functions import (
-    OfShares,
+    ShareFunctionInterval,
     clustered,
     domain_trials,
     no_interval_note,
     of_two_sums,
 )
-from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits, SumLimits, UndefinedLimits
+from stratal.intervals.interval import Interval
+from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval, UndefinedInterval
 from stratal.metrics.confusion import (
     UNEQUAL,
     Confusion,
@@ -159,7 +160,7 @@ class TagCounts(Record):
             return part or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
         variables = self._variables(name, every)
         value = float(np.mean([term.value for term in terms]))
-        limits = SumLimits(
+        interval = SumInterval(
             value=value,
             bounds=(0.0, 1.0),
             terms=tuple(terms),
@@ -167,7 +168,7 @@ class TagCounts(Record):
             correlation=correlation_from(target_covariance(variables, self.weighting, target)),
         )
         result = of_variable(value, variables.mean(axis=1), self.weighting, target, every)
-        below, above = limits.lengths(_ONE_STANDARD_ERROR, "two-sided")
+        below, above = interval.lengths(_ONE_STANDARD_ERROR, "two-sided")
         error = result.standard_error
         if not error > 0 or any(not term.evidence.variance > 0 for term in terms):
             # Labels of a tag that all agree show no variance; their own intervals know how many there are.
@@ -175,7 +176,7 @@ class TagCounts(Record):
         return linearised_estimate(
             result,
             self.weighting,
-            limits=limits,
+            interval=interval,
             target=target,
             n=int(every.sum()),
             member=member,
@@ -239,7 +240,7 @@ def ratio_of_counts(
         return linearised_estimate(
             result,
             weighting,
-            limits=UndefinedLimits(value=result.value, bounds=bounds),
+            interval=UndefinedInterval(value=result.value, bounds=bounds),
             target=target,
             n=n,
             member=counted,
@@ -253,20 +254,20 @@ def ratio_of_counts(
         scale = "dice"
         first, _ = _binomial(*index, inside, weighting, target)
         first = replace(first, value=result.value)
-    limits: Limits = replace(first, scale=scale)
+    interval: Interval = replace(first, scale=scale)
     if clusters is not None:
         trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
-        limits = clustered(replace(first, trials=trials, scale=scale), clusters)
+        interval = clustered(replace(first, trials=trials, scale=scale), clusters)
     if weighting.effective_draws < UNEQUAL * weighting.draws:
         # Trials are those of all strata; of a large one with few labels that agree they know little.
         parts = _of_parts(above, below, inside, weighting, target)
         second = replace(parts, value=result.value)
-        limits = OuterLimits(value=result.value, bounds=bounds, first=limits, second=second)
+        interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=second)
     shown = result.standard_error
     return linearised_estimate(
         result,
         weighting,
-        limits=limits,
+        interval=interval,
         target=target,
         n=n,
         member=counted,
@@ -276,7 +277,7 @@ def ratio_of_counts(
 
 def _binomial(
     above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
-) -> tuple[BinomialLimits, float]:
+) -> tuple[BinomialInterval, float]:
     """Return a ratio's limits by its effective number of trials, and the variance that these follow from.
 
     Pseudo-labels have the mean count, so that they weigh as much as one unit does on average.
@@ -288,20 +289,20 @@ def _binomial(
     if target == "superpopulation":
         weighting = weighting.independent()
     trials, hidden = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
-    limits = BinomialLimits(
+    interval = BinomialInterval(
         value=float(np.clip(result.value, 0.0, 1.0)),
         bounds=(0.0, 1.0),
         trials=trials,
         degrees_of_freedom=result.degrees_of_freedom,
     )
-    return limits, hidden
+    return interval, hidden
 
 
 def _of_parts(
     above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
-) -> OfShares:
+) -> ShareFunctionInterval:
     """Return a ratio's limits from those of the means of what units have and lack of the numerator."""
     counted = inside & (below > 0)
     share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
-    limits = of_two_sums(share, inside * below / float(below[counted].max()), weighting, target)
-    return replace(limits, bounds=(0.0, 1.0))
+    interval = of_two_sums(share, inside * below / float(below[counted].max()), weighting, target)
+    return replace(interval, bounds=(0.0, 1.0))

@@ -21,7 +21,7 @@ from stratal.estimation.resolve import class_column, number_column, refuse_misma
 from stratal.intervals.betting import (
     DOUBLINGS,
     SMALLEST_STEP,
-    DifferenceLimits,
+    DifferenceInterval,
     DrawSteps,
     difference_capital,
 )
@@ -543,7 +543,7 @@ class Selection(PageDisplay):
         unseen = counts[:, 0].copy()
         unseen[clocks.rows[turn]] = False
         largest = 2.0 if design.criterion in SIGNED else 1.0
-        limits = DifferenceLimits(
+        interval = DifferenceInterval(
             value=value,
             bounds=(-largest, largest),
             ahead=ahead,
@@ -557,7 +557,7 @@ class Selection(PageDisplay):
         )
         result = of_variable(value, np.where(differing, gain[is_labelled] - mean, 0.0), weighting)
         return linearised_estimate(
-            result, weighting, limits=limits, label=label, null=0.0, design=design.kind
+            result, weighting, interval=interval, label=label, null=0.0, design=design.kind
         )
 
     @property

@@ -21,8 +21,8 @@ from stratal.designs.stratum_moments import centred, stratum_moments, stratum_su
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, LambdaEvidence, fit_general, fit_stratified
-from stratal.estimation.linearised import Linearised, skewed_limits
-from stratal.intervals.limits import SkewedLimits
+from stratal.estimation.linearised import Linearised, skewed_interval
+from stratal.intervals.interval_types import SkewedInterval
 from stratal.regression import losses, rectified_loss
 from stratal.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.report.text import json_dict
@@ -445,9 +445,9 @@ class FittedRows(Sequence[Estimate]):
     shown: dict[str, Any]
 
     @cached_property
-    def limits(self) -> SkewedLimits:
+    def limits(self) -> SkewedInterval:
         """The limits of all."""
-        return skewed_limits(self.found, self.influences, self.weighting, self.own)
+        return skewed_interval(self.found, self.influences, self.weighting, self.own)
 
     @cached_property
     def _made(self) -> tuple[Estimate, ...]:
@@ -455,7 +455,7 @@ class FittedRows(Sequence[Estimate]):
             linearised_estimate(
                 Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
                 self.weighting,
-                limits=self.limits.of(k),
+                interval=self.limits.of(k),
                 label={"coefficient": self.names[k]},
                 **self.shown,
             )
@@ -508,12 +508,12 @@ class Coefficients(Estimates):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the lower and the upper limits, (m,) each."""
         if isinstance(self.estimates, FittedRows):
-            limits = self.estimates.limits.by(method)
+            interval = self.estimates.limits.by(method)
         else:
-            limits = None
-        if limits is None:
+            interval = None
+        if interval is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
-        low, high = limits.ends(confidence_level, alternative)
+        low, high = interval.ends(confidence_level, alternative)
         return np.full(len(self), low), np.full(len(self), high)
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:

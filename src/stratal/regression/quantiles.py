@@ -25,9 +25,9 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.proportion_functions import domain_mean, mean_of
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import Limits, StudentLimits, upper_tail
-from stratal.intervals.proportion import student_quantile
+from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval_types import StudentInterval
+from stratal.intervals.proportion import student_quantile, upper_tail
 from stratal.intervals.stratified import quantile_ranks
 from stratal.regression.losses import MeanLoss
 from stratal.regression.m_estimation import choose_lam, common_lam, degrees_factor
@@ -186,7 +186,7 @@ class RectifiedPinball(RectifiedLoss):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreLimits(Limits):
+class ScoreInterval(Interval):
     """The values that the score test keeps; infinite on a side that the labels cannot bound.
 
     Parameters
@@ -211,12 +211,12 @@ class ScoreLimits(Limits):
         """λ per stratum (H,)."""
         return self.fit.lam[:, 0]
 
-    def by(self, method: str) -> Limits | None:
+    def by(self, method: str) -> Interval | None:
         """Return the limits by Student's t or the normal distribution."""
         limits_by_method = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
         return limits_by_method.get(method)
 
-    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+    def with_freedom(self, degrees_of_freedom: float) -> Interval:
         """Return the limits with these degrees of freedom."""
         return replace(self, degrees_of_freedom=degrees_of_freedom)
 
@@ -345,8 +345,10 @@ def quantile(
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
-    limits = ScoreLimits(value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
-    error = width_error(replace(limits, degrees_of_freedom=np.inf), rectified.outcome)
+    interval = ScoreInterval(
+        value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom
+    )
+    error = width_error(replace(interval, degrees_of_freedom=np.inf), rectified.outcome)
     of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
     if np.isfinite(error) and of_score > 0:
         scale = error / of_score
@@ -361,11 +363,11 @@ def quantile(
     return linearised_estimate(
         result,
         weighting,
-        limits=limits,
+        interval=interval,
         target=rectified.target,
         label={"estimand": f"quantile:{probability:g}"},
         estimator=rectified.estimator_name,
-        lam=common_lam(limits.lam),
+        lam=common_lam(interval.lam),
         remarks=fit.notes,
         population_size=round(rectified.population_size),
     )
@@ -387,7 +389,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, probability: floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Woodruff(Limits):
+class WoodruffInterval(Interval):
     """The values at which the share of units at or below them may be the quantile's (Woodruff 1952).
 
     A value t is below the interval if the upper limit of F(t), the share of units at or below t, is less than
@@ -497,7 +499,7 @@ class Woodruff(Limits):
 _REACHES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
 
 
-def width_error(limits: Limits, labels: FloatArray) -> float:
+def width_error(interval: Interval, labels: FloatArray) -> float:
     """Return half the 95 % interval over 1.96 (Woodruff 1952).
 
     If the 95 % interval is open or has no width, another level is taken whose interval is finite and has a
@@ -508,8 +510,8 @@ def width_error(limits: Limits, labels: FloatArray) -> float:
     one_sided = np.nan
     is_open = False
     for reach in _REACHES:
-        ends = limits.ends(float(1.0 - 2.0 * ndtr(-reach)), "two-sided")
-        lengths = np.abs(np.array(ends) - limits.value)
+        ends = interval.ends(float(1.0 - 2.0 * ndtr(-reach)), "two-sided")
+        lengths = np.abs(np.array(ends) - interval.value)
         finite = np.isfinite(lengths)
         if reach == _REACHES[0]:
             is_open = not finite.all()
@@ -521,7 +523,7 @@ def width_error(limits: Limits, labels: FloatArray) -> float:
             one_sided = float(lengths[finite].mean() / reach)
     if is_open or np.isfinite(one_sided):
         return one_sided
-    lowest, highest = limits.bounds or (float(np.min(labels)), float(np.max(labels)))
+    lowest, highest = interval.bounds or (float(np.min(labels)), float(np.max(labels)))
     if highest > lowest:
         return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_REACHES[-1])))
     return np.nan
@@ -556,14 +558,14 @@ def quantile_estimate(
     counted = inside.astype(np.float64)
     reached = counted * (z <= value)
     share = ratio_of_means(reached, counted, weighting)
-    limits: Limits = Woodruff(
+    interval: Interval = WoodruffInterval(
         value=value, bounds=bounds, probability=probability, z=z, weighting=weighting, member=member
     )
     if weighting.census:
-        limits = StudentLimits(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
+        interval = StudentInterval(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
         error = 0.0
     else:
-        error = width_error(limits, z[inside])
+        error = width_error(interval, z[inside])
     if share.standard_error > 0 and np.isfinite(error):
         scale = error / share.standard_error
     else:
@@ -574,4 +576,4 @@ def quantile_estimate(
         design_variance=error**2,
         degrees_of_freedom=share.degrees_of_freedom,
     )
-    return linearised_estimate(result, weighting, limits=limits, n=int(inside.sum()))
+    return linearised_estimate(result, weighting, interval=interval, n=int(inside.sum()))

@@ -17,7 +17,7 @@ from stratal.designs.stratum_moments import collapse_singletons, population_spre
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
-from stratal.intervals.methods import TABLE, bounds_function
+from stratal.intervals.methods import TABLE, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.plan import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
@@ -101,7 +101,7 @@ def stratum_variances(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Replicates(evidence.IntervalEvidence):
+class Replicates(evidence.DerivedEvidence):
     """Estimates of R replicates, with the inputs of the interval methods.
 
     Parameters
@@ -381,7 +381,7 @@ def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, F
         if method == PUBLISHED:
             standard_errors = np.sqrt(replicates.textbook_variance)
             return student_t(replicates.value, standard_errors, confidence_level=confidence_level)
-        limits = [bounds_function(case, method, "two-sided")[1](confidence_level) for case in cases]
+        limits = [find_interval(case, method).ends(confidence_level, "two-sided") for case in cases]
         low = np.where(is_fitted, limits[0][0], limits[-1][0])
         high = np.where(is_fitted, limits[0][1], limits[-1][1])
         return np.broadcast_to(low, value.shape), np.broadcast_to(high, value.shape)

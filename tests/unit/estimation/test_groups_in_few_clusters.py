@@ -17,7 +17,7 @@ from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.confusion import Confusion
-from stratal.metrics.functions_of_means import Fieller
+from stratal.metrics.functions_of_means import FiellerInterval
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "01-domain-in-few-clusters" / "turns.csv"
 
@@ -122,7 +122,7 @@ def test_a_rate_of_a_class_that_is_in_few_clusters():
     assert recall.degrees_of_freedom == 2.0
     assert recall.evidence.design_freedom == 2.0
     f1 = confusion.metric("f1", 1)
-    assert f1.evidence.own.degrees_of_freedom <= 39.0
+    assert f1.evidence.interval.degrees_of_freedom <= 39.0
     alone = Confusion(
         true=np.where(cluster < 1, 1, 0), predicted=predicted * (cluster < 1), n_classes=2,
         weighting=weights_of(cluster),
@@ -199,7 +199,7 @@ def test_fieller_in_whole_clusters_allows_for_the_pull_of_few_clusters():
     member = cluster < 4
     whole = ClusterWeighting(cluster=cluster, drawn=np.full(40, 5), clusters=10**6, size=5 * 10**6)
     errors = [
-        Fieller.of(z * member, 1.0 * member, weighting).standard_error
+        FiellerInterval.of(z * member, 1.0 * member, weighting).standard_error
         for weighting in (whole, weights_of(cluster))
     ]
 

@@ -12,7 +12,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimates
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.metrics.comparison import contrast_limits
+from stratal.metrics.comparison import contrast_interval
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_simultaneous_coverage():
             pair = estimate_mean(
                 z[:, a] - z[:, b], np.zeros((60, 0)), weighting, None, stratum=stratum, outcome="unbounded"
             )
-            found.append(replace(pair, evidence=replace(pair.evidence, own=contrast_limits(pair))))
+            found.append(replace(pair, evidence=replace(pair.evidence, interval=contrast_interval(pair))))
         low, high = (
             Estimates(estimates=tuple(found), kind="comparisons", title="")
             .simultaneous()

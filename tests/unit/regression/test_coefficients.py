@@ -7,8 +7,8 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.intervals.limits import largest_statistics
 from stratal.intervals.proportion import skewness_of
+from stratal.intervals.simultaneous import largest_statistics
 from stratal.regression.losses import with_intercept
 from stratal.regression.m_estimation import linear_regression
 
@@ -45,7 +45,7 @@ def test_a_slope_beyond_doubt_has_the_p_value_of_one():
     weighting = StratifiedWeighting(stratum=np.zeros(50, int), sizes=np.array([5000]))
     found = linear_regression(np.column_stack([np.ones(50), x]), y, weighting=weighting)
     assert found.values[1] / found.standard_errors[1] > 8
-    assert abs(found[1].evidence.own.skewness) > 0.2
+    assert abs(found[1].evidence.interval.skewness) > 0.2
     p, plain = found.p_values()[1], found.p_values(method="t")[1]
     assert plain < p < 1e-6
     for level in (0.999, 1 - 1e-6):
@@ -68,7 +68,7 @@ def test_a_skewed_coefficient_reaches_further_than_t(skewed):
     t_low, t_high = skewed.confidence_interval(method="t")
 
     assert skewed[1].confidence_interval().method == "skewness-corrected"
-    assert skewed[1].evidence.own.skewness > 0.1
+    assert skewed[1].evidence.interval.skewness > 0.1
     assert high[1] > t_high[1] + 0.1 * skewed.standard_errors[1]
     assert np.all(low <= t_low + 1e-12)
     assert low + high == pytest.approx(2 * skewed.values)
@@ -81,8 +81,8 @@ def test_skewness_is_that_of_what_each_label_adds():
 
     turned = linear_regression(np.ones((50, 1)), -z, weighting=weighting)
 
-    assert mean[0].evidence.own.skewness == pytest.approx(skewness_of(z, weighting), rel=1e-9)
-    assert turned[0].evidence.own.skewness == pytest.approx(-mean[0].evidence.own.skewness)
+    assert mean[0].evidence.interval.skewness == pytest.approx(skewness_of(z, weighting), rel=1e-9)
+    assert turned[0].evidence.interval.skewness == pytest.approx(-mean[0].evidence.interval.skewness)
 
 
 def test_max_t_is_narrower_than_a_part_of_the_error_each_and_wider_than_one_at_a_time(result):

@@ -64,8 +64,10 @@ def test_it_is_the_least_loss_over_all_values(seed, q):
 
     result = fit(seed, q, estimator="stratppi", shrinkage=0)
 
-    losses = [pinball(t, seed, result.evidence.own.lam, q) for t in candidates]
-    assert pinball(result.value, seed, result.evidence.own.lam, q) == pytest.approx(min(losses), abs=1e-12)
+    losses = [pinball(t, seed, result.evidence.interval.lam, q) for t in candidates]
+    assert pinball(result.value, seed, result.evidence.interval.lam, q) == pytest.approx(
+        min(losses), abs=1e-12
+    )
 
 
 def test_without_a_proxy_it_is_the_weighted_sample_quantile():
