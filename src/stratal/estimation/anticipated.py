@@ -155,11 +155,11 @@ class AnticipatedInfluence(_Anticipated):
         key = self._number(budget, max(cells, 1)), None
         if key not in self._kept:
             method = self.requested.method or self.method
-            found = stratify(self.population, method, key[0], influence=self.influence)
-            if np.all(found.is_known):
+            strata = stratify(self.population, method, key[0], influence=self.influence)
+            if np.all(strata.is_known):
                 action = "Nothing needs to be labelled; check the proxies if that is a surprise."
                 raise InputError(f"{self.text} is known without a label: no unit is open", action=action)
-            self._kept[key] = found
+            self._kept[key] = strata
         return self._kept[key]
 
 
@@ -184,8 +184,8 @@ class AnticipatedOutcome(_Anticipated):
     @cached_property
     def whole(self) -> Strata:
         """The population as one stratum."""
-        found = stratify(self.population, "none", proxy=self.requested.proxy)
-        return with_residual(found, self.requested.residual_sd)
+        stratum = stratify(self.population, "none", proxy=self.requested.proxy)
+        return with_residual(stratum, self.requested.residual_sd)
 
     @property
     def budgets(self) -> tuple[int, int]:
@@ -206,7 +206,7 @@ class AnticipatedOutcome(_Anticipated):
             method = method if self.n_proxies else "category"
         key = self._number(budget, 1 if method == "category" else n_groups), budget if pooled else None
         if key not in self._kept:
-            found = stratify(
+            stratification = stratify(
                 self.population,
                 method,
                 key[0],
@@ -215,7 +215,7 @@ class AnticipatedOutcome(_Anticipated):
                 minimum=requested.minimum,
                 budget=key[1],
             )
-            self._kept[key] = with_residual(found, requested.residual_sd)
+            self._kept[key] = with_residual(stratification, requested.residual_sd)
         strata = self._kept[key]
         needed = int(np.minimum(requested.minimum, strata.sizes).sum())
         if len(strata.sizes) > 1 and budget < needed:
@@ -267,11 +267,11 @@ class AnticipatedOutcome(_Anticipated):
                 "The proxy calls every outcome certain: no standard error can be expected from it alone.",
             )
         if not bounded:
-            left = math.sqrt(float(whole.conditional_variances[0]))
+            residual_sd = math.sqrt(float(whole.conditional_variances[0]))
             return (
                 "The outcome has no bounds: its standard deviation about the proxy is taken to be "
-                f"{left:.4g}, half to twice that in the range; better give it (residual_sd=, --residual-sd) "
-                "or label a pilot.",
+                f"{residual_sd:.4g}, half to twice that in the range; better give it (residual_sd=, "
+                "--residual-sd) or label a pilot.",
                 ALL_COME_BACK,
             )
         return (
@@ -290,8 +290,8 @@ class AnticipatedOutcome(_Anticipated):
             return ()
         values = self.population.distribution(info.name).values
         least, most = float(values[0]), float(values[-1])
-        size, whole = self.population.size, np.array_equal(values, np.floor(values))
-        if size >= _MANY and whole and len(values) == size:
+        size, is_whole_number = self.population.size, np.array_equal(values, np.floor(values))
+        if size >= _MANY and is_whole_number and len(values) == size:
             return (
                 f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
                 "is. Does it tell which units are right? Else name another column.",
@@ -324,12 +324,12 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     if residual_sd is not None and not 0 < residual_sd < math.inf:
         raise not_positive("residual_sd", residual_sd)
     if residual_sd is not None and (bounded or not strata.scaled):
-        given = "bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders"
+        conflict = "bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders"
         allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"
-        raise InputError("residual_sd would have no effect", given=given, allowed=allowed)
+        raise InputError("residual_sd would have no effect", given=conflict, allowed=allowed)
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
     means, weights = strata.proxy_means, strata.weights
     spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
-    left = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
-    return replace(strata, conditional_variances=np.full(strata.n_strata, left))
+    residual_variance = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
+    return replace(strata, conditional_variances=np.full(strata.n_strata, residual_variance))

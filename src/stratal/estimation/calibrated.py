@@ -292,7 +292,7 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     return require_same_population(sample, population)
 
 
-def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> str:
+def calibrated_estimator(estimator: str, *, has_lam: bool, method: Any = None) -> str:
     """Return the estimator of a calibrated proxy: `auto` is `difference`, of a history `ppi++`.
 
     A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured
@@ -304,7 +304,7 @@ def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> 
     InputError
         For an estimator that does not use the proxy.
     """
-    if given or estimator in _USES_PROXY:
+    if has_lam or estimator in _USES_PROXY:
         return estimator
     if estimator == "auto":
         return "ppi++" if method == HISTORY else "difference"

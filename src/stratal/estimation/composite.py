@@ -51,9 +51,9 @@ def composite(table: Estimates) -> Estimates:
     """Return the estimates of slices shrunk towards each other, and say what their intervals promise."""
     used = [k for k, row in enumerate(table) if np.isfinite(row.value) and row.standard_error > 0]
     if len(used) < FEWEST:
-        what = "a composite needs several groups that vary"
+        problem = "a composite needs several groups that vary"
         action = "Leave the estimator to 'auto'."
-        raise InputError(what, given=f"{len(used)}", allowed=f"{FEWEST} or more", action=action)
+        raise InputError(problem, given=f"{len(used)}", allowed=f"{FEWEST} or more", action=action)
     rows = list(table)
     values, variances = composite_means(table.values[used], table.standard_errors[used] ** 2)
     for k, value, variance in zip(used, values.tolist(), variances.tolist(), strict=True):
@@ -68,5 +68,5 @@ def _shrunk(row: Estimate, value: float, variance: float) -> Estimate:
     interval = StudentInterval(
         value=value, standard_error=error, degrees_of_freedom=freedom, bounds=row.bounds
     )
-    seen = replace(row.evidence, value=value, variance=variance, interval=interval, linearised=True)
-    return replace(row, value=value, standard_error=error, evidence=seen, estimator="composite")
+    evidence = replace(row.evidence, value=value, variance=variance, interval=interval, linearised=True)
+    return replace(row, value=value, standard_error=error, evidence=evidence, estimator="composite")

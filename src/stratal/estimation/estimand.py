@@ -63,14 +63,14 @@ class Request(Record):
         require_target(self.target)
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What differs from its default, by keyword."""
-        found = {}
+    def changed(self) -> dict[str, Any]:
+        """The options that differ from their defaults, by keyword."""
+        options = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is not entry.default and not (isinstance(value, str) and value == entry.default):
-                found[entry.name] = value
-        return found
+                options[entry.name] = value
+        return options
 
 
 # Nothing but the defaults.
@@ -101,8 +101,8 @@ def together(influences: list[Influence], population: Population) -> Influence:
     square = total(
         [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
     )
-    cells, known = crossed_cells(influences)
-    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known=known)
+    cells, known_cells = crossed_cells(influences)
+    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known=known_cells)
 
 
 def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
@@ -112,11 +112,11 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     own: where two columns have cells of one name, the names say which column they are of.
     """
     cells = influences[0].cells
-    known = influences[0].known
+    known_cells = influences[0].known
     crossed = _cells_of(influences[0])
     for part in influences[1:]:
         if part.cells == cells:
-            known = tuple(name for name in known if name in part.known)
+            known_cells = tuple(name for name in known_cells if name in part.known)
             crossed = [replace(cell, known=cell.known and cell.name in part.known) for cell in crossed]
             continue
         most = max(MOST_CELLS, len(crossed), len(part.cells.names))
@@ -128,8 +128,8 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
         crossed = [replace(cell, name=name) for cell, name in zip(crossed, names, strict=True)]
         tests = (Constant(value=1.0) if cell.test is None else cell.test for cell in crossed[:-1])
         cells = Cells(names=names, tests=tuple(tests))
-        known = tuple(cell.name for cell in crossed if cell.known)
-    return cells, known
+        known_cells = tuple(cell.name for cell in crossed if cell.known)
+    return cells, known_cells
 
 
 def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
@@ -200,14 +200,14 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     of_one = len(by_level) == len(levels) > 0 and len({entry.name for entry in by_level}) == 1
     levels.append(reduce(ByLevel.both, (entry.rest for entry in by_level)) if of_one else None)
     crossed = []
-    for name, test, own in zip(cells.names, (*cells.tests, None), levels, strict=True):
-        column = own.name if own is not None and of_one else ""
+    for name, test, cell_levels in zip(cells.names, (*cells.tests, None), levels, strict=True):
+        column = cell_levels.name if cell_levels is not None and of_one else ""
         crossed.append(
             _CrossedCell(
                 name=name,
                 parts={column: name},
                 test=test,
-                levels={column: own} if own is not None and of_one else {},
+                levels={column: cell_levels} if cell_levels is not None and of_one else {},
                 known=name in influence.known,
             )
         )
@@ -233,7 +233,7 @@ def _distinct_names(cells: Sequence[_CrossedCell]) -> tuple[str, ...]:
     for cell in cells:
         for column, name in cell.parts.items():
             columns.setdefault(name, set()).add(column)
-    shared = {name for name, found in columns.items() if len(found) > 1}
+    shared = {name for name, definitions in columns.items() if len(definitions) > 1}
     return tuple(
         _joined_names(
             f"{name} ({column})" if column and name in shared else name for column, name in cell.parts.items()
@@ -365,18 +365,18 @@ class Estimand(Described, noun="estimand", registry={}):
                 options[option] = value
             else:
                 listed.append(part)
-        found: Estimand = kind._of_text(text, listed, options)
-        return found
+        estimand: Estimand = kind._of_text(text, listed, options)
+        return estimand
 
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
         declared = {entry.name: str(entry.type) for entry in fields(cls)}  # type: ignore[arg-type]
         strange = [name for name in options if name not in declared]
         if strange or (listed and not cls.listed):
-            given = strange[0] if strange else listed[0]
+            unexpected = strange[0] if strange else listed[0]
             raise InputError(
                 f"'{cls.kind}' does not take that",
-                given=f"{given!r} in {text!r}",
+                given=f"{unexpected!r} in {text!r}",
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
@@ -389,8 +389,8 @@ class Estimand(Described, noun="estimand", registry={}):
         except InputError:
             raise
         except (TypeError, ValueError):
-            what = f"'{cls.kind}' needs more, or something else, than was given"
-            raise InputError(what, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
+            problem = f"'{cls.kind}' needs more, or something else, than was given"
+            raise InputError(problem, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
 
     @classmethod
     def example(cls) -> str:
@@ -402,7 +402,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The group columns that are needed: those that fields called so name."""
+        """The group columns that are needed."""
         return self._named("predicted", "group", "models", "judges")
 
     @property
@@ -413,8 +413,8 @@ class Estimand(Described, noun="estimand", registry={}):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of probabilities and other numbers that are needed in addition to proxies."""
-        given = self._named("probability", "right", "probabilities")
-        return tuple(name for name in given if isinstance(name, str))
+        names = self._named("probability", "right", "probabilities")
+        return tuple(name for name in names if isinstance(name, str))
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -423,8 +423,10 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def _named(self, *names: str) -> tuple[str, ...]:
         """Return the columns in those of these fields that the estimand has."""
-        given = [getattr(self, entry.name) for entry in fields(self) if entry.name in names]  # type: ignore[arg-type]
-        return tuple(name for own in given for name in (own if isinstance(own, tuple) else (own,)) if name)
+        values = [getattr(self, entry.name) for entry in fields(self) if entry.name in names]  # type: ignore[arg-type]
+        return tuple(
+            name for value in values for name in (value if isinstance(value, tuple) else (value,)) if name
+        )
 
     @property
     def of_classes(self) -> bool:
@@ -510,7 +512,7 @@ class Estimand(Described, noun="estimand", registry={}):
         if grouped and self.takes_by_group is not None:
             takes = self.takes_by_group
             named = f"{named} by groups"
-        for name, value in request.given.items():
+        for name, value in request.changed.items():
             if name in takes or (name == "predicted" and self.compares(value, sample.question.answer)):
                 continue
             allowed = ", ".join(f"{option}=" for option in takes)
@@ -518,11 +520,11 @@ class Estimand(Described, noun="estimand", registry={}):
                 f"{named} takes no {name}=", given=repr(value), allowed=allowed, action="Leave it out."
             )
 
-    def compares(self, predicted: str | bool, kept: str | None) -> bool:
-        """Return whether labels are compared with this column of answers; `kept` is the sample's own."""
+    def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
+        """Return whether labels are compared with this column of answers; `sample_answer` is the sample's."""
         if predicted is True:
             return bool(self.compared)
-        return predicted in self.answer_columns or (self.compared is True and predicted == kept)
+        return predicted in self.answer_columns or (self.compared is True and predicted == sample_answer)
 
     @property
     def label(self) -> dict[str, str]:
@@ -531,9 +533,9 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, for the next round."""
-        found = self.estimate(sample, labels)
-        assert isinstance(found, Estimate)
-        u = np.nan_to_num(found.evidence.residuals)
+        estimate = self.estimate(sample, labels)
+        assert isinstance(estimate, Estimate)
+        u = np.nan_to_num(estimate.evidence.residuals)
         return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
 
     def decoded(self, sample: Sample, labels: Any) -> Any:
@@ -552,8 +554,8 @@ class Estimand(Described, noun="estimand", registry={}):
         """Yield the single estimands that it is made of, each with its labels."""
         yield self, labels
 
-    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes | None:
-        """Return the outcomes whose mean the estimate `found` is; None where it is no mean of one outcome."""
+    def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes | None:
+        """Return the outcomes whose mean `estimate` is; None where it is no mean of one outcome."""
         return None
 
     def learned_deviations(
@@ -564,10 +566,10 @@ class Estimand(Described, noun="estimand", registry={}):
         The deviations of u among the labelled units, smoothed towards the plan's, which are `planned` where
         the strata were made for several estimands. On a scale of their own.
         """
-        found = self.labelled_influence(sample, labels)
+        influence = self.labelled_influence(sample, labels)
         n_strata = strata.n_strata
-        stratum = sample.stratum[found.labelled]
-        if len(found.u) == 0:  # nothing is labelled, or the value is undefined
+        stratum = sample.stratum[influence.labelled]
+        if len(influence.u) == 0:  # nothing is labelled, or the value is undefined
             if planned is None:
                 return strata.standard_deviations
             return planned
@@ -580,8 +582,8 @@ class Estimand(Described, noun="estimand", registry={}):
         return smoothed_standard_deviations(
             moments,
             np.bincount(stratum, minlength=n_strata),
-            *(np.bincount(stratum, power, minlength=n_strata) for power in (found.u, found.u**2)),
-            kurtoses=stratum_kurtoses(found.u, stratum, n_strata),
+            *(np.bincount(stratum, power, minlength=n_strata) for power in (influence.u, influence.u**2)),
+            kurtoses=stratum_kurtoses(influence.u, stratum, n_strata),
             bounds=(-np.inf, np.inf),
         )
 
@@ -599,14 +601,14 @@ class Estimand(Described, noun="estimand", registry={}):
             population=population, requested=requested, influence=influence, text=self.text
         )
 
-    def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
+    def refuse_plan_options(self, options: Mapping[str, Any]) -> None:
         """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
-        for name, value in given.items():
+        for name, value in options.items():
             if value is None or name in self.plan_options:
                 continue
-            what = f"a plan for {self.text!r} takes no {name}="
+            problem = f"a plan for {self.text!r} takes no {name}="
             action = "It is an option of the mean; leave it out. More labels of a sample: next_round."
-            raise InputError(what, given="labels" if name == "labels" else repr(value), action=action)
+            raise InputError(problem, given="labels" if name == "labels" else repr(value), action=action)
 
 
 def signed_length(u: FloatArray) -> FloatArray:
@@ -635,10 +637,10 @@ class Several(Estimand):
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
-        found = [part.labelled_influence(sample, labels) for part in parts]
+        influences = [part.labelled_influence(sample, labels) for part in parts]
         # A part that does not vary has no scale, and adds nothing.
-        u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in found])
-        return LabelledInfluence(u=signed_length(u), labelled=found[0].labelled)
+        u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in influences])
+        return LabelledInfluence(u=signed_length(u), labelled=influences[0].labelled)
 
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
         """Return the labels of each of so many estimands: the same for all."""
@@ -648,8 +650,8 @@ class Several(Estimand):
         """Yield the single estimands, each with its labels."""
         assert population is not None
         parts = self.parts_in(population)
-        for part, own in zip(parts, self.labels_of_parts(labels, len(parts)), strict=True):
-            yield from part.parts_with_labels(own, population)
+        for part, part_labels in zip(parts, self.labels_of_parts(labels, len(parts)), strict=True):
+            yield from part.parts_with_labels(part_labels, population)
 
 
 def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
@@ -665,24 +667,24 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
 ToolQuestion = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 
 
-def as_estimand(given: ToolQuestion) -> Estimand:
+def as_estimand(question: ToolQuestion) -> Estimand:
     """Return an estimand from itself, its text form, its record or a list of these; the mean of None."""
-    if isinstance(given, Estimand):
-        return given
-    if given is None:
+    if isinstance(question, Estimand):
+        return question
+    if question is None:
         mean: Estimand = Estimand.of_kind("mean")()
         return mean
-    if isinstance(given, str) and ";" in given:
-        return as_estimand(given.split(";"))
-    if isinstance(given, str):
-        return Estimand.parse_text(given)
-    if isinstance(given, Sequence):
-        made: Estimand = Estimand.registry["list"](tuple(as_estimand(entry) for entry in given))
-        return made
-    if isinstance(given, Mapping):
-        found: Estimand = Estimand.from_dict(given)
-        return found
-    raise InputError("not an estimand", given=type(given).__name__, allowed=", ".join(_kinds()))
+    if isinstance(question, str) and ";" in question:
+        return as_estimand(question.split(";"))
+    if isinstance(question, str):
+        return Estimand.parse_text(question)
+    if isinstance(question, Sequence):
+        estimands: Estimand = Estimand.registry["list"](tuple(as_estimand(entry) for entry in question))
+        return estimands
+    if isinstance(question, Mapping):
+        estimand: Estimand = Estimand.from_dict(question)
+        return estimand
+    raise InputError("not an estimand", given=type(question).__name__, allowed=", ".join(_kinds()))
 
 
 def _kinds() -> list[str]:
@@ -769,7 +771,7 @@ class Listed(Several, kind="list"):
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns that all of them take."""
         each = [entry.label_columns(sample) for entry in self.estimands]
-        return each[0] if all(own == each[0] for own in each) else ()
+        return each[0] if all(columns == each[0] for columns in each) else ()
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
         """Refuse options that would have no effect on one of them."""
@@ -781,19 +783,19 @@ class Listed(Several, kind="list"):
         rows: list[Estimate] = []
         remarks: list[str] = []
         for entry in self.estimands:
-            found = entry.estimate(sample, labels, request)
-            remarks += found.remarks if isinstance(found, Estimates) else ()
-            each = found if isinstance(found, Estimates) else [found]
+            estimate = entry.estimate(sample, labels, request)
+            remarks += estimate.remarks if isinstance(estimate, Estimates) else ()
+            each = estimate if isinstance(estimate, Estimates) else [estimate]
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each in each group, labelled by its text and the group."""
-        found = [(entry.text, entry.by(sample, labels, group, request)) for entry in self.estimands]
+        tables = [(entry.text, entry.by(sample, labels, group, request)) for entry in self.estimands]
         rows = [
             replace(row, label={"estimand": text} | dict(row.label))
-            for text, several in found
+            for text, several in tables
             for row in several
         ]
-        remarks = [note for _, several in found for note in several.remarks]
+        remarks = [note for _, several in tables for note in several.remarks]
         return Estimates.from_rows(sample, rows, "estimands", remarks)

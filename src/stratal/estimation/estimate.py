@@ -79,7 +79,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     nonresponse : Nonresponse
     stratum_table : StratumTable, optional
         What `strata` are made of.
-    whole : (float, float), optional
+    reference_population : (float, float), optional
         Variance of the outcome over the population, and N, where the evidence is of a part of it.
     label : mapping of str
         What it is of, where that is not the mean: the estimand, or the row's group, class or models.
@@ -117,7 +117,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     lam: tuple[float, ...] = ()
     nonresponse: Nonresponse
     stratum_table: StratumTable | None = field(default=None, repr=False, compare=False)
-    whole: tuple[float, float] | None = field(default=None, repr=False)
+    reference_population: tuple[float, float] | None = field(default=None, repr=False)
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
     read: LabelInterpretation | None = field(default=None, repr=False, compare=False)
@@ -129,14 +129,14 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def from_evidence(cls, evidence: Evidence, **shown: Any) -> Estimate:
         """Return the estimate of what labels showed, with all that follows from it unless `shown`."""
         labels = evidence.n
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "value": evidence.value,
             "degrees_of_freedom": evidence.degrees_of_freedom,
             "n": labels,
             "population_size": round(evidence.weighting.population_size),
             "nonresponse": Nonresponse(drawn=labels, labelled=labels),
         }
-        return cls(evidence=evidence, **given | shown)
+        return cls(evidence=evidence, **defaults | shown)
 
     @property
     def target(self) -> str:
@@ -174,15 +174,19 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def _of_random_samples(self) -> tuple[float | None, float | None]:
-        seen = self.evidence
+        evidence = self.evidence
         variance = self.standard_error**2
-        if seen.linearised:
+        if evidence.linearised:
             return None, None
-        if self.whole is not None:
-            return design_effect(variance, self.whole[0], seen.n, self.whole[1])
-        known = seen.varies or seen.census
-        size = seen.weighting.population_size
-        return design_effect(variance if known else np.nan, seen.population_spread, seen.n, size, self.target)
+        if self.reference_population is not None:
+            return design_effect(
+                variance, self.reference_population[0], evidence.n, self.reference_population[1]
+            )
+        is_known = evidence.varies or evidence.census
+        size = evidence.weighting.population_size
+        return design_effect(
+            variance if is_known else np.nan, evidence.population_spread, evidence.n, size, self.target
+        )
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
@@ -190,7 +194,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return () if self.read is None else self.read.table
 
     @property
-    def said(self) -> tuple[Note, ...]:
+    def general_notes(self) -> tuple[Note, ...]:
         """What the reader should know, but for what the labels contradict."""
         of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
         return as_notes(interpretation_notes(self.read, (*self.remarks, *of_outcome)))
@@ -198,7 +202,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def notes(self) -> tuple[Note, ...]:
         """What the reader should know: how labels were read, what was assumed, and what they contradict."""
-        return (*self.said, *self.refuted)
+        return (*self.general_notes, *self.refuted)
 
     @property
     def refuted(self) -> tuple[Note, ...]:
@@ -347,16 +351,16 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         far = abs(self.value - limit)
         if end is None or not far > 0 or n >= size or self.value == end:
             return None
-        wanted = (far / abs(self.value - end)) ** 2
-        whole = self.evidence.variance
-        if whole > 0:
-            fixed = self.evidence.population_part / whole
+        target_ratio = (far / abs(self.value - end)) ** 2
+        variance = self.evidence.variance
+        if variance > 0:
+            fixed = self.evidence.population_part / variance
         else:
             fixed = 0.0
-        if not 0.0 <= fixed < wanted:
+        if not 0.0 <= fixed < target_ratio:
             return None
-        left = (wanted - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
-        return max(min(math.ceil(1.0 / (1.0 / size + left) - 1e-9), size) - n, 1)
+        inverse_size = (target_ratio - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
+        return max(min(math.ceil(1.0 / (1.0 / size + inverse_size) - 1e-9), size) - n, 1)
 
     def row(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return what a table shows of it: label, value, standard error, interval and labels.
@@ -364,7 +368,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         Where it is held against a value, also the p-value and the labels that would tell it from this.
         """
         ends = self.limits(confidence_level)
-        found = {
+        row = {
             **self.label,
             "estimate": json_value(self.value),
             "standard_error": json_value(self.standard_error),
@@ -374,14 +378,14 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             low, high = ends or (None, None)
             open_ = low is not None and high is not None and low <= self.null <= high
             if ends is None:
-                found["p_value"] = None
+                row["p_value"] = None
             else:
-                found["p_value"] = json_value(self.p_value(self.null))
+                row["p_value"] = json_value(self.p_value(self.null))
             if open_:
-                found["more_labels"] = self.labels_to_exclude(self.null, ends)
+                row["more_labels"] = self.labels_to_exclude(self.null, ends)
             else:
-                found["more_labels"] = None
-        return found | {"n": self.n}
+                row["more_labels"] = None
+        return row | {"n": self.n}
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the dict, with the reason where there is no interval."""
@@ -395,16 +399,17 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
-        found = self.described()
-        strata = found["strata"] if len(found["strata"]) > 1 else []
+        described = self.described()
+        strata = described["strata"] if len(described["strata"]) > 1 else []
+        units = f"{self.population_size:,} units"
         return Intervals(
-            title=f"{found['n']:,} labels of {found['population_size']:,} units, {found['design']} sample",
+            title=f"{self.n:,} labels of {units}, {self.design} sample",
             x_label=", ".join(str(name) for name in self.label.values()) or "mean outcome",
             rows=[
-                ("estimate", found["estimate"], found["confidence_interval"]),
+                ("estimate", described["estimate"], described["confidence_interval"]),
                 *((row["name"], row["mean"], None) for row in strata),
             ],
-            confidence_level=found["confidence_level"],
+            confidence_level=described["confidence_level"],
             no_interval_label="mean label of a stratum",
         )
 
@@ -453,7 +458,7 @@ def linearised_estimate(
         bounds=bounds,
         z=result.value + result.variable,
         residuals=result.variable,
-        known=0.0,
+        offset=0.0,
         weighting=weighting,
         tuned=False,
         superpopulation=target == "superpopulation",
@@ -477,9 +482,9 @@ def correlation_from(covariance: FloatArray) -> FloatArray:
     covariance = np.nan_to_num(covariance)  # one label leaves a covariance unknown
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
-    found = np.asarray(scale[:, None] * covariance * scale)
-    found[np.diag_indices(len(found))] = 1.0
-    return np.clip(found, -1.0, 1.0)
+    correlation = np.asarray(scale[:, None] * covariance * scale)
+    correlation[np.diag_indices(len(correlation))] = 1.0
+    return np.clip(correlation, -1.0, 1.0)
 
 
 def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | None = None) -> Estimate:
@@ -522,10 +527,10 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         correlation=correlation_from(joint + of_population),
     )
     if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
-        known = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
-        interval = skewed_interval(known, result.variable[:, None], weighting).of(0)
-    made = linearised_estimate(result, weighting, interval=interval, target=target, n=n, null=0.0)
-    return made.at(look)
+        moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
+        interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)
+    difference = linearised_estimate(result, weighting, interval=interval, target=target, n=n, null=0.0)
+    return difference.at(look)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -570,12 +575,12 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         rows: Sequence[Estimate],
         kind: str,
         remarks: Sequence[str] = (),
-        about: str = "",
+        subject: str = "",
         **more: Any,
     ) -> Self:
         """Return estimates of a sample, with their heading and without remarks made twice."""
         size = f"{max(row.labels for row in rows):,} labels of {sample.population_size:,} units"
-        title = f"{size}{about}, {sample.design.kind} sample, target: {rows[0].target}"
+        title = f"{size}{subject}, {sample.design.kind} sample, target: {rows[0].target}"
         return cls(
             estimates=tuple(rows), kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more
         )
@@ -598,28 +603,28 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         InputError
             If none does, or several do.
         """
-        found = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
-        if len(found) != 1:
-            have = "estimates have" if len(found) > 1 else "estimate has"
-            given = ", ".join(f"{name}={value!r}" for name, value in label.items())
+        matches = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
+        if len(matches) != 1:
+            have = "estimates have" if len(matches) > 1 else "estimate has"
+            label_text = ", ".join(f"{name}={value!r}" for name, value in label.items())
             allowed = "; ".join(_named(row) for row in self.estimates[:5])
-            raise InputError(f"{len(found) or 'no'} {have} this label", given=given, allowed=allowed)
-        return found[0]
+            raise InputError(f"{len(matches) or 'no'} {have} this label", given=label_text, allowed=allowed)
+        return matches[0]
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What the reader should know of all, and then of each by its name."""
         rows: dict[Note, list[str]] = {}
         for row in self:
-            for note in dict.fromkeys(row.said):
+            for note in dict.fromkeys(row.general_notes):
                 rows.setdefault(note, []).append(_named(row))
         of_all = interpretation_notes(self.read, self.remarks)
-        own = [
+        row_notes = [
             Note(note.code, f"{_several(names)}: {note}")
             for note, names in rows.items()
             if note not in of_all
         ]
-        return as_notes([*of_all, *own])
+        return as_notes([*of_all, *row_notes])
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
@@ -632,7 +637,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
         correlated differences.
         """
-        found = []
+        differences = []
         for place in combinations(range(len(self)), 2):
             a, b = (self[k] for k in place)
             if self.joint is None:
@@ -640,13 +645,13 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             else:
                 joint = self.joint[np.ix_(place, place)]
             label = {"a": _named(a), "b": _named(b)}
-            found.append(replace(difference_of(a, b, joint), label=label, design=a.design))
-        together = Estimates(
-            estimates=tuple(found), kind="comparisons", title=self.title, remarks=self.remarks
+            differences.append(replace(difference_of(a, b, joint), label=label, design=a.design))
+        comparisons = Estimates(
+            estimates=tuple(differences), kind="comparisons", title=self.title, remarks=self.remarks
         )
         if simultaneous:
-            return together.simultaneous(seed=seed)
-        return together
+            return comparisons.simultaneous(seed=seed)
+        return comparisons
 
     def simultaneous(self, seed: int = 0) -> Self:
         """Return the estimates with intervals and p-values that hold together.
@@ -656,20 +661,22 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         seed : int
             Of the simulation of the largest of the correlated statistics.
         """
-        own = np.isfinite(self.values)
-        if own.sum() < 2:
+        is_defined = np.isfinite(self.values)
+        if is_defined.sum() < 2:
             return self
-        freedoms = [row.degrees_of_freedom for row, known in zip(self, own, strict=True) if known]
-        together = SimultaneousLevel.of(self.covariance[np.ix_(own, own)], freedoms, seed)
-        least = together.degrees_of_freedom
+        freedoms = [row.degrees_of_freedom for row, defined in zip(self, is_defined, strict=True) if defined]
+        shared_level = SimultaneousLevel.of(self.covariance[np.ix_(is_defined, is_defined)], freedoms, seed)
+        least = shared_level.degrees_of_freedom
         rows = list(self)
-        for k in np.flatnonzero(own).tolist():
-            seen = rows[k].evidence
+        for k in np.flatnonzero(is_defined).tolist():
+            evidence = rows[k].evidence
             freedom = min(rows[k].degrees_of_freedom, least)
-            interval = seen.interval and seen.interval.with_freedom(freedom)
-            freedom = min(seen.degrees_of_freedom, least)
-            seen = replace(seen, interval=interval, degrees_of_freedom=freedom, together=together)
-            rows[k] = replace(rows[k], evidence=seen)
+            interval = evidence.interval and evidence.interval.with_freedom(freedom)
+            freedom = min(evidence.degrees_of_freedom, least)
+            evidence = replace(
+                evidence, interval=interval, degrees_of_freedom=freedom, simultaneous=shared_level
+            )
+            rows[k] = replace(rows[k], evidence=evidence)
         return replace(self, estimates=tuple(rows), title=f"{self.title}, simultaneous")
 
     @property
@@ -690,15 +697,17 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         weighting = self[0].evidence.weighting
         counts = {row.evidence.n for row in self}
         if len(counts) > 1:
-            given = ", ".join(f"{count} labels" for count in sorted(counts))
+            counts_text = ", ".join(f"{count} labels" for count in sorted(counts))
             action = "Take those together that are of all labels, or of the same ones."
-            raise InputError("these estimates are not of the same labelled units", given=given, action=action)
-        found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
+            raise InputError(
+                "these estimates are not of the same labelled units", given=counts_text, action=action
+            )
+        covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
         # One label leaves a covariance unknown, whatever is added to it.
-        if self[0].target == "superpopulation" and np.all(np.isfinite(found)):
+        if self[0].target == "superpopulation" and np.all(np.isfinite(covariance)):
             outcomes = np.column_stack([row.evidence.z for row in self])
-            found = found + weighting.superpopulation_covariance(outcomes)
-        return found
+            covariance = covariance + weighting.superpopulation_covariance(outcomes)
+        return covariance
 
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
@@ -716,7 +725,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
                 "null must be one number or one per estimate", given=nulls.shape, allowed=allowed
             )
         pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
-        return np.array([row.p_value(own, method, alternative) for row, own in pairs])
+        return np.array([row.p_value(row_null, method, alternative) for row, row_null in pairs])
 
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
         """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
@@ -800,17 +809,17 @@ Found = TypeVar("Found", bound=Estimate | Estimates)
 
 
 def with_label_values(
-    found: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
+    result: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
 ) -> Found:
     """Return an estimate with what each distinct value of its labels counts as, and notes of it.
 
     `columns` are joined labels by name, "" that of one column alone.
     """
-    joined = {name: given for name, given in columns.items() if isinstance(given, JoinedLabels)}
+    joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
     read = LabelInterpretation(columns=joined, answers=answers, classes=classes)
     if classes:  # a word that is no class and no answer is refused now, not when it is shown
         read.table  # noqa: B018
-    return replace(found, read=read)
+    return replace(result, read=read)
 
 
 def with_tables(
@@ -820,13 +829,15 @@ def with_tables(
     remarks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
-    given = [table.to_dict(confidence_level) for table in tables]
-    notes = [note for each in [*given, described] for note in each["notes"]]
-    rows = {name: value for each in given for name, value in each.items() if name != "confidence_level"}
+    described_tables = [table.to_dict(confidence_level) for table in tables]
+    notes = [note for each in [*described_tables, described] for note in each["notes"]]
+    rows = {
+        name: value for each in described_tables for name, value in each.items() if name != "confidence_level"
+    }
     # That a judge is worse in a group is what a reader must not miss among other notes.
     warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
-    found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
-    return found | _warned(notes, warned)
+    combined = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+    return combined | _warned(notes, warned)
 
 
 def _warned(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:

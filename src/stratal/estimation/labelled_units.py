@@ -92,10 +92,10 @@ def resolve(
         If there is no label, and for labels that the question cannot decode.
     """
     if question is sample.question:
-        asked = sample
+        sample_of_question = sample
     else:
-        asked = replace(sample, question=question)
-    observed = outcomes(asked, labels, combine=combine)
+        sample_of_question = replace(sample, question=question)
+    observed = outcomes(sample_of_question, labels, combine=combine)
     labelled = observed.labelled
     return LabelledUnits(
         outcomes=observed,

@@ -200,8 +200,15 @@ class LambdaEvidence:
         slopes = (joint / np.where(varies, variance, 1.0) for variance in (outcome_variance, proxy_variance))
         explained = np.where(varies, np.minimum(math.prod(slopes), 1.0), 0.0)
         by_chance = lam.shape[-1] * (1.0 - explained)
-        seen = labels * explained
-        against = np.where(seen > by_chance, by_chance / np.where(seen > 0, seen, 1.0), 1.0) ** 2
+        explained_labels = labels * explained
+        against = (
+            np.where(
+                explained_labels > by_chance,
+                by_chance / np.where(explained_labels > 0, explained_labels, 1.0),
+                1.0,
+            )
+            ** 2
+        )
         counted = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
         return np.asarray(np.where(is_counted, 1.0 - counted * against, 1.0))
 
@@ -667,8 +674,8 @@ def unseen(
     spread : float (…,)
         Variance of the proxy among the labels, divisor n − 1.
     """
-    seen, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
-    slope = np.clip(seen / labels, 0.0, 1.0)
+    cross_products, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
+    slope = np.clip(cross_products / labels, 0.0, 1.0)
     most, least = ((_TIMES * ones + _MORE) / counts for ones in (counts * means, counts * (1.0 - means)))
-    likely = np.clip(means - slope * off, np.maximum(1.0 - least, 0.0), np.minimum(most, 1.0))
-    return np.maximum(proxy_variance - spread, 0.0) * slope, likely
+    expected_mean = np.clip(means - slope * off, np.maximum(1.0 - least, 0.0), np.minimum(most, 1.0))
+    return np.maximum(proxy_variance - spread, 0.0) * slope, expected_mean

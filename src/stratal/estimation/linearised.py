@@ -246,27 +246,32 @@ def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
 
 
 def skewed_interval(
-    found: FloatArray, variables: FloatArray, weighting: Weighting, own: FloatArray | None = None
+    moments: FloatArray,
+    variables: FloatArray,
+    weighting: Weighting,
+    design_variances: FloatArray | None = None,
 ) -> SkewedInterval:
     """Return the limits of several estimates, corrected for the skewness of what each label adds.
 
     Parameters
     ----------
-    found : float (3, d)
+    moments : float (3, d)
         Values, variances and degrees of freedom. Variance of another origin than the labels has no skewness.
     variables : float (n, d)
         That carry their errors.
     weighting : Weighting
-    own : float (d,), optional
+    design_variances : float (d,), optional
         The variances of the variables' means, where they are known.
     """
-    values, variances, freedoms = found
-    if own is None:
-        own = weighting.covariance(variables).diagonal()
-    whole = variances > 0
-    share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)
+    values, variances, freedoms = moments
+    if design_variances is None:
+        design_variances = weighting.covariance(variables).diagonal()
+    varies = variances > 0
+    share = np.minimum(
+        np.maximum(np.where(varies, design_variances / np.where(varies, variances, 1.0), 0.0), 0.0), 1.0
+    )
     # If every unit is labelled, only the target `superpopulation` leaves a variance.
-    freedoms = np.where(weighting.census & ~whole, np.inf, freedoms)
+    freedoms = np.where(weighting.census & ~varies, np.inf, freedoms)
     return SkewedInterval(
         value=values,
         standard_error=np.sqrt(np.maximum(variances, 0.0)),

@@ -140,13 +140,13 @@ class Mean(Estimand, kind="mean"):
         observed = outcomes(sample, labels)
         return LabelledInfluence(u=observed.z, labelled=observed.labelled)
 
-    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
+    def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes:
         """Return the outcomes that the estimate is the mean of."""
         return LabelledOutcomes(
-            z=found.evidence.z,
+            z=estimate.evidence.z,
             labelled=labelled,
-            bounds=(-np.inf, np.inf) if found.bounds is None else found.bounds,
-            binary=found.outcome == "binary",
+            bounds=(-np.inf, np.inf) if estimate.bounds is None else estimate.bounds,
+            binary=estimate.outcome == "binary",
         )
 
     def outcome_of(self, labels: Any) -> FloatArray | None:

@@ -115,24 +115,24 @@ class NoteInputs(Record):
     summary: StratumSummary | None = None
     planned: PlannedOutcome | None = None
 
-    def of_outcome(self, found: EstimatedMean) -> tuple[Note, ...]:
+    def of_outcome(self, estimate: EstimatedMean) -> tuple[Note, ...]:
         """Return what is to be said of a mean of outcomes: its strata, tails and clusters."""
-        evidence = found.evidence
+        evidence = estimate.evidence
         of_tails = tuple[str, ...]()
         if evidence.bounds is None:
             of_tails = tail_notes(evidence, self)
         coded = {
-            "empty-strata": empty_strata_notes(found.strata),
+            "empty-strata": empty_strata_notes(estimate.strata),
             "tails": of_tails,
             "cluster-sizes": size_notes(evidence),
         }
         return tuple(Note(code, text) for code, texts in coded.items() for text in texts)
 
-    def of_plan(self, found: EstimatedMean) -> tuple[Note, ...]:
+    def of_plan(self, estimate: EstimatedMean) -> tuple[Note, ...]:
         """Return what the labels refute of the plan."""
         if self.planned is None:
             return ()
-        return promise_notes(self.planned, found)
+        return promise_notes(self.planned, estimate)
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
@@ -205,13 +205,13 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
         return ()
     side = "up" if reach > 0 else "down"
     if moved:
-        said = f"the interval reaches {abs(reach):.2g} further {side} for it"
+        consequence = f"the interval reaches {abs(reach):.2g} further {side} for it"
     else:
-        said = ""
+        consequence = ""
     if unknown:
-        said += ", and " if moved else ""
-        said += "where the population has far larger ones, it covers less often than it says"
-    return (f"the outcome goes with the size of its cluster: {said}",)
+        consequence += ", and " if moved else ""
+        consequence += "where the population has far larger ones, it covers less often than it says"
+    return (f"the outcome goes with the size of its cluster: {consequence}",)
 
 
 def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
@@ -249,22 +249,22 @@ REFUTED = "the labels refute the plan"
 LEAST = 10
 
 
-def promise_notes(planned: PlannedOutcome, found: EstimatedMean) -> tuple[Note, ...]:
+def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Note, ...]:
     """Return what the labels refute of the plan; nothing where these are not the labels that it is of."""
     strata = planned.strata
     stratum = planned.stratum
-    z = found.evidence.z
+    z = estimate.evidence.z
     if len(z) < LEAST or len(z) != len(stratum):
         return ()
-    if strata.bounds != (found.bounds or (-math.inf, math.inf)):
+    if strata.bounds != (estimate.bounds or (-math.inf, math.inf)):
         return ()
-    ways = strata.scenarios
-    said = (
-        _mean_note(strata, ways, found),
-        _spread_note(strata, ways, z, stratum),
+    scenarios = strata.scenarios
+    notes = (
+        _mean_note(strata, scenarios, estimate),
+        _spread_note(strata, scenarios, z, stratum),
         _direction_note(strata, z, stratum, planned.proxy),
     )
-    return tuple(Note("plan-refuted", f"{REFUTED}: {note}") for note in said if note is not None)
+    return tuple(Note("plan-refuted", f"{REFUTED}: {note}") for note in notes if note is not None)
 
 
 def planned_strata(sample: Sample) -> Strata | None:
@@ -289,33 +289,33 @@ def planned_strata(sample: Sample) -> Strata | None:
     return Strata.of(moments, bounds=info.bounds)
 
 
-def _mean_note(strata: Strata, ways: Scenario, found: EstimatedMean) -> str | None:
+def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> str | None:
     """Return what is to be said of a mean beyond those of all ways; of outcomes with bounds alone."""
-    if found.bounds is None:
+    if estimate.bounds is None:
         return None
-    means = ways.means @ strata.weights
+    means = scenarios.means @ strata.weights
     low = float(means.min())
     high = float(means.max())
-    if low <= found.value <= high:
+    if low <= estimate.value <= high:
         return None
     try:
-        interval = found.confidence_interval(1 - ALARM)
+        interval = estimate.confidence_interval(1 - ALARM)
     except InputError:
         return None
     if interval.high >= low and interval.low <= high:
         return None
     return (
-        f"the mean is {found.value:.3g}, where the plan expected {means[0]:.3g}, "
+        f"the mean is {estimate.value:.3g}, where the plan expected {means[0]:.3g}, "
         f"and {low:.3g} to {high:.3g} in all the ways in which the proxy may be off. {_GO_ON}"
     )
 
 
-def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
+def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
     """Return what is to be said of outcomes that vary more than in the most conservative of the ways."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
     observed = counts >= 2
     n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
-    promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
+    promised = float(expected_variance(strata.sizes, n_h, scenarios.variances).max())
     labels = np.maximum(counts, 2)
     size = strata.n_strata
     centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
@@ -324,24 +324,25 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
     squares = second * labels / (labels - 1)
     spread = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
-    seen = float(factors @ squares)
+    variance = float(factors @ squares)
     error = math.sqrt(float(factors**2 @ spread))
-    beyond = seen - WIDER**2 * promised
+    beyond = variance - WIDER**2 * promised
     if beyond <= 0 or error == 0:
         return None
-    freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
+    freedom = variance**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
     if stdtr(freedom, -beyond / error) > ALARM:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
-            f"outcomes vary more, a standard error of {math.sqrt(seen):.3g} where at most "
+            f"outcomes vary more, a standard error of {math.sqrt(variance):.3g} where at most "
             f"{math.sqrt(promised):.3g} was allowed for. {_GO_ON}"
         )
-    wanted = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
-    taken = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
+    residual_sd = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
+    planned_sd = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
     return (
-        f"outcomes vary by {wanted:.3g} about the proxy, where {taken:.3g} was taken, twice that at most. "
-        f"Plan with residual_sd={wanted:.3g} (--residual-sd {wanted:.3g}). {_GO_ON}"
+        f"outcomes vary by {residual_sd:.3g} about the proxy, where {planned_sd:.3g} was taken, twice that "
+        "at most. "
+        f"Plan with residual_sd={residual_sd:.3g} (--residual-sd {residual_sd:.3g}). {_GO_ON}"
     )
 
 

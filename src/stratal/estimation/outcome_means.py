@@ -114,13 +114,13 @@ class MeanEstimate(Linearised):
     degrees_of_freedom : float
         Of the design variance, less what fitting λ took.
     lam : float (H, k)
-    known : float
+    offset : float
         What is added to the weighted mean of the variable.
     notes : tuple of str
     """
 
     lam: FloatArray
-    known: float = 0.0
+    offset: float = 0.0
     notes: tuple[str, ...] = ()
 
 
@@ -146,8 +146,8 @@ def default_estimator(
     proxy_strata : bool
         Whether the strata may have been built from the proxy, which leaves λ little within them.
     """
-    known = Design.of_kind(design)
-    least = 0 if known is None else known.hajek_below
+    design_type = Design.of_kind(design)
+    least = 0 if design_type is None else design_type.hajek_below
     if least:
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
         if k > 0 and scaled and n >= least * k:
@@ -197,21 +197,21 @@ def mean_estimate(
     chosen = choose_lam(z, proxy, weighting, options)
     by_unit = None
     if options.folds is not None:
-        how = {"clip": options.clip, **options.fitting}
-        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
-    residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
+        fold_options = {"clip": options.clip, **options.fitting}
+        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **fold_options)
+    residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     fitted = chosen.fitted and not weighting.random_within_strata
     lost = chosen.spent
     if fitted and weighting.groups is not None:
         constant = tuning.intercept(residuals, weighting)
         residuals = residuals - constant
-        known = known + constant
+        offset = offset + constant
     elif fitted or options.estimator == "hajek":
         # The linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4).
         total = float(weighting.weights.sum())
         mean = float(weighting.weights @ residuals) / total
         residuals = (residuals - mean) / total
-        known = known + mean
+        offset = offset + mean
     varying = residuals
     if fitted or options.estimator == "hajek":
         varying = weighting.stretched(residuals)
@@ -231,13 +231,13 @@ def mean_estimate(
         weights_known = options.stratum_weights_known
         drawn = drawn_variance(z, weighting, options.target, stratum_weights_known=weights_known)
     return MeanEstimate(
-        value=known + float(weighting.mean(residuals[:, None])[0]),
+        value=offset + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
         population_variance=drawn,
         degrees_of_freedom=target_freedom(freedom, z, weighting, design_variance, drawn),
         variable=residuals,
         lam=chosen.lam,
-        known=known,
+        offset=offset,
         notes=chosen.notes,
     )
 
@@ -253,28 +253,30 @@ def choose_lam(
         Where there is no proxy to multiply, for a given λ of the wrong shape, and where strata are lacking.
     """
     estimator = options.estimator
-    given = options.lam
-    if proxy is None or (proxy.values.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
-        if given is not None or estimator in _NEEDS_PROXY:
-            if given is None:
-                what = f"estimator '{estimator}' needs a proxy"
+    lam = options.lam
+    if proxy is None or (proxy.values.shape[1] == 0 and lam is None and estimator in ("ppi++", "stratppi")):
+        if lam is not None or estimator in _NEEDS_PROXY:
+            if lam is None:
+                problem = f"estimator '{estimator}' needs a proxy"
             else:
-                what = "a given λ needs a proxy"
-            raise InputError(what, action="Use estimator='horvitz-thompson', or give the population a proxy.")
+                problem = "a given λ needs a proxy"
+            raise InputError(
+                problem, action="Use estimator='horvitz-thompson', or give the population a proxy."
+            )
         return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
     n_strata = proxy.n_strata
     k = proxy.values.shape[1]
-    if given is not None or estimator not in ("ppi++", "stratppi"):
+    if lam is not None or estimator not in ("ppi++", "stratppi"):
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
-    found = tuning.fit_lam(z, proxy, weighting, **options.fitting)
-    if not np.any(found.lam):
+    fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
+    if not np.any(fit.lam):
         why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
-        return replace(found, notes=(f"λ is 0: {why}",))
+        return replace(fit, notes=(f"λ is 0: {why}",))
     if options.clip:
-        found = replace(found, lam=np.clip(found.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
-        if not np.any(found.lam):  # nothing of what was fitted is used, so nothing is charged for it
-            found = replace(found, spent=0.0 * found.spent, leverages=None)
-    return found
+        fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
+        if not np.any(fit.lam):  # nothing of what was fitted is used, so nothing is charged for it
+            fit = replace(fit, spent=0.0 * fit.spent, leverages=None)
+    return fit
 
 
 def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
@@ -290,9 +292,9 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
             return np.array(np.broadcast_to(lam, (n_strata, k)))
     except (TypeError, ValueError):
         pass
-    what = "λ has the wrong shape, or is not finite"
+    problem = "λ has the wrong shape, or is not finite"
     allowed = f"one finite number, ({k},) or ({n_strata}, {k})"
-    raise InputError(what, given=repr(given), allowed=allowed, action="Leave lam out to have it fitted.")
+    raise InputError(problem, given=repr(given), allowed=allowed, action="Leave lam out to have it fitted.")
 
 
 def _residuals(
@@ -312,12 +314,12 @@ def _residuals(
     of_units = lam[proxy.stratum] if by_unit is None else by_unit
     by_stratum = np.einsum("hk,hk->h", lam, proxy.summary.proxy_means)
     everywhere = float(proxy.summary.sizes / proxy.summary.size @ by_stratum)
-    own = by_stratum[proxy.stratum]
+    unit_offsets = by_stratum[proxy.stratum]
     residuals = z - np.einsum("nk,nk->n", of_units, proxy.values - proxy.stratum_means)
     if not weighting.random_within_strata:
-        return residuals - own, everywhere
+        return residuals - unit_offsets, everywhere
     missing = np.any(weighting.counts == 0)
-    return residuals, everywhere - float(weighting.weights @ own) if missing else 0.0
+    return residuals, everywhere - float(weighting.weights @ unit_offsets) if missing else 0.0
 
 
 def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
@@ -382,11 +384,11 @@ def separate_mean(
     refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
     if np.any(n == 0) or np.any(m == 0):
         if np.any(n == 0):
-            what, empty = ("label", n)
+            kind, empty = ("label", n)
         else:
-            what, empty = ("unlabelled unit", m)
+            kind, empty = ("unlabelled unit", m)
         action = "Merge it with another stratum first."
-        raise InputError(f"a stratum has no {what}", given=f"stratum {int(np.argmin(empty))}", action=action)
+        raise InputError(f"a stratum has no {kind}", given=f"stratum {int(np.argmin(empty))}", action=action)
     labelled_factor, unlabelled_factor = (
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
@@ -409,8 +411,8 @@ def separate_mean(
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
-    left = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
-    of_labels = shares**2 * left * labelled_factor / n
+    residual_variances = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
+    of_labels = shares**2 * residual_variances * labelled_factor / n
     of_others = shares**2 * slope**2 * design.variances * unlabelled_factor / m
     parts = np.concatenate([of_labels, of_others])
     return MeanEstimate(
@@ -472,7 +474,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     else:
         method = request.calibration
     if method is not None or request.features is not None:
-        how = Calibrating(
+        calibration = Calibrating(
             column=column,
             method=method,
             features=request.features,
@@ -481,26 +483,26 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
             outcome=outcome,
             bounds=bounds,
         )
-        estimator = calibrated_estimator(options.estimator, given=options.lam is not None, method=method)
-        calibrated = calibrated_proxy(sample, labelled, frame, z, how)
+        estimator = calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method)
+        calibrated = calibrated_proxy(sample, labelled, frame, z, calibration)
         proxies = calibrated.values
         summary = calibrated.summary
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
-    made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    if _leaves_proxies_out(sample, made, len(column), options):
-        made = replace(made, remarks=(*made.remarks, _PROXIES_LEFT_OUT.format(len(column))))
-    assert made.note_inputs is not None
+    estimate = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    if _leaves_proxies_out(sample, estimate, len(column), options):
+        estimate = replace(estimate, remarks=(*estimate.remarks, _PROXIES_LEFT_OUT.format(len(column))))
+    assert estimate.note_inputs is not None
     of_mean = as_estimand(sample.question.estimand).of_one_outcome
     if of_mean:
         planned = PlannedOutcome.of(sample, labelled)
     else:
         planned = None
-    made = frame.complete(made, sample, note_inputs=replace(made.note_inputs, planned=planned))
+    estimate = frame.complete(estimate, sample, note_inputs=replace(estimate.note_inputs, planned=planned))
     if len(z) == sample.size:
-        return made
-    ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
-    return replace(made, nonresponse=replace(made.nonresponse, worst_bounds=ends))
+        return estimate
+    ends = respondents.worst_bounds(sample, labelled, z, estimate.bounds)
+    return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=ends))
 
 
 _PROXIES_LEFT_OUT = (
@@ -509,9 +511,9 @@ _PROXIES_LEFT_OUT = (
 )
 
 
-def _leaves_proxies_out(sample: Sample, made: Estimate, k: int, options: EstimateOptions) -> bool:
+def _leaves_proxies_out(sample: Sample, estimate: Estimate, k: int, options: EstimateOptions) -> bool:
     """Return whether `auto` ignored all of several proxies of a simple random sample for lack of labels."""
-    is_simple_random = sample.design.kind == "simple-random" and made.estimator == "horvitz-thompson"
+    is_simple_random = sample.design.kind == "simple-random" and estimate.estimator == "horvitz-thompson"
     return is_simple_random and options.estimator == "auto" and options.scaled and k > 1
 
 
@@ -520,7 +522,7 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     names = () if sample.population is None else sample.population.feature_names
     if not names or not history_columns(names):
         return False
-    requested = set(request.given) - {"population", "predicted", "outcome", "target", "combine"}
+    requested = set(request.changed) - {"population", "predicted", "outcome", "target", "combine"}
     return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
 
 
@@ -532,8 +534,8 @@ def _of_separate_samples(
     `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
     """
     if options.cross_fit is not None or options.calibration is not None:
-        what = "a separate unlabelled sample has no cross-fitting and no calibration"
-        raise InputError(what, action="Leave cross_fit and calibration out.")
+        problem = "a separate unlabelled sample has no cross-fitting and no calibration"
+        raise InputError(problem, action="Leave cross_fit and calibration out.")
     notes = options.notes
     estimator = options.estimator
     if options.target != "superpopulation":
@@ -543,8 +545,8 @@ def _of_separate_samples(
         estimator = "ppi++" if fitting else "horvitz-thompson"
     weighting = design.weighting(sample, labelled)
     proxies = sample.proxies[labelled]
-    about = replace(options, target="superpopulation", notes=notes)
-    options = resolved(z, replace(about, estimator=estimator), weighting, proxies.shape[1])
+    changed = replace(options, target="superpopulation", notes=notes)
+    options = resolved(z, replace(changed, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
     return assemble(z, weighting, weighting.stratum, result, options)
 
@@ -642,7 +644,7 @@ def assemble(
         bounds=options.bounds,
         z=z,
         residuals=result.variable,
-        known=result.known,
+        offset=result.offset,
         weighting=weighting,
         tuned=bool(lam.any()),
         superpopulation=options.target == "superpopulation",
@@ -694,7 +696,7 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
             proxy_strata=options.proxy_strata,
         )
     if not options.scaled and (estimator == "difference" or options.lam is not None):
-        what = "the proxy only orders units and has no scale"
+        problem = "the proxy only orders units and has no scale"
         action = "'ppi++' or 'horvitz-thompson'"
-        raise InputError(what, action=f"Use estimator={action}.")
+        raise InputError(problem, action=f"Use estimator={action}.")
     return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

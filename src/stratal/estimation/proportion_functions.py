@@ -62,10 +62,10 @@ class Smoothing(Record):
         """Return the variance of the weighted mean of a variable (n + J,), smoothed."""
         weighting = self.weighting
         counts = _own_counts(self.weighting)
-        own = variable[: len(weighting.weights)]
+        labelled_variable = variable[: len(weighting.weights)]
         mean, square = (
             (
-                np.bincount(weighting.stratum, own**power, minlength=len(counts)) * (counts > 0)
+                np.bincount(weighting.stratum, labelled_variable**power, minlength=len(counts)) * (counts > 0)
                 + variable**power @ self.borrowed
             )
             / (counts + 1.0)
@@ -104,10 +104,10 @@ def smoothed(
     plain = (1.0 - half) / np.where(mass > 0, mass, 1.0)
     extra = half / np.where(inside > 0, inside, 1.0)
     borrowed = shares[:, None] * possible * (plain + every[:, None] * extra)
-    own = _own_counts(weighting)
-    per_label = weighting.shares * total / (own + 1.0)
+    label_counts = _own_counts(weighting)
+    per_label = weighting.shares * total / (label_counts + 1.0)
     mixed = borrowed @ (per_label if borrowed.shape[1] > 1 else per_label.sum(keepdims=True))
-    mixed[: len(weights)] += (per_label * (own > 0))[weighting.stratum]
+    mixed[: len(weights)] += (per_label * (label_counts > 0))[weighting.stratum]
     return Smoothing(weighting=weighting, borrowed=borrowed, weights=mixed)
 
 
@@ -166,10 +166,10 @@ def ends_over(
     reach = np.where(step > 0, (high - centre)[:, None], (centre - low)[:, None])
     values = function(np.clip(centre[:, None] + reach * step, 0.0, 1.0))
     # Where nothing is defined around the estimate, anything is possible.
-    some = np.isfinite(values)
-    least = np.min(np.where(some, values, np.inf), axis=0)
-    most = np.max(np.where(some, values, -np.inf), axis=0)
-    return np.where(some.any(axis=0), least, -np.inf), np.where(some.any(axis=0), most, np.inf)
+    is_finite = np.isfinite(values)
+    least = np.min(np.where(is_finite, values, np.inf), axis=0)
+    most = np.max(np.where(is_finite, values, -np.inf), axis=0)
+    return np.where(is_finite.any(axis=0), least, -np.inf), np.where(is_finite.any(axis=0), most, np.inf)
 
 
 def between_units(

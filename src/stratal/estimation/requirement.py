@@ -47,16 +47,16 @@ class Requirement:
         InputError
             For a text of another form, and for a limit that is no finite number.
         """
-        found = _PARTS.match(text) if isinstance(text, str) else None
+        match = _PARTS.match(text) if isinstance(text, str) else None
         try:
-            limit = float(found[3]) if found else math.nan
+            limit = float(match[3]) if match else math.nan
         except ValueError:
             limit = math.nan
-        if found is None or not math.isfinite(limit):
+        if match is None or not math.isfinite(limit):
             allowed = "a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'"
             action = "In a shell, put it in quotation marks."
             raise InputError("this is not a requirement", given=repr(text), allowed=allowed, action=action)
-        return cls(found[1], found[2], limit)
+        return cls(match[1], match[2], limit)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"
@@ -103,7 +103,7 @@ class Requirement:
 
     def held_against(
         self,
-        found: Estimate,
+        estimate: Estimate,
         confidence_level: float = 0.95,
         method: str = "auto",
         ends: list[float | None] | None = None,
@@ -112,15 +112,15 @@ class Requirement:
 
         `ends` are those of another interval than the estimate's own, such as one that holds at every moment.
         """
-        self.check(found.bounds)
-        ends = ends or found.limits(confidence_level, method)
+        self.check(estimate.bounds)
+        ends = ends or estimate.limits(confidence_level, method)
         verdict = self.verdict(ends)
         return {
             "required": str(self),
-            "estimate": json_value(found.value),
+            "estimate": json_value(estimate.value),
             "confidence_interval": ends,
             "verdict": verdict,
-            "more_labels": found.labels_to_exclude(self.limit, ends) if verdict == UNDECIDED else None,
+            "more_labels": estimate.labels_to_exclude(self.limit, ends) if verdict == UNDECIDED else None,
         }
 
 
@@ -140,27 +140,30 @@ def held_against(
         For a requirement of another form, of an estimate that there is not, or that could not be missed or
         met.
     """
-    known = _by_name([*([found] if isinstance(found, Estimate) else found)], getattr(found, "kind", ""))
-    alone = known.get("value")
+    rows_by_name = _by_name(
+        [*([found] if isinstance(found, Estimate) else found)], getattr(found, "kind", "")
+    )
+    value_rows = rows_by_name.get("value")
     for table in tables:
         for name, rows in _by_name(list(table), table.kind).items():
-            known.setdefault(name, []).extend(rows)
-    held = []
-    for wanted in map(Requirement.parse, requirements):
-        rows = known.get(wanted.name, [])
+            rows_by_name.setdefault(name, []).extend(rows)
+    verdicts = []
+    for requirement in map(Requirement.parse, requirements):
+        rows = rows_by_name.get(requirement.name, [])
         if len(rows) != 1:
-            single = [name for name, each in known.items() if len(each) == 1]
-            ends = [name for name in single if name.endswith(f":{wanted.name}")]
+            single = [name for name, each in rows_by_name.items() if len(each) == 1]
+            ends = [name for name in single if name.endswith(f":{requirement.name}")]
+            count = "several estimates are" if rows else "no estimate is"
             raise InputError(
-                f"'{wanted}': {'several estimates are' if rows else 'no estimate is'} called {wanted.name!r}",
-                allowed=near_names(wanted.name, single) if not ends else ", ".join(map(repr, ends)),
+                f"'{requirement}': {count} called {requirement.name!r}",
+                allowed=near_names(requirement.name, single) if not ends else ", ".join(map(repr, ends)),
                 action="Name one of these."
                 if ends
                 else "Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
             )
-        own = method if alone and rows[0] is alone[0] else "auto"
-        held.append(wanted.held_against(rows[0], confidence_level, own))
-    return held
+        row_method = method if value_rows and rows[0] is value_rows[0] else "auto"
+        verdicts.append(requirement.held_against(rows[0], confidence_level, row_method))
+    return verdicts
 
 
 def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]) -> list[dict[str, Any]]:
@@ -208,11 +211,11 @@ def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]
 
 def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     """Return the estimates by each name that a requirement may call them by."""
-    known: dict[str, list[Estimate]]
+    rows_by_name: dict[str, list[Estimate]]
     if not kind and rows:
-        known = {"value": [rows[0]]}
+        rows_by_name = {"value": [rows[0]]}
     else:
-        known = {}
+        rows_by_name = {}
     for row in rows:
         # A judge is left out where there is one: kappa instead of verdict:kappa.
         between = "-" if kind == "comparisons" else ":"
@@ -224,11 +227,11 @@ def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
         at = "" if domain is None else f"@{domain}"
         names = [(between.join(words) or "value") + at for words in each if words or at]
         for called in dict.fromkeys((*names, *(name.partition(":")[0] for name in names[-1:]))):
-            known.setdefault(called, []).append(row)
-    return known
+            rows_by_name.setdefault(called, []).append(row)
+    return rows_by_name
 
 
-def status_of(held: Sequence[Mapping[str, Any]]) -> str:
+def status_of(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the verdict on all of several requirements: FAIL if one fails, PASS if all pass.
 
     Examples
@@ -236,7 +239,7 @@ def status_of(held: Sequence[Mapping[str, Any]]) -> str:
     >>> status_of([{"verdict": PASS}, {"verdict": UNDECIDED}]), status_of([])
     ('UNDECIDED', 'PASS')
     """
-    verdicts = {entry["verdict"] for entry in held}
+    verdicts = {entry["verdict"] for entry in entries}
     return next((verdict for verdict in (FAIL, UNDECIDED) if verdict in verdicts), PASS)
 
 
@@ -288,16 +291,18 @@ def require(
         raise InputError("require takes an Estimate or Estimates", given=kind_of(estimate), action=action)
     if not requirements:
         raise InputError("nothing is required", allowed="such as require(estimate, 'value>=.9')")
-    held = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
-    missed = [entry | {"confidence_level": confidence_level} for entry in held if entry["verdict"] != PASS]
+    verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
+    missed = [
+        entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
+    ]
     if missed:
         if isinstance(estimate, Estimate):
             labels = estimate.labels
         else:
             labels = max(row.labels for row in estimate)
-        given = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
+        figures = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
         action = "More labels narrow it; a better model moves it."
-        raise RequirementError("; ".join(map(requirement_text, missed)), given=given, action=action)
+        raise RequirementError("; ".join(map(requirement_text, missed)), given=figures, action=action)
     return estimate
 
 
@@ -345,9 +350,9 @@ def log_to_mlflow(
         import mlflow
     described = estimate.to_dict(confidence_level)
     low, high = described["confidence_interval"]
-    found = {name: described.pop("estimate"), f"{name}_low": low, f"{name}_high": high}
-    found |= {f"{name}_{key}": figure for key, figure in described.items()}
-    metrics = {key: float(figure) for key, figure in found.items() if type(figure) in (int, float)}
+    figures = {name: described.pop("estimate"), f"{name}_low": low, f"{name}_high": high}
+    figures |= {f"{name}_{key}": figure for key, figure in described.items()}
+    metrics = {key: float(figure) for key, figure in figures.items() if type(figure) in (int, float)}
     mlflow.log_metrics(metrics)
     mlflow.log_dict(estimate.to_dict(confidence_level), f"{name}.json")
     return metrics

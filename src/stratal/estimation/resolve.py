@@ -103,22 +103,24 @@ def mismatches_by_model(
     if all(map(is_set, set(labels.tolist()))):
         # Sets seldom repeat, and tags do.
         vocabulary = {name: _tags_among(column) for name, column in vocabulary.items()}
-        known = {*_tags_among(labels).tolist(), _NO_TAGS}
+        known_values = {*_tags_among(labels).tolist(), _NO_TAGS}
     else:
-        known = set(labels.tolist())
-    left = [name for name, given in answers.items() if np.mean(given == labels) <= _ALMOST_NONE]
+        known_values = set(labels.tolist())
+    left = [
+        name for name, model_answers in answers.items() if np.mean(model_answers == labels) <= _ALMOST_NONE
+    ]
     for name in answers:
-        known |= set() if name in left else set(vocabulary[name].tolist())
+        known_values |= set() if name in left else set(vocabulary[name].tolist())
     passing = [""]
     while passing:
         passing = [
             name
             for name in left
-            if np.mean([answer in known for answer in vocabulary[name].tolist()]) >= _IN_VOCABULARY
+            if np.mean([answer in known_values for answer in vocabulary[name].tolist()]) >= _IN_VOCABULARY
         ]
         left = [name for name in left if name not in passing]
         for name in passing:
-            known |= set(vocabulary[name].tolist())
+            known_values |= set(vocabulary[name].tolist())
     return {name: _most_frequent_mismatches(labels, answers[name]) for name in left}
 
 
@@ -181,7 +183,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 
-def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> AnyArray:
+def class_column(sample: Sample, column: Any, what: str, answers: Any = None) -> AnyArray:
     """Return a class for each drawn unit (n,) as text, None where there is none.
 
     Several answers of one unit give their majority; where there is a tie, none.
@@ -189,18 +191,18 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     Parameters
     ----------
     sample : Sample
-    given : None, str, array (n,), mapping of id to class, Series, or Labels
+    column : None, str, array (n,), mapping of id to class, Series, or Labels
         None is the sample's column of the model's answers, a text one of its group columns.
     what : str
         What the column is called in an error.
     answers : (n,), optional
         Where these are labels, what the model answered: labels that can never be one of these are refused.
     """
-    if given is None:
+    if column is None:
         return np.array(answers_of(sample, True), dtype=object)
-    if isinstance(given, str):
-        return np.array(group_column(sample, given), dtype=object)
-    joined = join_labels(sample, given, what, answers=what != "by")
+    if isinstance(column, str):
+        return np.array(group_column(sample, column), dtype=object)
+    joined = join_labels(sample, column, what, answers=what != "by")
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(known_classes(joined, answers, sample.question.outcome.classes))
@@ -319,8 +321,8 @@ def with_given_sets(sample: Sample, labels: Any) -> Sample:
     answers = split_answers(labels)[1]
     if answers is None or sample.question.outcome.tag_format is not None:
         return sample
-    given = as_labels(answers, sample)
-    cells = [own or value for own, value in zip(given.sets or given.values, given.values, strict=True)]
+    sets = as_labels(answers, sample)
+    cells = [tags or value for tags, value in zip(sets.sets or sets.values, sets.values, strict=True)]
     texts, _ = read_sets([str(cell) for cell in cells if cell is not None], None)
     if texts is None:
         return sample
@@ -328,20 +330,20 @@ def with_given_sets(sample: Sample, labels: Any) -> Sample:
     return replace(sample, question=question)
 
 
-def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
+def number_column(sample: Sample, column: Any, what: str) -> FloatArray:
     """Return a number for each drawn unit (n,), NaN where there is none; several answers are averaged.
 
     Parameters
     ----------
     sample : Sample
-    given : str, array (n,), mapping of id to number, Series, or Labels
+    column : str, array (n,), mapping of id to number, Series, or Labels
         A text is the name of a proxy, or of another column that the sample holds, of numbers.
     what : str
         What the column is called in an error.
     """
-    if isinstance(given, str):
-        return _kept_numbers(sample, given, what)
-    joined = join_labels(sample, given, what, answers=False)
+    if isinstance(column, str):
+        return _kept_numbers(sample, column, what)
+    joined = join_labels(sample, column, what, answers=False)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
@@ -351,22 +353,22 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     """Return a column (n,) that the sample holds as numbers: a proxy, a group column or a shown one."""
     if name in sample.proxy_names:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
-    kept = {**sample.shown, **sample.groups}
-    if name not in kept:
-        held = (*sample.proxy_names, *kept)
+    columns = {**sample.shown, **sample.groups}
+    if name not in columns:
+        names = (*sample.proxy_names, *columns)
         raise InputError(
             f"this sample has no column {name!r} for the {what}",
-            allowed=near_names(name, held) or "none was kept",
+            allowed=near_names(name, names) or "none was kept",
             action="Draw with proxy= or groups= (--proxy COL, --groups COL), so that the column is kept.",
         )
     numbers = np.full(sample.size, np.nan)
-    for row, value in enumerate(kept[name].tolist()):
+    for row, value in enumerate(columns[name].tolist()):
         try:
             numbers[row] = np.nan if value in (None, "") else float(value)
         except ValueError:
-            given = f"{value!r} of id {str(sample.ids[row])!r}"
+            cell = f"{value!r} of id {str(sample.ids[row])!r}"
             action = "Name a column of numbers."
-            raise InputError(f"column {name!r} holds no numbers", given=given, action=action) from None
+            raise InputError(f"column {name!r} holds no numbers", given=cell, action=action) from None
     return numbers
 
 
@@ -375,8 +377,8 @@ def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     return {
-        name: given if isinstance(given, str) else join_labels(sample, read_from_table(given, sample), name)
-        for name, given in columns.items()
+        name: column if isinstance(column, str) else join_labels(sample, read_from_table(column, sample), name)
+        for name, column in columns.items()
     }
 
 
@@ -404,7 +406,7 @@ def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatA
     LabelError
         Where there is no such unit.
     """
-    columns = np.column_stack([number_column(sample, given, name) for name, given in variables.items()])
+    columns = np.column_stack([number_column(sample, column, name) for name, column in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
     if not np.any(labelled):
         raise none_labelled(" of all " + ", ".join(variables) if len(variables) > 1 else "")
@@ -489,19 +491,19 @@ def outcomes(
         raise none_labelled()
     column = compared_column(sample, joined, predicted)
     answers = None if column is None else answers_of(sample, column)
-    own = sample.question.answer
-    if answers is None and own is not None and own in sample.groups:
-        _refuse_averaged_classes(own, sample.groups[own], joined)
+    answer_column = sample.question.answer
+    if answers is None and answer_column is not None and answer_column in sample.groups:
+        _refuse_averaged_classes(answer_column, sample.groups[answer_column], joined)
     notes: list[str] = []
     if column is not None and predicted is None:
         ambiguity = comparison_note(sample.question, joined.distinct_texts)
         notes = [] if ambiguity is None else [ambiguity]
     if answers is None:
-        given = joined.numbers()
+        values = joined.numbers()
     else:
-        given = known_classes(joined, answers, sample.question.outcome.classes)
+        values = known_classes(joined, answers, sample.question.outcome.classes)
         others = np.array(sample.question.outcome.classes, dtype=object)
-        notes += mismatch_notes(given, answers[joined.unit], np.concatenate([answers, others]))
+        notes += mismatch_notes(values, answers[joined.unit], np.concatenate([answers, others]))
     labelled = joined.labelled
     units = joined.unit
     several = 0
@@ -513,15 +515,15 @@ def outcomes(
     note = (
         f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
     )
-    right_or_wrong = answers is not None or bool(((given == 0) | (given == 1)).all())
+    right_or_wrong = answers is not None or bool(((values == 0) | (values == 1)).all())
     if several and combine == "majority":
-        most = joined.majority(given)
+        most = joined.majority(values)
         labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
-        given = most[labelled]
+        values = most[labelled]
         units = np.flatnonzero(labelled)
         ties = len(counts) - len(units)
         note += f"; {ties} without a majority count as not labelled" if ties else ""
-    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
+    z = np.asarray(values if answers is None else values == answers[units], dtype=np.float64)
     if several and combine == "mean":
         if answers is None:  # their variance within a unit, pooled over units
             means = np.repeat(joined.by_unit(z), counts)
@@ -542,15 +544,18 @@ def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: JoinedLa
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
     """
-    given = joined.answers
-    if given.dtype != object and ((given == 0) | (given == 1) | (given == 0.5)).all():
+    answers_given = joined.answers
+    if (
+        answers_given.dtype != object
+        and ((answers_given == 0) | (answers_given == 1) | (answers_given == 0.5)).all()
+    ):
         return
     names = [name for name in joined.distinct_classes().values() if name not in RIGHT_OR_WRONG]
-    known = set(answers.tolist()) if names else set()
-    found = next((name for name in names if name in known), None)
-    if found is not None:
+    answer_values = set(answers.tolist()) if names else set()
+    shared_class = next((name for name in names if name in answer_values), None)
+    if shared_class is not None:
         raise LabelError(
-            f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "
-            "cannot be averaged",
+            f"the labels are classes, as the model's answers in {predicted!r} are (first: {shared_class!r}), "
+            "and cannot be averaged",
             action=f"Compare them: predicted=True (--predicted {predicted}).",
         )

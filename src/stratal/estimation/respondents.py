@@ -29,8 +29,8 @@ from stratal.strata import Strata
 def known_without_labels(sample: Sample) -> list[Expression]:
     """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
     strata = sample.design.strata
-    known = () if strata is None else strata.known
-    return [one for h, one in enumerate(known) if one is not None and sample.n_h[h] == 0]
+    known_tests = () if strata is None else strata.known
+    return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
 def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
@@ -51,8 +51,8 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
     """
     without: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(without).tolist():
-        known = strata.known[h]
-        if known is None or not implies(known, needless):
+        test = strata.known[h]
+        if test is None or not implies(test, needless):
             share = float(strata.weights[without].sum())
             requested = sample.question.estimand or {}
             raise InputError(
@@ -160,12 +160,14 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
         more = f" and {len(empty) - _STRATA_NAMED} more"
     else:
         more = ""
-    said = f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
+    consequence = (
+        f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
+    )
     if len(empty) == 1:
-        said = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
+        consequence = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
     return (
-        f"{said}. The estimate takes units without labels to be like those beside them, and the interval "
-        "does not know whether they are"
+        f"{consequence}. The estimate takes units without labels to be like those beside them, and the "
+        "interval does not know whether they are"
     )
 
 
@@ -267,14 +269,14 @@ class Respondents(Record):
         strata = sample.design.strata
         share = 1.0
         if strata is not None and strata.known:
-            kept = ~left_out(sample, strata, needless)
+            retained = ~left_out(sample, strata, needless)
         else:
-            kept = None
+            retained = None
         weighting = sample.weighting(labelled)
-        if kept is not None and not np.all(kept):
-            stratum = (np.cumsum(kept) - 1)[stratum]
-            summary = summary.part(kept)
-            names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
+        if retained is not None and not np.all(retained):
+            stratum = (np.cumsum(retained) - 1)[stratum]
+            summary = summary.part(retained)
+            names = tuple(name for name, keep in zip(names, retained, strict=True) if keep)
             weighting = StratifiedWeighting(
                 stratum=stratum, sizes=summary.sizes, sizes_follow_labels=weighting.sizes_follow_labels
             )
@@ -293,7 +295,7 @@ class Respondents(Record):
         if empty:
             codes = merge_empty(counts)
             without_proxy = np.zeros(len(counts), dtype=bool)
-            if isinstance(weighting, StratifiedWeighting) and strata is not None and kept is None:
+            if isinstance(weighting, StratifiedWeighting) and strata is not None and retained is None:
                 without_proxy = (counts == 0) & _has_no_proxy(strata)
             if np.any(without_proxy):
                 notes = (*notes, _spread_note(names, summary.sizes, without_proxy))
@@ -319,25 +321,25 @@ class Respondents(Record):
             names=names,
             notes=notes,
             codes=codes,
-            kept=kept,
+            kept=retained,
             share=share,
         )
 
-    def complete(self, found: Estimate, sample: Sample, **more: Any) -> Estimate:
+    def complete(self, estimate: Estimate, sample: Sample, **more: Any) -> Estimate:
         """Return an estimate from these units with what is known of their sample, and more fields."""
         sizes = self.summary.sizes
-        table = found.stratum_table
+        table = estimate.stratum_table
         if table is not None:
             table = replace(table, names=self.names)
         elif len(self.names) == len(sizes) > 1:
             table = StratumTable(names=self.names, sizes=sizes, stratum=self.stratum)
         return replace(
-            found,
+            estimate,
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
             stratum_table=table,
-            remarks=(*self.notes, *found.remarks),
+            remarks=(*self.notes, *estimate.remarks),
             **more,
         )
 
@@ -347,7 +349,7 @@ def known_outcome(
     z: FloatArray,
     outcome: Any = None,
     bounds: tuple[float, float] | None = None,
-    found: LabelOutcomes | None = None,
+    outcomes: LabelOutcomes | None = None,
     labelled: BoolArray | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
     """Return the outcome's kind and bounds, and what is to be said of them.
@@ -360,35 +362,35 @@ def known_outcome(
         return outcome, None, ()
     if bounds is not None or outcome == "unbounded":
         return outcome, bounds, ()
-    if found is not None and found.bounds is not None:
-        return outcome, found.bounds, ()
-    kept: Any = sample.question.outcome.scale
-    if outcome is None and kept not in (None, "binary", "bounded"):
-        return kept, None, ()
+    if outcomes is not None and outcomes.bounds is not None:
+        return outcome, outcomes.bounds, ()
+    scale: Any = sample.question.outcome.scale
+    if outcome is None and scale not in (None, "binary", "bounded"):
+        return scale, None, ()
     limits = sample.question.outcome.limits
     of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
     if limits is not None and limits not in of_proxies:
-        refuse_outside(z, sample, labelled if found is None else found.labelled, None, limits)
+        refuse_outside(z, sample, labelled if outcomes is None else outcomes.labelled, None, limits)
         return outcome, limits, ()
-    known = next((own for own in of_proxies if own is not None), None)
-    if known is not None:
-        outside = z[(z < known[0]) | (z > known[1])]
+    common_bounds = next((proxy_bounds for proxy_bounds in of_proxies if proxy_bounds is not None), None)
+    if common_bounds is not None:
+        outside = z[(z < common_bounds[0]) | (z > common_bounds[1])]
     else:
         outside = z
     binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
-    inside = None if len(outside) else known
-    averages = inside is None and not binary and found is not None and found.right_or_wrong
+    inside = None if len(outside) else common_bounds
+    averages = inside is None and not binary and outcomes is not None and outcomes.right_or_wrong
     inside = (0.0, 1.0) if averages else inside
     if outcome is not None:
         return outcome, inside, ()
     if sample.question.outcome.scale is None and (binary or averages):
         return None, inside, (_UNDECLARED,)
-    if inside is not None or known is None or binary:
+    if inside is not None or common_bounds is None or binary:
         return None, inside, ()
     note = (
-        f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {known[0]:g} to {known[1]:g} "
-        f"(first: {outside[0]:g}), so the outcome is taken as unbounded; better give its bounds (--bounds "
-        "LOW,HIGH)"
+        f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {common_bounds[0]:g} to "
+        f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is taken as unbounded; better give "
+        "its bounds (--bounds LOW,HIGH)"
     )
     return None, None, (note,)
 

@@ -377,7 +377,7 @@ def _evaluate_new_version(evidence: Evidence) -> Evaluation:
     old = _evaluate_evidence(replace(evidence, request=replace(request, require=None)))
     answers = _new_answers(evidence)
     new = _compare_new_answers(request, old, answers)
-    if new.found["compared"] and new.found["complete"]:
+    if new.described["compared"] and new.described["complete"]:
         sample = with_new_answers(evidence.sample, answers)
         new_request = replace(request, predicted=NEW_ANSWER)
         result = _evaluate_evidence(replace(evidence, sample=sample, request=new_request))

@@ -85,7 +85,7 @@ def betting_interval(
         Whether the bound must hold at every n at once, so that labelling may stop when it is narrow enough.
     """
     ones = np.ones(len(unit))
-    order = RandomOrder(weight=ones, largest=ones, whole=ones > 0, size=population_size)
+    order = RandomOrder(weight=ones, largest=ones, is_complete=ones > 0, size=population_size)
     low, high = sequence_interval(unit, order, below, above, anytime=anytime)
     value = float(unit.mean())  # which an early excess of one outcome can have left outside
     return min(low, value), max(high, value)
@@ -150,7 +150,7 @@ class RandomOrder(Record):
         v of each labelled unit.
     largest : float (t,)
         The largest v that the next unit could have had.
-    whole : bool (t,)
+    is_complete : bool (t,)
         Whether every stratum that is not seen whole had a unit to come.
     size : float
         N; infinite for independent draws.
@@ -158,7 +158,7 @@ class RandomOrder(Record):
 
     weight: FloatArray
     largest: FloatArray
-    whole: BoolArray
+    is_complete: BoolArray
     size: float
 
 
@@ -197,7 +197,7 @@ def random_order(
     return RandomOrder(
         weight=v[in_stratum][answered],
         largest=np.max(np.where(to_come > 0, v, 0.0), axis=1, initial=0.0)[answered],
-        whole=is_exhaustive[answered],
+        is_complete=is_exhaustive[answered],
         size=int(np.sum(sizes)),
     )
 
@@ -236,7 +236,7 @@ def log_capital(
     It is a supermartingale if the mean is m or less: it reaches log(1 / error) with probability `error` at
     most (Ville). Infinite once the labels alone make a mean of m impossible.
     """
-    forecast = _forecast(unit) * order.whole
+    forecast = _forecast(unit) * order.is_complete
     payoff = order.weight * (unit - forecast) + forecast
     least = forecast * (1.0 - np.maximum(order.largest, 1.0))
     mean = np.full(len(unit), m)

@@ -392,7 +392,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         trials=trials,
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
-        whole=labels.binary,
+        is_binary=labels.binary,
         shrunk=shrunk,
         **({} if drawn else _possible(labels, labels.means)),
     )
@@ -425,7 +425,7 @@ def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> Str
         counts=np.where(is_finite, trials, 1.0) * np.where(is_finite, labels.left, labels.counts),
         trials=trials,
         shares=np.ones(1),
-        whole=labels.binary,
+        is_binary=labels.binary,
         **_possible(labels, labels.means),
     )
 
@@ -447,7 +447,7 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
         counts=counts,
         trials=np.where(open_strata, counts / below, np.inf),
         shares=shares,
-        whole=True,
+        is_binary=True,
         **({} if drawn else _possible(labels, rates)),
     )
 
@@ -662,13 +662,13 @@ class DerivedEvidence:
         else:
             numbers = np.array([float(most)])
         unlike = np.minimum(numbers, unseen_units)
-        whole = np.minimum(numbers, np.ceil(unseen_units - _ROUNDED_UNITS))
+        unlike_units = np.minimum(numbers, np.ceil(unseen_units - _ROUNDED_UNITS))
         open_units = np.asarray(open_units)[..., None]
         unlabelled_chance = np.exp(
             gammaln(open_units + 1.0)
-            - gammaln(open_units - whole + 1.0)
+            - gammaln(open_units - unlike_units + 1.0)
             - gammaln(labels.units + 1.0)
-            + gammaln(labels.units - whole + 1.0)
+            + gammaln(labels.units - unlike_units + 1.0)
         )
         quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(unlabelled_chance, error), 1.0)), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
@@ -705,8 +705,8 @@ class Evidence(DerivedEvidence, Record):
     outcome : {"binary", "bounded", "unbounded"}
     bounds : (float, float), optional
     z, residuals : float (n,)
-        The outcome, and the variable whose weighted mean plus `known` is the estimate.
-    known : float
+        The outcome, and the variable whose weighted mean plus `offset` is the estimate.
+    offset : float
     weighting : Weighting
     tuned : bool
         Whether the residuals differ from z: λ is not 0.
@@ -720,7 +720,7 @@ class Evidence(DerivedEvidence, Record):
         Limits that `auto` gives instead of the mean's.
     linearised : bool
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
-    together : SimultaneousLevel, optional
+    simultaneous : SimultaneousLevel, optional
         The estimates with which its interval is to hold.
     member : bool (n,), optional
         The labelled units of the group that it is of; all unless given.
@@ -736,7 +736,7 @@ class Evidence(DerivedEvidence, Record):
     bounds: tuple[float, float] | None
     z: FloatArray
     residuals: FloatArray
-    known: float
+    offset: float
     weighting: Weighting
     tuned: bool
     superpopulation: bool = False
@@ -745,7 +745,7 @@ class Evidence(DerivedEvidence, Record):
     interval: Interval | None = None
     linearised: bool = False
     member: BoolArray | None = None
-    together: SimultaneousLevel | None = None
+    simultaneous: SimultaneousLevel | None = None
     look: Look | None = None
 
     @property
@@ -896,7 +896,7 @@ class Evidence(DerivedEvidence, Record):
         mean_variance_freedom = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
         if mean_variance_freedom is None or not self.varies:
             return 0.0, 1.0, 1.0
-        mean = mean_variance_freedom[0] + (self.known if self.tuned else 0.0)
+        mean = mean_variance_freedom[0] + (self.offset if self.tuned else 0.0)
         variance = mean_variance_freedom[1] + self.population_part
         return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), mean_variance_freedom[2]
 

@@ -35,9 +35,9 @@ def interval_of(
     if evidence.look is not None:
         name = f"{name}, {evidence.look}"
         level = evidence.look.level(level, alternative)
-    if evidence.together is not None:
+    if evidence.simultaneous is not None:
         name = f"{name}, simultaneous"
-        level = evidence.together.level(level, alternative, normal=method == "normal")
+        level = evidence.simultaneous.level(level, alternative, normal=method == "normal")
     low, high = interval.ends(level, alternative)
     return ConfidenceInterval(
         low=float(low),
@@ -54,8 +54,8 @@ def p_value_of(
     """Return the p-value of one method; see `Estimate.p_value`."""
     tail_shares(0.95, alternative)
     p = find_interval(evidence, method).p_value(null, alternative)
-    if evidence.together is not None:
-        p = evidence.together.adjusted(p, alternative, normal=method == "normal")
+    if evidence.simultaneous is not None:
+        p = evidence.simultaneous.adjusted(p, alternative, normal=method == "normal")
     if evidence.look is None:
         return p
     return evidence.look.adjusted(p, alternative)

@@ -90,11 +90,11 @@ def count_quantile(
     >>> count_quantile(*ten).round(3)
     array([-1.601])
     """
-    whole = mean + rest
-    turned = estimate > whole / 2.0
+    total = mean + rest
+    turned = estimate > total / 2.0
     centre = np.maximum(np.where(turned, rest, mean), _NOTHING)
     third = np.where(turned, -third, third)
-    from_end = np.where(turned, whole - estimate + half, estimate - half)
+    from_end = np.where(turned, total - estimate + half, estimate - half)
     ratio = variance / centre
     skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
     scale = 2.0 * ratio - skew
@@ -143,8 +143,10 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     largest: Any = slice(None)
     if most < len(steps):
         largest = np.argsort(-steps.max(axis=1), kind="stable")[: min(most, _LARGEST_STEPS)]
-    own = steps[largest]
-    blur = (1.0 - np.cos(2.0 * np.pi * steps / np.where(own > 0, own, np.inf)[:, None])) * pull
+    largest_step = steps[largest]
+    blur = (
+        1.0 - np.cos(2.0 * np.pi * steps / np.where(largest_step > 0, largest_step, np.inf)[:, None])
+    ) * pull
     return largest, blur[..., 0] if blur.shape[-1] == 1 else blur
 
 
@@ -172,14 +174,14 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
         np.column_stack([np.ravel(ones), np.broadcast_to(counts, shape).ravel()]), axis=0, return_inverse=True
     )
     k, n = each.T
-    below, found = k - 1, k + size - n  # at most: all that were not drawn are 1
-    while np.any(open_ := found - below > 1):
-        middle = (below + found) // 2
+    below, smallest = k - 1, k + size - n  # at most: all that were not drawn are 1
+    while np.any(open_ := smallest - below > 1):
+        middle = (below + smallest) // 2
         enough = np.zeros(len(k), dtype=bool)
         enough[open_] = _upper_tail(k[open_], n[open_], size, middle[open_]) > error
-        found = np.where(open_ & enough, middle, found)
+        smallest = np.where(open_ & enough, middle, smallest)
         below = np.where(open_ & ~enough, middle, below)
-    return np.asarray(found[back.ravel()].reshape(shape))
+    return np.asarray(smallest[back.ravel()].reshape(shape))
 
 
 def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
@@ -235,23 +237,23 @@ def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) ->
     result = np.zeros(len(ones))
     batch = max(_AT_ONCE // (int(terms.max(initial=0)) + 1), 1)
     for start in range(0, len(ones), batch):
-        some = slice(start, start + batch)
-        step = np.arange(int(terms[some].max(initial=0)))
-        k, n, m = (part[some, None].astype(np.float64) for part in (ones, counts, total))
+        rows = slice(start, start + batch)
+        step = np.arange(int(terms[rows].max(initial=0)))
+        k, n, m = (part[rows, None].astype(np.float64) for part in (ones, counts, total))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = (m - k - step) * (n - k - step) / ((k + step + 1.0) * (size - m - n + k + step + 1.0))
-        ratio = np.where(step < terms[some, None], np.maximum(ratio, 0.0), 0.0)
+        ratio = np.where(step < terms[rows, None], np.maximum(ratio, 0.0), 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            whole = first[some] + np.log1p(np.cumprod(ratio, axis=1).sum(axis=1))
-        result[some] = np.exp(np.minimum(whole, 0.0))
+            logarithm = first[rows] + np.log1p(np.cumprod(ratio, axis=1).sum(axis=1))
+        result[rows] = np.exp(np.minimum(logarithm, 0.0))
     return result
 
 
-def _logs(whole: IntArray, part: IntArray) -> FloatArray:
-    """Return the logarithm of the binomial coefficient; nonsense outside 0 ≤ part ≤ whole."""
-    inside = (part >= 0) & (part <= whole)
-    whole, part = np.where(inside, whole, 0.0), np.where(inside, part, 0.0)
-    return np.asarray(gammaln(whole + 1.0) - gammaln(part + 1.0) - gammaln(whole - part + 1.0))
+def _logs(total: IntArray, part: IntArray) -> FloatArray:
+    """Return the logarithm of the binomial coefficient; invalid outside 0 ≤ part ≤ total."""
+    inside = (part >= 0) & (part <= total)
+    total, part = np.where(inside, total, 0.0), np.where(inside, part, 0.0)
+    return np.asarray(gammaln(total + 1.0) - gammaln(part + 1.0) - gammaln(total - part + 1.0))
 
 
 # Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate.
@@ -280,8 +282,8 @@ def shrink_to_half(
     >>> shrink_to_half(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
     array([0.053])
     """
-    whole = np.sum(parts, axis=-1, keepdims=True)
-    share = parts / np.where(whole > 0, whole, 1.0)
+    total = np.sum(parts, axis=-1, keepdims=True)
+    share = parts / np.where(total > 0, total, 1.0)
     followed = sum(counts / (counts + weight) for weight in PSEUDO_LABELS) / len(PSEUDO_LABELS)
     each = _ELASTICITY * (1.0 + share) * left * followed
     rarer = counts * np.minimum(rates, 1.0 - rates)
@@ -376,8 +378,8 @@ class StratumRates(Record):
     least, most : float (…,)
         What the mean of the units is if all unlabelled ones are 0, or 1.
     units : float
-        N, where the mean is one of N units; infinite where it is not. `whole`: whether each is 0 or 1.
-    whole : bool
+        N, where the mean is one of N units; infinite where it is not. `is_binary`: whether each is 0 or 1.
+    is_binary : bool
     shrunk : float (…, H), optional
         Rates that the limits must allow for too: each limit is then the farther of the two.
 
@@ -399,24 +401,24 @@ class StratumRates(Record):
     least: FloatArray = field(default_factory=lambda: np.zeros(()))
     most: FloatArray = field(default_factory=lambda: np.ones(()))
     units: float = np.inf
-    whole: bool = False
+    is_binary: bool = False
     shrunk: FloatArray | None = None
 
     def kept_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
         if not np.isfinite(self.units):
             return low, high
-        outwards = _OUTWARDS if self.whole else _OUTWARDS_ON_SCALE
+        outwards = _OUTWARDS if self.is_binary else _OUTWARDS_ON_SCALE
         low, high = low * self.units - outwards, high * self.units + outwards
         least, most = self.least * self.units, self.most * self.units
-        if self.whole:
+        if self.is_binary:
             low, high = np.ceil(low - _ROUNDING), np.floor(high + _ROUNDING)
             least, most = np.round(least), np.round(most)
         return np.maximum(low, least) / self.units, np.minimum(high, most) / self.units
 
 
 def stratified_clopper_pearson(
-    found: StratumRates, below: float, above: float
+    strata: StratumRates, below: float, above: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the limits (low, high), each (…,), at error probabilities `below` and `above`; 0 opens a side.
 
@@ -428,49 +430,51 @@ def stratified_clopper_pearson(
     >>> round(float(low), 3), float(high)
     (0.896, 1.0)
     """
-    if found.shrunk is not None:
-        moved = found.value + np.sum(found.shares * (found.shrunk - found.rates), axis=-1)
-        values = np.stack(np.broadcast_arrays(found.value, np.clip(moved, 0.0, 1.0)))
-        rates = np.stack(np.broadcast_arrays(found.rates, found.shrunk))
-        both = replace(found, value=values, rates=rates, shrunk=None)
+    if strata.shrunk is not None:
+        moved = strata.value + np.sum(strata.shares * (strata.shrunk - strata.rates), axis=-1)
+        values = np.stack(np.broadcast_arrays(strata.value, np.clip(moved, 0.0, 1.0)))
+        rates = np.stack(np.broadcast_arrays(strata.rates, strata.shrunk))
+        both = replace(strata, value=values, rates=rates, shrunk=None)
         low, high = stratified_clopper_pearson(both, below, above)
         return low.min(axis=0), high.max(axis=0)
-    if _is_one_count(found):
-        size, counts = round(found.units), np.round(found.counts[..., 0]).astype(np.int64)
-        ones = np.round(found.rates[..., 0] * counts).astype(np.int64)
+    if _is_one_count(strata):
+        size, counts = round(strata.units), np.round(strata.counts[..., 0]).astype(np.int64)
+        ones = np.round(strata.rates[..., 0] * counts).astype(np.int64)
         low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
         return low, largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
-    low, high = found.kept_possible(*_inverted(found, below, above))
-    if _are_few_counts(found):
-        least, most = _likely_shares(found, below, above)
+    low, high = strata.kept_possible(*_inverted(strata, below, above))
+    if _are_few_counts(strata):
+        least, most = _likely_shares(strata, below, above)
         low, high = np.minimum(low, least), np.maximum(high, most)
     return low if below > 0 else np.zeros_like(low), high if above > 0 else np.ones_like(high)
 
 
-def _is_one_count(found: StratumRates) -> bool:
+def _is_one_count(strata: StratumRates) -> bool:
     """Return whether the labels are one hypergeometric count: one stratum of 0 and 1, and λ = 0."""
-    if found.rates.shape[-1] > 1 or not found.whole or found.units > _MOST_UNITS:
+    if strata.rates.shape[-1] > 1 or not strata.is_binary or strata.units > _MOST_UNITS:
         return False
-    left = 1.0 - found.counts / found.units
-    return bool(np.all(found.factor == 1.0) and np.allclose(found.counts / found.trials, left, atol=1e-9))
+    open_share = 1.0 - strata.counts / strata.units
+    return bool(
+        np.all(strata.factor == 1.0) and np.allclose(strata.counts / strata.trials, open_share, atol=1e-9)
+    )
 
 
-def _are_few_counts(found: StratumRates) -> bool:
+def _are_few_counts(strata: StratumRates) -> bool:
     """Return whether the labels are hypergeometric counts that leave few units: of 0 and 1, and λ = 0."""
-    if not found.whole or found.units > _MOST_UNITS or np.any(found.factor != 1.0):
+    if not strata.is_binary or strata.units > _MOST_UNITS or np.any(strata.factor != 1.0):
         return False
-    sizes, ones = found.shares * found.units, found.rates * found.counts
-    few = np.all(np.sum(np.round(sizes) - found.counts, axis=-1) <= _FEW_OPEN_UNITS)
+    sizes, ones = strata.shares * strata.units, strata.rates * strata.counts
+    few = np.all(np.sum(np.round(sizes) - strata.counts, axis=-1) <= _FEW_OPEN_UNITS)
     return bool(few and all(np.allclose(part, np.round(part), atol=_ROUNDING) for part in (sizes, ones)))
 
 
-def _likely_shares(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
+def _likely_shares(strata: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest share of ones (…,) under which these very labels are likely enough.
 
     A tail has at least the probability of the observed labels, so no valid test excludes a share under which
     these have more than the error. The most likely counts that sum to a share are found stratum by stratum.
     """
-    arrays = np.broadcast_arrays(found.shares * found.units, found.counts, found.rates * found.counts)
+    arrays = np.broadcast_arrays(strata.shares * strata.units, strata.counts, strata.rates * strata.counts)
     sizes, counts, ones = (np.round(part).astype(np.int64) for part in arrays)
     shape, open_units = ones.shape[:-1], sizes - counts
     most = int(open_units.sum(axis=-1).max(initial=0))
@@ -479,17 +483,17 @@ def _likely_shares(found: StratumRates, below: float, above: float) -> tuple[Flo
         size, n, k = (part[..., h, None] for part in (sizes, counts, ones))
         hidden = np.arange(int(open_units[..., h].max(initial=0)) + 1)
         total = k + np.minimum(hidden, size - n)
-        own = _logs(total, k) + _logs(size - total, n - k) - _logs(size, n)
-        own = np.where(hidden <= size - n, own, -np.inf)
+        log_likelihood = _logs(total, k) + _logs(size - total, n - k) - _logs(size, n)
+        log_likelihood = np.where(hidden <= size - n, log_likelihood, -np.inf)
         longer = np.full_like(likelihood, -np.inf)
         for j in hidden.tolist():
             np.maximum(
                 longer[..., j:],
-                likelihood[..., : most + 1 - j] + own[..., j : j + 1],
+                likelihood[..., : most + 1 - j] + log_likelihood[..., j : j + 1],
                 out=longer[..., j:],
             )
         likelihood = longer
-    shares = (ones.sum(axis=-1)[..., None] + np.arange(most + 1)) / found.units
+    shares = (ones.sum(axis=-1)[..., None] + np.arange(most + 1)) / strata.units
     least, largest = (
         np.where(likelihood > np.log(error), shares, edge) if error > 0 else np.full_like(shares, edge)
         for error, edge in ((below, np.inf), (above, -np.inf))
@@ -501,8 +505,8 @@ def borrowed_labels(counts: FloatArray, trials: FloatArray, shares: FloatArray) 
     """Return the labels (…, H) that each stratum borrows: (1 − w_h)/n_h, w_h its share of the variance."""
     random = np.isfinite(trials) & (shares > 0)
     spread = np.where(random, shares, 0.0) ** 2 / np.where(random, trials, 1.0)
-    whole = spread.sum(axis=-1, keepdims=True)
-    return np.asarray((1.0 - spread / np.where(whole > 0, whole, 1.0)) / np.where(random, counts, 1.0))
+    total = spread.sum(axis=-1, keepdims=True)
+    return np.asarray((1.0 - spread / np.where(total > 0, total, 1.0)) / np.where(random, counts, 1.0))
 
 
 def with_borrowed(
@@ -519,8 +523,10 @@ def with_borrowed(
     overall = (shares * rates).sum(axis=-1, keepdims=True) / shares.sum(axis=-1, keepdims=True)
     borrowed = borrowed_labels(counts, trials, shares)
     finite = np.isfinite(trials)
-    own = np.where(finite, trials, 1.0)
-    return np.asarray(np.where(finite, (own * rates + borrowed * overall) / (own + borrowed), rates))
+    finite_trials = np.where(finite, trials, 1.0)
+    return np.asarray(
+        np.where(finite, (finite_trials * rates + borrowed * overall) / (finite_trials + borrowed), rates)
+    )
 
 
 def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
@@ -528,38 +534,40 @@ def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     return part if part.shape == shape else np.broadcast_to(part, shape)
 
 
-def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
-    shape = np.broadcast_shapes(np.shape(found.value), np.shape(found.rates)[:-1], np.shape(found.factor))
-    value, factor = (_spread(part, shape).ravel() for part in (found.value, found.factor))
-    n_strata = found.rates.shape[-1]
-    rates = _spread(found.rates, (*shape, n_strata)).reshape(-1, n_strata)
+def _inverted(strata: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
+    shape = np.broadcast_shapes(np.shape(strata.value), np.shape(strata.rates)[:-1], np.shape(strata.factor))
+    value, factor = (_spread(part, shape).ravel() for part in (strata.value, strata.factor))
+    n_strata = strata.rates.shape[-1]
+    rates = _spread(strata.rates, (*shape, n_strata)).reshape(-1, n_strata)
     layouts = [
         part[None] if part.ndim == 1 else _spread(part, (*shape, n_strata)).reshape(-1, n_strata)
-        for part in (found.counts, found.trials, found.shares)
+        for part in (strata.counts, strata.trials, strata.shares)
     ]
     alike = all(len(part) == 1 for part in layouts)
     batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // rates.shape[1] ** (1 if alike else 2))
     low, high = np.zeros(len(value)), np.ones(len(value))
     for start in range(0, len(value), batch):
-        some = slice(start, start + batch)
-        own = np.ascontiguousarray(rates[some].T)
-        count = own.shape[1]
+        rows = slice(start, start + batch)
+        rates_of_rows = np.ascontiguousarray(rates[rows].T)
+        count = rates_of_rows.shape[1]
         both = below == above and count <= _FEW_ROWS  # at once: a step has its price
         ends = 2 if both else 1
         sums = _Sums.of(
-            np.concatenate([factor[some]] * ends),
-            found.whole,
-            *(part if len(part) == 1 else np.concatenate([part[some]] * ends) for part in layouts),
+            np.concatenate([factor[rows]] * ends),
+            strata.is_binary,
+            *(part if len(part) == 1 else np.concatenate([part[rows]] * ends) for part in layouts),
         )
         if both:
-            values = np.concatenate([value[some], 1.0 - value[some]])
-            limits = _lower_limit(values, np.concatenate([own, 1.0 - own], axis=1), sums, below)
-            low[some], high[some] = limits[:count], 1.0 - limits[count:]
+            values = np.concatenate([value[rows], 1.0 - value[rows]])
+            limits = _lower_limit(
+                values, np.concatenate([rates_of_rows, 1.0 - rates_of_rows], axis=1), sums, below
+            )
+            low[rows], high[rows] = limits[:count], 1.0 - limits[count:]
             continue
         if below > 0:
-            low[some] = _lower_limit(value[some], own, sums, below)
+            low[rows] = _lower_limit(value[rows], rates_of_rows, sums, below)
         if above > 0:
-            high[some] = 1.0 - _lower_limit(1.0 - value[some], 1.0 - own, sums, above)
+            high[rows] = 1.0 - _lower_limit(1.0 - value[rows], 1.0 - rates_of_rows, sums, above)
     return low.reshape(shape), high.reshape(shape)
 
 
@@ -571,7 +579,7 @@ class _Sums:
     of the count, and `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the
     third moment, the latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
     `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials, and of an outcome on a
-    scale, which is not `whole`, the borrowed labels.
+    scale, which is not binary, the borrowed labels.
     """
 
     shares: FloatArray
@@ -585,11 +593,11 @@ class _Sums:
     blur: FloatArray
     largest: Any
     factor: FloatArray
-    whole: bool
+    is_binary: bool
 
     @classmethod
     def of(
-        cls, factor: FloatArray, whole: bool, counts: FloatArray, trials: FloatArray, shares: FloatArray
+        cls, factor: FloatArray, is_binary: bool, counts: FloatArray, trials: FloatArray, shares: FloatArray
     ) -> _Sums:
         if not counts.shape == trials.shape == shares.shape:
             counts, trials, shares = np.broadcast_arrays(counts, trials, shares)
@@ -599,7 +607,7 @@ class _Sums:
         weights = np.where(random, shares, 0.0)
         n, t = np.where(random, counts, 1.0), np.where(random, trials, 1.0)
         # The factor of an outcome on a scale comes from sample variances, which have lost their freedom.
-        left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2) if whole else t
+        left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2) if is_binary else t
         largest, blur = blurring(weights / n, n**2 / left * random)
         return cls(
             shares=shares,
@@ -607,7 +615,7 @@ class _Sums:
             total=weights.sum(axis=0),
             trials=left,
             borrowed=borrowed,
-            whole=whole,
+            is_binary=is_binary,
             steps=weights / n,
             second=weights**2 / left,
             third=weights**3 / left**2 * (2.0 - t / n),
@@ -620,9 +628,9 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        kept: dict[str, Any] = {"largest": self.largest, "whole": self.whole}
-        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name not in kept}
-        return _Sums(**arrays, **kept)
+        scalars: dict[str, Any] = {"largest": self.largest, "is_binary": self.is_binary}
+        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name not in scalars}
+        return _Sums(**arrays, **scalars)
 
     def moments(self, rates: FloatArray) -> tuple[FloatArray, ...]:
         """Return the sum's mean, the variance but for the factor, variance, third moment and half step (R,).
@@ -632,24 +640,24 @@ class _Sums:
         apart = 1.0 - rates
         apart *= rates
         mean = _weighted(self.weights, rates)
-        own = np.maximum(_weighted(self.second, apart), _NO_SPREAD)
-        half = self.half_step(apart, own)
+        spread = np.maximum(_weighted(self.second, apart), _NO_SPREAD)
+        half = self.half_step(apart, spread)
         rates *= -2.0
         rates += 1.0
         third = _weighted(self.third, np.multiply(rates, apart, out=rates)) / self.factor**2
-        return mean, own, own / self.factor, third, half
+        return mean, spread, spread / self.factor, third, half
 
     def half_step(self, apart: FloatArray, variance: FloatArray) -> FloatArray:
         """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
 
         A stratum without variance of its own does not move. `apart` (H, R) is p(1 − p).
         """
-        some = self.largest
-        share = self.second[some] * apart[some]
+        largest = self.largest
+        share = self.second[largest] * apart[largest]
         share *= len(apart) / variance
         left = self.blur @ apart if self.blur.ndim == 2 else np.einsum("hkr,kr->hr", self.blur, apart)
         np.exp(np.negative(left, out=left), out=left)
-        left *= self.steps[some]
+        left *= self.steps[largest]
         left *= np.minimum(share, 1.0, out=share)
         return np.asarray(left.max(axis=0) / (2.0 * np.sqrt(self.factor)))
 
@@ -663,23 +671,23 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
-    known = _weighted(sums.shares - sums.weights, rates)
-    limit, rest = np.zeros(len(value)), value - known
+    known_sum = _weighted(sums.shares - sums.weights, rates)
+    limit, rest = np.zeros(len(value)), value - known_sum
     open_ = (rest > 0) & (sums.total > 0)
     sought: Any = slice(None)
     if not open_.all():
         sought = np.flatnonzero(open_)
         rates, sums, rest = rates[:, sought], sums.at(sought), rest[sought]
         if len(sought) == 0:
-            return known
+            return known_sum
     overall = np.minimum(rest / sums.total, 1.0)
     trials = sums.trials if (sums.factor == 1.0).all() else sums.trials * sums.factor
-    borrowed = sums.borrowed if sums.whole else sums.borrowed * sums.factor
+    borrowed = sums.borrowed if sums.is_binary else sums.borrowed * sums.factor
     labels = trials + borrowed
     ones = trials * rates + borrowed * overall
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         limit[sought] = np.minimum(_solved(rest, ones, labels, sums, -float(ndtri(error))), rest)
-    return np.asarray(known + limit)
+    return np.asarray(known_sum + limit)
 
 
 def _solved(
@@ -701,26 +709,26 @@ def _solved(
     variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
     deviation = np.sqrt(variance)
     unit, skewness = scale / deviation, third / (variance * deviation)
-    further, lean = skewness * (wanted**2 - 1.0) / 6.0 + half / deviation, skewness * wanted
-    divisor = np.maximum(1.0 - skewness * further, _LEAST_DIVISOR)
+    curvature, lean = skewness * (wanted**2 - 1.0) / 6.0 + half / deviation, skewness * wanted
+    divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
     root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
-    x = np.arcsinh((wanted * root + further * root**2) / scale)
+    x = np.arcsinh((wanted * root + curvature * root**2) / scale)
     last_x, last_y, last_mean, reach = x, x, x, x
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     rows, result = np.arange(n), np.zeros(n)
     guesses, close = 0 if n <= 2 * _FEW_ROWS else _GUESSES, _CLOSE if len(ones) > 1 else _CLOSER
-    for look in range(_STEPS):
-        price, near = unit * np.sinh(x), look >= guesses
+    for step in range(_STEPS):
+        price, near = unit * np.sinh(x), step >= guesses
         rates = _constrained_rates(ones, labels, sums.weights, price)
         quantile, mean, bend = _tail(estimate, rates, price, sums, near)
         y = np.arcsinh(quantile / scale) + goal
-        if look == 0:
+        if step == 0:
             slope, change = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1]), np.zeros(n)
-        elif look != guesses:  # two formulas have no slope between them
+        elif step != guesses:  # two formulas have no slope between them
             run = x - last_x
             run[run == 0.0] = 1.0
-            found = (y - last_y) / run
-            slope, change = np.where(found < _FLAT, found, slope), (mean - last_mean) / run
+            secant_slope = (y - last_y) / run
+            slope, change = np.where(secant_slope < _FLAT, secant_slope, slope), (mean - last_mean) / run
         ahead = x + np.minimum(np.maximum(-y / slope, -_STRIDE), _STRIDE)
         if near:
             above = y > 0
@@ -729,7 +737,7 @@ def _solved(
             if beyond.any():
                 middle = (low + high) / 2.0
                 ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
-            reach = np.abs(last_y) + (reach if look == guesses else 0.0)
+            reach = np.abs(last_y) + (reach if step == guesses else 0.0)
             settled = (np.abs(y * reach) < close) | (high - low < _EQUAL) | (mean < _NO_MEAN)
             left = np.flatnonzero(~settled)
             result[rows] = mean + (ahead - x) * change
@@ -775,7 +783,7 @@ def _tail(
     estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the normal quantile (R,) of P(sum ≥ estimate), the sum's mean, and −d log V / d log μ."""
-    mean, own, variance, third, half = sums.moments(rates)
+    mean, spread, variance, third, half = sums.moments(rates)
     rest = np.maximum(sums.total - mean, 0.0)
     quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
-    return np.where(own > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance
+    return np.where(spread > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance

@@ -135,7 +135,7 @@ class ModelOutcomes(Record):
             differences,
             "comparisons",
             remarks=(*frame.notes, *([_ALIKE] if refused else [])),
-            about=", paired",
+            subject=", paired",
             means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
             ratios=tuple(pair.ratio() for pair in both) if is_complete else (),
             win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
@@ -278,7 +278,7 @@ class ModelOutcomes(Record):
             return estimate
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (estimate.value - tie) ** 2, 0.0)
-        return replace(estimate, whole=(spread, sample.population_size))
+        return replace(estimate, reference_population=(spread, sample.population_size))
 
     def _win_interval(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumInterval:
         """Return the limits of tie + reach times the share of wins less that of losses.
@@ -747,12 +747,12 @@ class TwoModels(ModelEstimand, most=2):
     """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
 
     # Whether units that both answer alike matter too.
-    whole: ClassVar[bool] = False
+    counts_equal_answers: ClassVar[bool] = False
     # What it is of the outcomes.
     quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
 
     def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
-        return self.outcomes(sample, labels, None if self.whole else self.same, request)
+        return self.outcomes(sample, labels, None if self.counts_equal_answers else self.same, request)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the quantity of the two models' outcomes."""
@@ -839,7 +839,7 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
+class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_answers=True):
     """The ratio of two models' mean outcomes.
 
     Parameters

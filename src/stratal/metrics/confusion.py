@@ -510,7 +510,9 @@ class Confusion:
     def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
         """Return a macro average where a few classes have no label there; None where more have none."""
         each = [self.metric(name, k, target) for k in range(self.n_classes)]
-        return some_unseen(name, each, lambda seen: self.restricted(seen).metric(name, "macro", target))
+        return some_unseen(
+            name, each, lambda labelled: self.restricted(labelled).metric(name, "macro", target)
+        )
 
     def restricted(self, classes: list[int]) -> Confusion:
         """Return the confusion of some classes, all others being one that no average counts."""
@@ -769,7 +771,7 @@ def some_unseen(
         f"for that of the {subject} with the fewest labels, {alike:.3g}, and the interval takes it for "
         "anything from 0 to 1"
     )
-    interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), seen=others, share=share)
+    interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)
     return replace(
         others,
         value=value,
@@ -823,20 +825,20 @@ class UnseenClassesInterval(OffsetInterval):
 
     Parameters
     ----------
-    seen : Estimate
+    labelled_mean : Estimate
         The mean over the classes that were seen.
     share : float
         Their share of the classes.
     """
 
-    seen: Term
+    labelled_mean: Term
     share: float
 
     method = "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the mean."""
-        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        low, high = self.labelled_mean.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         lowest = self.share * low
         highest = self.share * high + 1.0 - self.share
         return self.value - lowest, highest - self.value

@@ -246,8 +246,8 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
             interval = replace(
                 FiellerInterval.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds
             )
-        found = linearised_estimate(result, weighting, interval=interval, target=target)
-        return frame.complete(found, sample, label=self.label)
+        estimate = linearised_estimate(result, weighting, interval=interval, target=target)
+        return frame.complete(estimate, sample, label=self.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,8 +281,8 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names))
         if not self.names or not callable(self.function):
-            what = "a function of means needs a callable and the names of its outcomes"
-            raise InputError(what, action="Write MeanFunction(function, ['z', 'square']).")
+            problem = "a function of means needs a callable and the names of its outcomes"
+            raise InputError(problem, action="Write MeanFunction(function, ['z', 'square']).")
 
     @property
     def text(self) -> str:
@@ -299,12 +299,14 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
             target=request.target,
         )
         _require_error(result, len(columns), "function")
-        found = linearised_estimate(result, frame.weighting, bounds=self.bounds, target=request.target)
-        return frame.complete(found, sample, label=self.label)
+        estimate = linearised_estimate(result, frame.weighting, bounds=self.bounds, target=request.target)
+        return frame.complete(estimate, sample, label=self.label)
 
 
 def _require_error(result: Linearised, n: int, what: str) -> None:
     if not np.isfinite(result.standard_error):
-        given = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
+        labels_text = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
         action = "Label at least 2 units; rescale what is far from 1."
-        raise InputError(f"the standard error of the {what} cannot be estimated", given=given, action=action)
+        raise InputError(
+            f"the standard error of the {what} cannot be estimated", given=labels_text, action=action
+        )

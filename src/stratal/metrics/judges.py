@@ -252,16 +252,16 @@ class OfScores(Estimand, listed="score", shown="judge"):
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
         if scores is not None:
-            given = scores
+            score_column = scores
         else:
-            given = self.score or only_proxy(sample)
-        if isinstance(given, str):
-            score = sample.question.score(given)
+            score_column = self.score or only_proxy(sample)
+        if isinstance(score_column, str):
+            score = sample.question.score(score_column)
         else:
             score = None
         if score is not None and score.of_class is not None:
             labels = class_indicator(sample, labels, score)
-        columns, labelled = number_columns(sample, {"score": given, "label": labels})
+        columns, labelled = number_columns(sample, {"score": score_column, "label": labels})
         return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
 
     def reads_classes(self, sample: Sample) -> bool:
@@ -277,9 +277,9 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return the score, and the bounds of the labels' scale that it is on."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            what = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
+            problem = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
             action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
-            raise InputError(what, given=repr(info.name), action=action)
+            raise InputError(problem, given=repr(info.name), action=action)
         return Number(name=info.name), info.bounds
 
 
@@ -294,8 +294,8 @@ class Association(OfScores):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return how far scores and labels go together."""
         x, y, frame, _ = self.units(sample, labels)
-        found = association(type(self).statistic, x, y, frame.weighting, request.target)
-        return frame.complete(found, sample, label=self.label)
+        estimate = association(type(self).statistic, x, y, frame.weighting, request.target)
+        return frame.complete(estimate, sample, label=self.label)
 
     def influence(self, population: Population) -> Influence:
         """Return the moments of the influence where labels are at either bound and follow the score.
@@ -306,9 +306,9 @@ class Association(OfScores):
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
         if second - first**2 <= _DUST:
-            what = f"nothing can be expected of '{self.text}': all scores are equal"
+            problem = f"nothing can be expected of '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
-            raise InputError(what, given=f"{first:g}", action=action)
+            raise InputError(problem, given=f"{first:g}", action=action)
         product = SLOPE * second + (1.0 - SLOPE) * first**2
         m = np.array([first, first, second, (low + high) * first - low * high, product])
         function = type(self).planned
@@ -510,8 +510,8 @@ class CalibrationError(OfScores, kind="calibration_error"):
                 given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
                 action="Ask how far they go together: pearson, spearman or icc.",
             )
-        found = calibration_error(x, y, frame.weighting, request.target)
-        return frame.complete(found, sample, label=self.label)
+        estimate = calibration_error(x, y, frame.weighting, request.target)
+        return frame.complete(estimate, sample, label=self.label)
 
 
 # A judge with more verdicts is described by its agreement alone: each class has four rows.
@@ -562,7 +562,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             names = self.judges
         self._set(judges=tuple(dict.fromkeys(name.strip() for name in names)))
 
-    def compares(self, predicted: str | bool, kept: str | None) -> bool:
+    def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
         """Return whether labels are compared with this column of answers."""
         return predicted is True or predicted in self.judges
 

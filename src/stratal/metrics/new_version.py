@@ -39,7 +39,7 @@ class NewVersion(PageDisplay):
 
     Parameters
     ----------
-    found : dict
+    described : dict
         Plain: drawn `units` with an answer of the new version, of these the `same`, the `changed` (a blank
         answer is one, where the old was none) and the `blank`; `missing` (drawn units that do not occur among
         the new answers). `labelled` units carry all three figures: `old`, `new` and `difference` (new less
@@ -49,14 +49,14 @@ class NewVersion(PageDisplay):
         `warnings` are there if the new answers match almost no label.
     """
 
-    found: dict[str, Any]
+    described: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON twin."""
-        return dict(self.found)
+        return dict(self.described)
 
     def _page(self) -> Page:
-        return new_version_page(self.found)
+        return new_version_page(self.described)
 
 
 @names_mistyped
@@ -147,7 +147,7 @@ def new_version(
     unknown = labelled & np.isnan(new)
     ids = np.array(id_texts(sample.ids))
     return NewVersion(
-        found=json_dict(
+        described=json_dict(
             {
                 "units": int(answered.sum()),
                 "labelled": int(labelled.sum()),

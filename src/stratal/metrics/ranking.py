@@ -75,8 +75,8 @@ def average_precision(
     value = float(of_positives @ precision) / total
     gain = np.cumsum(of_positives / retrieved)
     loss = np.cumsum(of_positives * precision / retrieved)
-    own = np.where(positive, precision[group] - value + gain[group], 0.0)
-    return value, np.asarray((own - loss[group]) / total)
+    influence = np.where(positive, precision[group] - value + gain[group], 0.0)
+    return value, np.asarray((influence - loss[group]) / total)
 
 
 def ranking_metric(
@@ -125,9 +125,9 @@ def _smoothed(
     labels of a stratum of high scores miss its positives, and those seen elsewhere rank low: intervals around
     the labels' own value alone covered .82.
     """
-    own = ((weighting.counts + 0.5) / (weighting.counts + 1.0))[weighting.stratum]
+    own_share = ((weighting.counts + 0.5) / (weighting.counts + 1.0))[weighting.stratum]
     classes = np.concatenate([positive, ~positive])
-    shares = np.concatenate([own, 1.0 - own])
+    shares = np.concatenate([own_share, 1.0 - own_share])
     weights = shares * np.tile(weighting.weights, 2)
     value, influence = statistic(np.tile(score, 2), classes, weights)
     hidden = mixed_variance(weighting, shares, influence)
@@ -143,8 +143,8 @@ def _smoothed(
         return BinomialInterval(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
-    found = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
-    return found, error
+    interval = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    return interval, error
 
 
 _DUST = 1e-24
@@ -191,15 +191,15 @@ class Ranking(Estimand, listed="positive"):
         """Return the metric, from the true classes."""
         scores, hits, labelled = self._units(sample, labels)
         frame = Respondents.of(sample, labelled)
-        found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
-        complete = frame.complete(found, sample, label=self.label)
+        estimate = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
+        complete = frame.complete(estimate, sample, label=self.label)
         return replace(complete, remarks=(*complete.remarks, *self._reversed(complete)))
 
-    def _reversed(self, found: Estimate) -> list[str]:
+    def _reversed(self, estimate: Estimate) -> list[str]:
         """Return a note if larger scores go with other classes."""
-        if not self.chance_is_half or not np.isfinite(found.value) or found.value >= _CHANCE:
+        if not self.chance_is_half or not np.isfinite(estimate.value) or estimate.value >= _CHANCE:
             return []
-        interval = found.limits(_NOTE_LEVEL, "auto")
+        interval = estimate.limits(_NOTE_LEVEL, "auto")
         if interval is None or interval[1] is None or interval[1] >= _CHANCE:
             return []
         return [
@@ -316,8 +316,8 @@ def _score_of_class(sample: Sample, positive: str) -> str:
 def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
-        given = f"{len(sample.proxy_names)} proxies"
+        proxies_text = f"{len(sample.proxy_names)} proxies"
         allowed = ", ".join(map(repr, sample.proxy_names))
-        what = "several columns could be the score"
-        raise InputError(what, given=given, allowed=allowed or None, action="Name one: score=.")
+        problem = "several columns could be the score"
+        raise InputError(problem, given=proxies_text, allowed=allowed or None, action="Name one: score=.")
     return sample.proxy_names[0]

@@ -180,7 +180,7 @@ def findings(
         described |= {"labels": count, "nonresponse": answered.to_dict()}
     if several:
         described = with_tables(described | {"notes": []}, [made], confidence_level)
-    old = None if new is None else new.found["old"]["estimate"]
+    old = None if new is None else new.described["old"]["estimate"]
     if old is not None and abs(old - described["estimate"]) > _SAME * max(1.0, abs(old)):
         what = "the new version was compared with another estimate of the old one than this report's"
         given = f"{old:.6g} and {described['estimate']:.6g}"

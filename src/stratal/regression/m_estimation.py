@@ -238,7 +238,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     if units is None or not (is_fitted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
-    at_zero, hessian = rectified.whole
+    at_zero, hessian = rectified.population_sums
     label_coefficients = -bread @ rectified.labelled.gradient
     by_proxy = bread @ (rectified.power.gradient - at_zero)
     # The proxy's coefficients over the population.
@@ -259,7 +259,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     adjusted = copy.copy(rectified)
     shift = bias_share * bias
     adjusted.proxy, adjusted.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
-    for name in ("whole", "power"):
+    for name in ("population_sums", "power"):
         at_zero, hessian = getattr(rectified, name)
         setattr(adjusted, name, losses.LossSums(stretch * at_zero - hessian @ shift, hessian))
     return adjusted, stretch, bias_share
@@ -426,10 +426,10 @@ class FittedRows(Sequence[Estimate]):
 
     Parameters
     ----------
-    found : float (3, d)
+    moments : float (3, d)
         Values, variances and degrees of freedom.
     influences : float (n, d)
-    own : float (d,), optional
+    design_variances : float (d,), optional
         The variances that the labels show, by `weighting`, where they are known.
     names : sequence of str (d,)
     weighting : Weighting
@@ -437,9 +437,9 @@ class FittedRows(Sequence[Estimate]):
         What an `Estimate` is told besides.
     """
 
-    found: FloatArray
+    moments: FloatArray
     influences: FloatArray
-    own: FloatArray | None
+    design_variances: FloatArray | None
     names: Sequence[str]
     weighting: Weighting
     shown: dict[str, Any]
@@ -447,7 +447,7 @@ class FittedRows(Sequence[Estimate]):
     @cached_property
     def limits(self) -> SkewedInterval:
         """The limits of all."""
-        return skewed_interval(self.found, self.influences, self.weighting, self.own)
+        return skewed_interval(self.moments, self.influences, self.weighting, self.design_variances)
 
     @cached_property
     def _made(self) -> tuple[Estimate, ...]:
@@ -460,7 +460,7 @@ class FittedRows(Sequence[Estimate]):
                 **self.shown,
             )
             for k, ((value, variance, freedom), u) in enumerate(
-                zip(self.found.T.tolist(), self.influences.T, strict=True)
+                zip(self.moments.T.tolist(), self.influences.T, strict=True)
             )
         )
 

@@ -417,7 +417,7 @@ class RectifiedLoss:
         return labelled_sums.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     @cached_property
-    def whole(self) -> LossSums:
+    def population_sums(self) -> LossSums:
         """Gradient at θ = 0 and Hessian of the mean loss over the unlabelled units at the proxy."""
         assert self.unlabelled is not None
         return self.unlabelled.summed(self.loss, np.zeros(self.n_parameters), self.shares)
@@ -426,7 +426,7 @@ class RectifiedLoss:
     def power(self) -> LossSums:
         """What λ multiplies of a quadratic loss at θ = 0: its sums at the proxy, the labelled taken off."""
         zero = np.zeros(self.n_parameters)
-        return self.whole.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
+        return self.population_sums.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
 
     @cached_property
     def labelled(self) -> LossSums:
@@ -467,7 +467,7 @@ class RectifiedLoss:
         assert self.unlabelled is not None
         predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
         rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
-        theta = -require_inverse(self.whole.hessian) @ predicted.gradient
+        theta = -require_inverse(self.population_sums.hessian) @ predicted.gradient
         theta = theta - self.labelled_inverse(zero) @ rectifier
         return Solution(theta=theta, hessian=self.labelled.hessian)
 
@@ -490,7 +490,7 @@ class RectifiedLoss:
             return at_minimum
         if not units.separate:
             if loss.quadratic:
-                return self.whole.hessian
+                return self.population_sums.hessian
             return units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)
         labelled_hessian = loss.hessian(
@@ -508,8 +508,8 @@ class RectifiedLoss:
             return np.asarray((factors[:, None, None] * self.proxy_covariances(theta)).sum(axis=0))
         if self.target == "superpopulation":
             gradients = self.loss.gradients(theta, self.features, self.outcome)
-            known = self.stratum_weights_known
-            return self.weighting.superpopulation_covariance(gradients, stratum_weights_known=known)
+            weights_known = self.stratum_weights_known
+            return self.weighting.superpopulation_covariance(gradients, stratum_weights_known=weights_known)
         return np.zeros((len(theta), len(theta)))
 
 

@@ -251,9 +251,9 @@ def elsewhere(count):
 
 
 def test_a_calibrated_proxy_needs_no_lam_unless_asked():
-    assert calibrated_estimator("auto", given=False) == "difference"
-    assert calibrated_estimator("auto", given=True) == "auto"
-    assert calibrated_estimator("stratppi", given=False) == "stratppi"
+    assert calibrated_estimator("auto", has_lam=False) == "difference"
+    assert calibrated_estimator("auto", has_lam=True) == "auto"
+    assert calibrated_estimator("stratppi", has_lam=False) == "stratppi"
 
 
 def test_from_the_command_line(tmp_path):

@@ -38,7 +38,7 @@ def trials(unit, weighting, share=1.0, *, tuned=False) -> float:
         bounds=(0.0, 1.0),
         z=unit,
         residuals=unit,
-        known=0.0,
+        offset=0.0,
         weighting=weighting,
         tuned=tuned,
     ).trials

@@ -43,7 +43,7 @@ def test_no_bet_on_the_truth_wins_on_average(values, counts, flipped):
     for stratum, outcomes in every_order(values, counts):
         order = random_order(stratum, np.ones(len(stratum), bool), sizes, np.array(counts))
         capital.append(np.exp(log_capital(truth, outcomes, order, 0.05)))
-        fair.append(order.whole)
+        fair.append(order.is_complete)
 
     means = np.mean(capital, axis=0)
     assert means[0] == pytest.approx(1.0, abs=1e-12)

@@ -139,7 +139,7 @@ def test_an_open_side_is_a_bound():
 
     assert float(stratified_clopper_pearson(rates, 0.0, 0.05)[0]) == 0.0
     assert float(stratified_clopper_pearson(rates, 0.05, 0.0)[1]) == 1.0
-    of_units = replace(rates, units=1000.0, whole=True, least=np.array(0.039), most=np.array(0.989))
+    of_units = replace(rates, units=1000.0, is_binary=True, least=np.array(0.039), most=np.array(0.989))
     assert float(stratified_clopper_pearson(of_units, 0.0, 0.05)[0]) == 0.0
     assert float(stratified_clopper_pearson(of_units, 0.05, 0.0)[1]) == 1.0
 
