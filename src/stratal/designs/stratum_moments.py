@@ -1,6 +1,17 @@
 """Moments of labelled units per stratum, from which every stratified variance is made.
 
 Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N, f_h = n_h / N_h.
+
+`StratumMoments` is the one class of moments of labelled units. Other classes hold other quantities:
+
+| class | quantity | source |
+|---|---|---|
+| `population.summary.StratumSummary` | moments of proxies over all N_h units | the population |
+| `strata.strata.Moments` | moments of the outcome as the proxy predicts them | the proxy |
+| `intervals.evidence.UnitMoments` | means of z and z² on the 0–1 scale | labels |
+| `intervals.evidence.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
+| `intervals.stratified.StratumRates` | rates and trials that the test of strata reads | `UnitMoments` |
+| `estimation.means.AnticipatedMoments` | E[z | x] and Var(z | x) as formulas of columns | the proxy |
 """
 
 from __future__ import annotations

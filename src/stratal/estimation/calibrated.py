@@ -92,7 +92,7 @@ class CalibrationUnits(Record):
     bounds: tuple[float, float]
     column: int | None = None
 
-    def fit(self, kind: str, learner: Any, selected: BoolArray) -> FoldFit:
+    def fit(self, kind: str, learner: object, selected: BoolArray) -> FoldFit:
         """Return what is fitted to the kept units (m,)."""
         z = self.z[selected]
         weights = self.weights[selected]
@@ -107,7 +107,7 @@ class CalibrationUnits(Record):
         curve = calibration.calibrate(self.features[selected, self.column], z, method=kind, **options)
         return FoldFit(kind=kind, fitted=curve, column=self.column)
 
-    def each(self, kind: str, learner: Any = None) -> tuple[FoldFit, ...]:
+    def each(self, kind: str, learner: object = None) -> tuple[FoldFit, ...]:
         """Return for each fold what is fitted to the others."""
         return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
 
@@ -125,7 +125,7 @@ class CalibrationUnits(Record):
         return float(np.sum(weights**2 * centred**2 * freedom))
 
 
-def chosen_fits(units: CalibrationUnits, learner: Any) -> tuple[FoldFit, ...]:
+def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]:
     """Return one fit for each fold, from the other folds: the kind that predicts those best.
 
     Parameters
@@ -155,7 +155,7 @@ def chosen_fits(units: CalibrationUnits, learner: Any) -> tuple[FoldFit, ...]:
     return tuple(fits)
 
 
-def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -> str:
+def kept_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]) -> str:
     """Return in which folds the learner was kept."""
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
@@ -292,7 +292,7 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     return require_same_population(sample, population)
 
 
-def calibrated_estimator(estimator: str, *, has_lam: bool, method: Any = None) -> str:
+def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None) -> str:
     """Return the estimator of a calibrated proxy: `auto` is `difference`, of a history `ppi++`.
 
     A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured

@@ -29,14 +29,14 @@ from stratal.question.question import SUPERPOPULATION
 
 @overload
 def estimate(
-    sample: Sample, labels: Any, *, estimand: None = None, by: None = None, **options: Any
+    sample: Sample, labels: object, *, estimand: None = None, by: None = None, **options: Any
 ) -> Estimate:
     """Estimate the mean outcome of the population."""
 
 
 @overload
 def estimate(
-    sample: Sample, labels: Any, *, estimand: ToolQuestion = None, by: Any = None, **options: Any
+    sample: Sample, labels: object, *, estimand: ToolQuestion = None, by: object = None, **options: Any
 ) -> Any:
     """Estimate what the sample was planned for, or the estimands or groups that are named."""
 
@@ -45,10 +45,10 @@ def estimate(
 @listing(Request)
 def estimate(
     sample: Sample,
-    labels: Any,
+    labels: object,
     *,
     estimand: ToolQuestion = None,
-    by: Any = None,
+    by: object = None,
     judge: str | Sequence[str] | None = None,
     look: int | None = None,
     predicts: str | Mapping[str, str] | None = None,
@@ -195,7 +195,7 @@ def estimate(
 
 
 def compared_answers(
-    requested: Estimand, sample: Sample, labels: Any, predicted: bool | str | None
+    requested: Estimand, sample: Sample, labels: object, predicted: bool | str | None
 ) -> bool | str | None:
     """Return the column of answers that an estimand compares labels with; None if labels are numbers.
 
@@ -208,7 +208,7 @@ def compared_answers(
     return compared_column(sample, labels, predicted)
 
 
-def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
+def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, dict[str, Any]]:
     """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
     if isinstance(labels, Mapping):
         columns = set(requested.label_columns(sample) or getattr(requested, "models", ()))
@@ -222,7 +222,7 @@ def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict
     return joined, {"": joined}
 
 
-def at_look(estimates: Any, sample: Sample, look: int) -> Any:
+def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     """Return estimates at a planned look.
 
     The information of a nested sample is 1 / (1/n − 1/N) times a constant, of each stratum and so to first
@@ -231,9 +231,7 @@ def at_look(estimates: Any, sample: Sample, look: int) -> Any:
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
         raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
-    rows: Sequence[Estimate] = [estimates]
-    if isinstance(estimates, Estimates):
-        rows = estimates
+    rows = estimates if isinstance(estimates, Estimates) else [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
     evenly = planned.at(look).information
@@ -268,15 +266,15 @@ def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) ->
 @names_mistyped
 @listing(Request)
 def estimate_from(
-    labels: Any,
-    proxy_labelled: Any,
-    proxy_population: Any,
+    labels: object,
+    proxy_labelled: object,
+    proxy_population: object,
     *,
-    stratum_labelled: Any = None,
-    stratum_population: Any = None,
+    stratum_labelled: object = None,
+    stratum_population: object = None,
     groups_labelled: Mapping[str, Any] | None = None,
     groups_population: Mapping[str, Any] | None = None,
-    by: Any = None,
+    by: object = None,
     judge: str | Sequence[str] | None = None,
     estimand: ToolQuestion = None,
     predicts: str | None = None,

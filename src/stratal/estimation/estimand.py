@@ -469,7 +469,7 @@ class Estimand(Described, noun="estimand", registry={}):
         action = "Plan for the mean or a metric, and ask for it when there are labels."
         raise InputError(f"'{self.kind}' cannot be planned for", action=action)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate | Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate | Estimates:
         """Return the estimate from labels.
 
         Raises
@@ -479,7 +479,7 @@ class Estimand(Described, noun="estimand", registry={}):
         """
         raise NotImplementedError
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the estimate of each group: a column of the sample, or one group for each drawn unit.
 
         Raises
@@ -531,18 +531,18 @@ class Estimand(Described, noun="estimand", registry={}):
         """What an estimate of it is labelled with."""
         return {"estimand": self.text}
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units, for the next round."""
         estimate = self.estimate(sample, labels)
         assert isinstance(estimate, Estimate)
         u = np.nan_to_num(estimate.evidence.residuals)
         return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
 
-    def decoded(self, sample: Sample, labels: Any) -> Any:
+    def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels as this estimand reads them: those of a judge have the spelling of its verdicts."""
         return labels
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have all labels that it takes."""
         return join_labels(sample, labels).labelled
 
@@ -550,7 +550,9 @@ class Estimand(Described, noun="estimand", registry={}):
         """Yield the influences of the single estimands that it is made of; those of all levels as one."""
         yield self.influence(population)
 
-    def parts_with_labels(self, labels: Any, population: Population | None) -> Iterator[tuple[Estimand, Any]]:
+    def parts_with_labels(
+        self, labels: object, population: Population | None
+    ) -> Iterator[tuple[Estimand, Any]]:
         """Yield the single estimands that it is made of, each with its labels."""
         yield self, labels
 
@@ -559,7 +561,7 @@ class Estimand(Described, noun="estimand", registry={}):
         return None
 
     def learned_deviations(
-        self, sample: Sample, labels: Any, strata: Strata, planned: FloatArray | None = None
+        self, sample: Sample, labels: object, strata: Strata, planned: FloatArray | None = None
     ) -> FloatArray:
         """Return how much the influence varies in each stratum (H,), as the labels have it.
 
@@ -587,7 +589,7 @@ class Estimand(Described, noun="estimand", registry={}):
             bounds=(-np.inf, np.inf),
         )
 
-    def outcome_of(self, labels: Any) -> FloatArray | None:
+    def outcome_of(self, labels: object) -> FloatArray | None:
         """Return the outcome (N,) that the estimand is the mean of, given every unit's label; None of others.
 
         Of such an outcome sums per stratum say all that `stratal.simulate` needs.
@@ -634,7 +636,7 @@ class Several(Estimand):
         for part in self.parts_in(population):
             yield from part.influences(population)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
         influences = [part.labelled_influence(sample, labels) for part in parts]
@@ -642,11 +644,13 @@ class Several(Estimand):
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in influences])
         return LabelledInfluence(u=signed_length(u), labelled=influences[0].labelled)
 
-    def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
+    def labels_of_parts(self, labels: object, count: int) -> list[Any]:
         """Return the labels of each of so many estimands: the same for all."""
         return [labels] * count
 
-    def parts_with_labels(self, labels: Any, population: Population | None) -> Iterator[tuple[Estimand, Any]]:
+    def parts_with_labels(
+        self, labels: object, population: Population | None
+    ) -> Iterator[tuple[Estimand, Any]]:
         """Yield the single estimands, each with its labels."""
         assert population is not None
         parts = self.parts_in(population)
@@ -778,7 +782,7 @@ class Listed(Several, kind="list"):
         for entry in self.estimands:
             entry.refuse_options(request, sample, grouped=grouped)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each, labelled by its text and, of several, by the label of each."""
         rows: list[Estimate] = []
         remarks: list[str] = []
@@ -789,7 +793,7 @@ class Listed(Several, kind="list"):
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each in each group, labelled by its text and the group."""
         tables = [(entry.text, entry.by(sample, labels, group, request)) for entry in self.estimands]
         rows = [

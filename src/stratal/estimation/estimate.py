@@ -716,7 +716,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         ends = [row.confidence_interval(confidence_level, method, alternative) for row in self]
         return np.array([end.low for end in ends]), np.array([end.high for end in ends])
 
-    def p_values(self, null: Any = 0.0, method: str = "auto", alternative: str = "two-sided") -> FloatArray:
+    def p_values(
+        self, null: object = 0.0, method: str = "auto", alternative: str = "two-sided"
+    ) -> FloatArray:
         """Return the p-value (m,) of each being `null`, one number or (m,)."""
         nulls = np.asarray(null, dtype=np.float64)
         if nulls.shape not in ((), (len(self),)):

@@ -152,7 +152,7 @@ def side_by_side(
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 
 
-def _row(name: str, value: float, ends: Any, description: str) -> dict[str, Any]:
+def _row(name: str, value: float, ends: object, description: str) -> dict[str, Any]:
     return json_dict(
         {"name": name, "estimate": value, "confidence_interval": ends, "what": description, "reported": False}
     )

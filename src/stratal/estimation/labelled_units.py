@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
@@ -68,7 +68,7 @@ class LabelledUnits(Record):
 def resolve(
     question: Question,
     sample: Sample,
-    labels: Any,
+    labels: object,
     *,
     combine: str = "mean",
     needless: Expression | None = None,

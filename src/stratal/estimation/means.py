@@ -110,7 +110,7 @@ class Mean(Estimand, kind="mean"):
         """Nothing: an estimate without a label is of the mean."""
         return {}
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         if request.proxy is None and self.proxy is not None:
             request = replace(request, proxy=self.proxy)
@@ -123,7 +123,7 @@ class Mean(Estimand, kind="mean"):
         estimate = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
         return replace(estimate, remarks=(_winsorised_note(estimate, units.z, limits), *estimate.remarks))
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
         question = sample.question.refine(predicted=request.predicted)
         units = resolve(question, sample, labels, combine=request.combine)
@@ -135,12 +135,12 @@ class Mean(Estimand, kind="mean"):
         notes = (*_not_drawn(sample, group, names), *units.outcomes.notes)
         return replace(estimates, remarks=(*estimates.remarks, *notes))
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
         observed = outcomes(sample, labels)
         return LabelledInfluence(u=observed.z, labelled=observed.labelled)
 
-    def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes:
+    def labelled_outcomes(self, estimate: Estimate, labelled: BoolArray) -> LabelledOutcomes:
         """Return the outcomes that the estimate is the mean of."""
         return LabelledOutcomes(
             z=estimate.evidence.z,
@@ -149,7 +149,7 @@ class Mean(Estimand, kind="mean"):
             binary=estimate.outcome == "binary",
         )
 
-    def outcome_of(self, labels: Any) -> FloatArray | None:
+    def outcome_of(self, labels: object) -> FloatArray | None:
         """Return the labels: they are the outcome."""
         return finite_vector("outcome", labels)
 
@@ -189,7 +189,7 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
 def _group_means(
     sample: Sample,
     units: LabelledUnits,
-    group: Any,
+    group: object,
     groups: AnyArray,
     names: Sequence[str],
     request: Request,
@@ -289,7 +289,7 @@ def slice_residuals(
     return z - part[codes] * ((x - slice_means) @ lam), free / (free - len(column))
 
 
-def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
+def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]:
     """Return a note of the groups without a row, of which no unit was drawn."""
     if isinstance(group, str):
         level_sizes = sample.totals.get(group, {})
@@ -348,7 +348,7 @@ class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator"
         cells = Cells(names=names, tests=(self._of.outside,))
         return replace(next(self._of.influences(population)), cells=cells, known=names[:1], levels=None)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean of the level's units."""
         return replace(self._of.estimate(sample, labels, request)[0], label=self.label)
 
@@ -469,7 +469,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         """The formula that is 1 for the units of other levels than those named, which do not matter."""
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
         needless = self.outside if self.levels else None
         question = sample.question.refine(predicted=self.predicted)
@@ -519,7 +519,7 @@ class Means(Several, kind="means", listed="names"):
         """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
         return [labels[name] for name in self.names]
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return each mean by weights alone, from a mapping of each outcome's name to its labels."""
         z, labelled = named_columns(sample, labels, self.names)
         frame = Respondents.of(sample, labelled)
@@ -532,7 +532,7 @@ class Means(Several, kind="means", listed="names"):
             rows.append(frame.complete(estimate, sample, label={"outcome": name}))
         return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return how far the outcomes lie from their means, each divided by its deviation."""
         z, labelled = named_columns(sample, labels, self.names)
         scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)

@@ -558,8 +558,8 @@ def plain_mean(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
 
 
 def estimate_mean(
-    z: Any,
-    proxies: Any,
+    z: object,
+    proxies: FloatArray,
     weighting: Weighting,
     summary: StratumSummary | None,
     *,
@@ -614,7 +614,7 @@ def assemble(
     stratum: IntArray,
     result: MeanEstimate,
     options: EstimateOptions,
-    proxies: Any = None,
+    proxies: object = None,
     summary: StratumSummary | None = None,
 ) -> Estimate:
     """Return the estimate that a mean makes; its outcome and estimator must be decided."""

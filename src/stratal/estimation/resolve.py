@@ -183,7 +183,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 
-def class_column(sample: Sample, column: Any, what: str, answers: Any = None) -> AnyArray:
+def class_column(sample: Sample, column: object, what: str, answers: AnyArray | None = None) -> AnyArray:
     """Return a class for each drawn unit (n,) as text, None where there is none.
 
     Several answers of one unit give their majority; where there is a tie, none.
@@ -227,7 +227,7 @@ def group_column(
     return np.asarray(sample.groups[name])
 
 
-def named_groups(sample: Sample, group: Any) -> tuple[AnyArray, list[str]]:
+def named_groups(sample: Sample, group: object) -> tuple[AnyArray, list[str]]:
     """Return the group of each drawn unit (n,) and the groups' names: a column's, or those that are given."""
     groups = class_column(sample, group, "by")
     names = sorted({str(entry) for entry in groups if entry is not None})
@@ -236,7 +236,7 @@ def named_groups(sample: Sample, group: Any) -> tuple[AnyArray, list[str]]:
     return groups, names
 
 
-def with_group(sample: Sample, name: str, values: Any) -> Sample:
+def with_group(sample: Sample, name: str, values: object) -> Sample:
     """Return the sample with another group column; units without a value have the empty text.
 
     Parameters
@@ -309,14 +309,14 @@ def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: 
 GIVEN = "answers given with the labels"
 
 
-def split_answers(labels: Any) -> tuple[Any, Any]:
+def split_answers(labels: object) -> tuple[Any, Any]:
     """Return labels, and the model's answers where both were given: `{"label": …, "predicted": …}`."""
     if isinstance(labels, Mapping) and set(labels) == {"label", "predicted"}:
         return labels["label"], labels["predicted"]
     return labels, None
 
 
-def with_given_sets(sample: Sample, labels: Any) -> Sample:
+def with_given_sets(sample: Sample, labels: object) -> Sample:
     """Return the sample whose answers are sets of tags, if every answer that came with the labels is one."""
     answers = split_answers(labels)[1]
     if answers is None or sample.question.outcome.tag_format is not None:
@@ -330,7 +330,7 @@ def with_given_sets(sample: Sample, labels: Any) -> Sample:
     return replace(sample, question=question)
 
 
-def number_column(sample: Sample, column: Any, what: str) -> FloatArray:
+def number_column(sample: Sample, column: object, what: str) -> FloatArray:
     """Return a number for each drawn unit (n,), NaN where there is none; several answers are averaged.
 
     Parameters
@@ -391,7 +391,7 @@ def none_labelled(what: str = "") -> LabelError:
     )
 
 
-def named_columns(sample: Sample, labels: Any, names: Sequence[str]) -> tuple[FloatArray, BoolArray]:
+def named_columns(sample: Sample, labels: object, names: Sequence[str]) -> tuple[FloatArray, BoolArray]:
     """Return the outcomes (m, q) of these names of the units that have all, and which those are (n,)."""
     if not isinstance(labels, Mapping) or {str(name) for name in labels} != set(names):
         raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
@@ -438,7 +438,7 @@ class LabelOutcomes(Record):
     notes: tuple[str, ...] = ()
 
 
-def compared_column(sample: Sample, labels: Any, predicted: bool | str | None = None) -> str | None:
+def compared_column(sample: Sample, labels: object, predicted: bool | str | None = None) -> str | None:
     """Return the column of the model's answers that labels are compared with; None if they are numbers.
 
     Parameters
@@ -472,7 +472,7 @@ def compared_column(sample: Sample, labels: Any, predicted: bool | str | None = 
 
 
 def outcomes(
-    sample: Sample, labels: Any, predicted: bool | str | None = None, combine: str = "mean"
+    sample: Sample, labels: object, predicted: bool | str | None = None, combine: str = "mean"
 ) -> LabelOutcomes:
     """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
 

@@ -347,7 +347,7 @@ class Respondents(Record):
 def known_outcome(
     sample: Sample,
     z: FloatArray,
-    outcome: Any = None,
+    outcome: OutcomeKind | None = None,
     bounds: tuple[float, float] | None = None,
     outcomes: LabelOutcomes | None = None,
     labelled: BoolArray | None = None,
@@ -405,7 +405,7 @@ def refuse_outside(
     z: FloatArray,
     sample: Sample,
     labelled: BoolArray | None,
-    outcome: Any,
+    outcome: object,
     bounds: tuple[float, float] | None,
 ) -> None:
     """Refuse labels outside the values that the user allowed, naming the first such unit.

@@ -1,4 +1,29 @@
-"""`Evidence`: the n-sized arrays that an interval is made from, and the kind of outcome that they measure."""
+"""The evidence of an estimate for its interval, and the guards that few labels need.
+
+Guard 1 smooths the moments of strata whose labels (nearly) agree, guard 2 shrinks what λ seems to remove,
+guard 3 counts graded labels as binary trials, guard 4 adds rates for sizes that follow labels.
+
+Few labels are smoothed in the following places. They differ in what is unknown, so that none can replace
+another without a change of coverage.
+
+| function | smoothed | towards | labels' worth |
+|---|---|---|---|
+| `smoothed_moments` (guard 1) | mean and variance of strata | all strata, these towards 1/2 | √(n_h/2); 2 |
+| `graded_variances` | variance of strata on a scale | all strata, these a binary one | 1; 1 |
+| `remaining_share` (guard 2) | share of variance that λ leaves | 1 | 5 informative |
+| `stratified.with_borrowed` | rates under the test of strata | all strata | (1 − w_h)/n_h |
+| `stratified.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | by the bias of the sizes |
+| `estimation.lam` | λ | λ of a calibrated proxy, then 0 | 20; 10 informative |
+| `proportion_functions.smoothed` | shares of pairs of classes | those of all strata | 1 |
+| `confusion.mixed_variance` | influences of a ranking | the same units with other labels | 1 |
+| `effective_sample_size` | effective sample size | all strata | 2 |
+| `strata.smoothed_variances` | standard deviations for an allocation | a line in the proxy | by the labels |
+| `planning.interim_analysis` | the same, of residuals | their pooled variance | fixed |
+| `proxy.calibration` | steps of a calibration curve | the overall mean | 1 |
+
+The first four smooth one outcome. `lam`, functions of shares and rankings smooth a joint distribution of
+several variables. The last three decide sizes or a proxy and never enter an interval.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +188,7 @@ class SmoothedMoments(Record):
 
 
 def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
-    """Return the smoothed moments; see guard 1 above."""
+    """Return the smoothed moments: guard 1."""
     counts = labels.counts
     shares = labels.shares
     share = labels.draws / (labels.draws + LABELS_AT_THE_BOUNDS)
@@ -234,7 +259,7 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     return within, np.asarray((labels.factors * plain).sum(axis=-1))
 
 
-def _variance_of_neighbours(means: FloatArray, single: Any) -> tuple[FloatArray, FloatArray]:
+def _variance_of_neighbours(means: FloatArray, single: Number) -> tuple[FloatArray, FloatArray]:
     """Return half the mean squared difference (…,) of consecutive single labels (…, H), and its freedom.
 
     Of m independent normal labels its relative variance is (3m − 4)/(m − 1)² (von Neumann 1941).

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, Number
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centred, stratum_counts, stratum_sums
 from stratal.intervals.interval import tail_shares
@@ -24,11 +24,11 @@ Ends = tuple[FloatArray, FloatArray]
 
 
 def student_t(
-    value: Any,
-    standard_error: Any,
+    value: Number,
+    standard_error: Number,
     *,
-    skewness: Any = 0.0,
-    degrees_of_freedom: Any = np.inf,
+    skewness: Number = 0.0,
+    degrees_of_freedom: Number = np.inf,
     bounds: tuple[float, float] = (-np.inf, np.inf),
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
@@ -65,8 +65,8 @@ def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., Ends]:
 
     @wraps(lower)
     def interval(
-        proportion: Any,
-        size: Any,
+        proportion: Number,
+        size: Number,
         *,
         confidence_level: float = 0.95,
         alternative: str = "two-sided",
@@ -113,7 +113,7 @@ def wilson(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
 
 @_on_both_sides
 def logit(
-    proportion: FloatArray, n: FloatArray, error: float, *, degrees_of_freedom: Any = np.inf
+    proportion: FloatArray, n: FloatArray, error: float, *, degrees_of_freedom: Number = np.inf
 ) -> FloatArray:
     """Return the interval that is symmetric in log-odds, with Student's t (R's `svyciprop`, "logit").
 
@@ -127,7 +127,7 @@ def logit(
 
 
 def blaker(
-    proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
+    proportion: Number, size: Number, *, confidence_level: float = 0.95, alternative: str = "two-sided"
 ) -> Ends:
     """Return Blaker's interval (Blaker 2000): exact as Clopper–Pearson and inside it, about 2 % narrower.
 
@@ -187,7 +187,7 @@ def _upper_tail(p: FloatArray, x: FloatArray, size: FloatArray) -> FloatArray:
     return np.asarray(np.where(x <= 0, 1.0, np.where(inside, tail, 0.0)))
 
 
-def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -> FloatArray:
+def student_quantile(probability: float | FloatArray, degrees_of_freedom: Number) -> FloatArray:
     """Return the quantile of Student's t, the normal one for infinite degrees of freedom."""
     freedom = np.asarray(degrees_of_freedom, dtype=np.float64)
     large = freedom > 1e10
@@ -229,7 +229,7 @@ _NO_LEAN = 1e-4
 _EXPANDED_TO = 0.005
 
 
-def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> FloatArray:
+def farther(quantile: Number, skewness: Number, degrees_of_freedom: Number = np.inf) -> FloatArray:
     """Return how many standard errors the limit lies below the value, for a quantile of t.
 
     The one above lies as far as it would below, were the skewness the other way round.
@@ -245,7 +245,7 @@ def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> F
     )
 
 
-def jump_reach(skewness: Any, errors: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+def jump_reach(skewness: Number, errors: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
     """Return how many standard errors below and above the value a count of jumps as skewed can reach.
 
     A count of mean 1/γ² in steps of γ standard errors has the mean's variance and skewness γ. Its limit is
@@ -262,7 +262,7 @@ def jump_reach(skewness: Any, errors: tuple[float, float]) -> tuple[FloatArray, 
     return np.where(g < -_NO_LEAN, reach[0], 0.0), np.where(g > _NO_LEAN, reach[1], 0.0)
 
 
-def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Any = np.inf) -> FloatArray:
+def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Number = np.inf) -> FloatArray:
     """Return the statistic (d,) of a one-sided p-value that agrees with the lower limit of `farther`."""
     g = skewness
     is_finite = np.isfinite(statistic)
@@ -275,7 +275,7 @@ def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Any 
     )
 
 
-def _untransformed(y: Any, skewness: Any) -> FloatArray:
+def _untransformed(y: Number, skewness: Number) -> FloatArray:
     """Return the T at which Hall's g(T) is y."""
     g = np.asarray(skewness, dtype=np.float64)
     lean = np.abs(g) > _SYMMETRICAL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
     )
 
 
-def compares_sets(sample: Sample, labels: Any, answers: str | None) -> bool:
+def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
     """Return whether labels are compared with sets of tags.
 
     Parameters
@@ -78,7 +77,7 @@ def compares_sets(sample: Sample, labels: Any, answers: str | None) -> bool:
     return column is not None and all(map(is_set, set(column.tolist())))
 
 
-def answered_sets(sample: Sample, labels: Any, answers: str | None = None) -> AnsweredSets:
+def answered_sets(sample: Sample, labels: object, answers: str | None = None) -> AnsweredSets:
     """Return the sets of the labelled units; see `compares_sets`.
 
     Several labels of one unit give the set that most of them are; a tie gives none.

@@ -96,7 +96,7 @@ class AnsweredClasses(Record):
         )
 
     def within(
-        self, sample: Sample, group: Any, name: str, which: int | None, target: str
+        self, sample: Sample, group: object, name: str, which: int | None, target: str
     ) -> dict[str, Estimate]:
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
@@ -115,8 +115,8 @@ class AnsweredClasses(Record):
 
 def answered_classes(
     sample: Sample,
-    y_true: Any,
-    y_pred: Any,
+    y_true: object,
+    y_pred: object,
     classes: Sequence[Any] | None = None,
     needless: Expression | None = None,
 ) -> AnsweredClasses:
@@ -145,7 +145,7 @@ def answered_classes(
 
 
 def _answered(
-    sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None, needless: Expression | None
+    sample: Sample, y_true: object, y_pred: object, classes: Sequence[Any] | None, needless: Expression | None
 ) -> AnsweredClasses:
     if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
         _refuse_numbers(sample)
@@ -164,7 +164,9 @@ def _answered(
     true = true[labelled].tolist()
     predicted = predicted[labelled].tolist()
     named = y_pred is None or isinstance(y_pred, str)
-    column = (y_pred or sample.question.answer) if named else None
+    column = None
+    if named:
+        column = str(y_pred) if y_pred else sample.question.answer
     answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
     if not named and not {*true, *predicted} <= set(answered_levels):
         answered_levels = []  # classes of another task than the sample's own answers
@@ -205,7 +207,7 @@ def _refuse_numbers(sample: Sample) -> None:
         )
 
 
-def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
+def no_verdicts(sample: Sample, labels: object, judge: str) -> BoolArray:
     """Return on which of the drawn units (n,) a judge gave no verdict: it is empty, or a word that says so.
 
     A word that people gave as a label is a class, whatever it says.
@@ -218,7 +220,7 @@ def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
     return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
 
 
-def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> JoinedLabels:
+def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabels:
     """Return joined labels in which those that agree with a verdict have its spelling.
 
     See `LabelMapping.spelled_as_verdicts` for what agrees.
@@ -235,7 +237,7 @@ def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> JoinedLabels:
     return replace(joined, label_mapping=declared)
 
 
-def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool = True) -> AnsweredClasses:
+def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: bool = True) -> AnsweredClasses:
     """Return the classes of the labelled units, of which those without a verdict are not compared.
 
     `by_number` is whether a label and a verdict of other spelling agree if they stand for the same number.

@@ -75,7 +75,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         return Influence(value=value, mean=first - value, square=square, cells=Cells(names=("all",)))
 
     def _losses(
-        self, sample: Sample, labels: Any, population: Population | None
+        self, sample: Sample, labels: object, population: Population | None
     ) -> tuple[FloatArray, BoolArray]:
         """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
         if population is None:
@@ -97,12 +97,12 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
             probabilities[np.arange(len(probabilities)), [place[name] for name in classes[labelled]]]
         ), labelled
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the losses, which are the influence but for a constant."""
         u, labelled = self._losses(sample, labels, sample.population)
         return LabelledInfluence(u=u, labelled=labelled)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean loss, from the true classes and the probabilities of the labelled units."""
         z, labelled = self._losses(sample, labels, request.population or sample.population)
         losses = np.full(sample.size, np.nan)

@@ -222,7 +222,7 @@ class Classification(Estimand):
             counted = outside
         return Cells(names=(ignored, counted), tests=(test,)), (ignored,)
 
-    def _sets(self, sample: Sample, labels: Any) -> AnsweredSets | None:
+    def _sets(self, sample: Sample, labels: object) -> AnsweredSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
         if self.of is None or not compares_sets(sample, labels, self.predicted):
             return None
@@ -234,7 +234,7 @@ class Classification(Estimand):
             return sets.number(str(self.of))
         return str(self.of)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         sets = self._sets(sample, labels)
         if sets is not None:
@@ -245,7 +245,7 @@ class Classification(Estimand):
         estimate = answered.metric(sample, self.name, self._which(answered.levels), request.target)
         return replace(estimate, label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group: a rate of a class, kappa, or an average over tags."""
         sets = self._sets(sample, labels)
         if sets is not None:
@@ -258,7 +258,7 @@ class Classification(Estimand):
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
-    def _sets_by(self, sets: AnsweredSets, sample: Sample, group: Any, request: Request) -> Estimates:
+    def _sets_by(self, sets: AnsweredSets, sample: Sample, group: object, request: Request) -> Estimates:
         """Return the metric of a tag, or its average over the tags, of each group."""
         groups, names = named_groups(sample, group)
         inside = groups[sets.labelled]
@@ -268,7 +268,7 @@ class Classification(Estimand):
             rows.append(sets.frame.complete(metric, sample, label={"domain": level}))
         return Estimates.from_rows(sample, rows, "domains", (*sets.frame.notes, *sets.remarks))
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
         sets = self._sets(sample, labels)
         if sets is not None and not self.classes:
@@ -290,7 +290,7 @@ class Classification(Estimand):
             u = np.where(answered.judged, u, 0.0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
-    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+    def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
         sets = self._sets(sample, labels)
         if sets is not None:
             return AnsweredClasses(
@@ -337,7 +337,7 @@ class Classification(Estimand):
         return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))
 
     def learned_deviations(
-        self, sample: Sample, labels: Any, strata: Strata, planned: FloatArray | None = None
+        self, sample: Sample, labels: object, strata: Strata, planned: FloatArray | None = None
     ) -> FloatArray:
         """Return √E[r (1 − r)] times the gap between the two values that the influence has in a stratum (H,).
 
@@ -392,16 +392,16 @@ class Accuracy(_OfAll, kind="accuracy"):
         name for name in Mean.takes_by_group if name != "predicted"
     )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
         return replace(Mean().estimate(*self._compared(sample, labels, request)), label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the accuracy of each group."""
         sample, labels, request = self._compared(sample, labels, request)
         return Mean().by(sample, labels, group, request)
 
-    def _compared(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, Any, Request]:
+    def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
         """Return what a mean takes: the sample with answers that came with the labels, and which they are."""
         labels, new_answers = split_answers(labels)
         if new_answers is None:
@@ -426,17 +426,17 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
     'agreement:judge'
     """
 
-    def decoded(self, sample: Sample, labels: Any) -> Any:
+    def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the judge's verdicts."""
         return _in_words_of_judge(self, sample, labels)
 
-    def _compared(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, Any, Request]:
+    def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
         """Return what a mean takes: how a label becomes an outcome says nothing of verdicts."""
         sample, labels, request = super(Agreement, self)._compared(sample, labels, request)
         question = replace(sample.question, outcome=Outcome(decoding=COMPARISON))
         return replace(sample, question=question), labels, request
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the agreement on the units with a verdict."""
         labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
@@ -445,7 +445,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         estimate = answered.metric(sample, self.name, None, request.target)
         return replace(estimate, label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the agreement of each group, on the units with a verdict."""
         labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
@@ -456,7 +456,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
 
-def _judge_of(estimand: _OfAll, sample: Sample, labels: Any) -> str | None:
+def _judge_of(estimand: _OfAll, sample: Sample, labels: object) -> str | None:
     """Return the group column of a judge's verdicts; None if the answers came with the labels."""
     judge = estimand.predicted or sample.question.answer
     if judge is None or judge not in sample.groups or split_answers(labels)[1] is not None:
@@ -472,7 +472,7 @@ def _is_of_judge(estimand: _OfAll, sample: Sample) -> bool:
     return estimand.predicted not in (None, sample.question.answer)
 
 
-def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: Any) -> Any:
+def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: object) -> Any:
     """Return labels in the spelling of the judge's verdicts; other labels as they are."""
     judge = _judge_of(estimand, sample, labels)
     if judge is None or not _is_of_judge(estimand, sample):
@@ -480,7 +480,7 @@ def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: Any) -> Any:
     return labels_as_verdicts(sample, labels, judge)
 
 
-def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
+def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: object) -> AnsweredClasses | None:
     """Return the classes of a judge that gave no verdict on some units; None of other answers."""
     judge = _judge_of(estimand, sample, labels)
     if judge is None:
@@ -507,11 +507,11 @@ class Kappa(_OfAll, kind="kappa", listed="predicted"):
     'kappa:judge'
     """
 
-    def decoded(self, sample: Sample, labels: Any) -> Any:
+    def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the judge's verdicts."""
         return _in_words_of_judge(self, sample, labels)
 
-    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+    def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
         labels = self.decoded(sample, labels)
         return _verdicts_with_gaps(self, sample, labels) or super(Kappa, self)._answered(sample, labels)
 
@@ -526,7 +526,7 @@ class BalancedAccuracy(_OfAll, kind="balanced_accuracy"):
     'balanced_accuracy:predicted=answer'
     """
 
-    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+    def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
         if compares_sets(sample, labels, self.predicted):
             raise InputError(
                 "balanced accuracy is of classes, and the answers are sets of tags",
@@ -894,7 +894,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             classes=tuple(class_text(entry) for entry in self.classes),
         )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
         if compares_sets(sample, labels, self.predicted):
             return self._of_sets(sample, labels, request)
@@ -947,7 +947,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
 
-    def _of_sets(self, sample: Sample, labels: Any, request: Request) -> Estimates:
+    def _of_sets(self, sample: Sample, labels: object, request: Request) -> Estimates:
         """Return the metrics of sets of tags, a row for each metric and tag."""
         sets = answered_sets(sample, labels, self.predicted)
         target = Request(target=request.target)

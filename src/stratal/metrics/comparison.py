@@ -6,7 +6,7 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, repeat
 from typing import Any, ClassVar
@@ -688,7 +688,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             return Cells(names=("all",)), ()
         return Cells(names=(SAME, DIFFERENT), tests=(self.same,)), (SAME,)
 
-    def by_answers(self, groups: Any) -> bool:
+    def by_answers(self, groups: Iterable[str]) -> bool:
         """Return whether the models are columns of answers."""
         return set(self.models) <= set(groups)
 
@@ -712,7 +712,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         return () if self.by_answers(sample.groups) else self.models
 
     def outcomes(
-        self, sample: Sample, labels: Any, needless: Expression | None, request: Request = PLAIN
+        self, sample: Sample, labels: object, needless: Expression | None, request: Request = PLAIN
     ) -> ModelOutcomes:
         """Return each model's outcome on the labelled units; the `needless` ones differ in no label."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
@@ -751,14 +751,14 @@ class TwoModels(ModelEstimand, most=2):
     # What it is of the outcomes.
     quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
 
-    def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
+    def _pair(self, sample: Sample, labels: object, request: Request = PLAIN) -> ModelOutcomes:
         return self.outcomes(sample, labels, None if self.counts_equal_answers else self.same, request)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the quantity of the two models' outcomes."""
         return replace(type(self).quantity(self._pair(sample, labels, request)), label=self.label)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units."""
         pair = self._pair(sample, labels)
         return LabelledInfluence(u=self.variable(pair), labelled=pair.labelled)
@@ -897,7 +897,7 @@ class Differences(ModelEstimand, Several, kind="differences"):
         cells, equal_answers = self.cells(population)
         return replace(joint, cells=cells, known=equal_answers)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return how far the models' outcomes lie apart on the labelled units."""
         models = self.outcomes(sample, labels, self.same)
         z = models.z
@@ -914,7 +914,7 @@ class Differences(ModelEstimand, Several, kind="differences"):
             Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
         )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Comparisons:
         """Return the differences of all pairs, with intervals that hold together."""
         models = self.outcomes(sample, labels, self.same, request)
         return models.comparisons(list(combinations(range(len(self.models)), 2)))

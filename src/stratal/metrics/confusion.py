@@ -14,12 +14,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, Number
 from stratal.designs import Weighting
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
@@ -271,7 +270,7 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
     return partial(_at_two_shares, metric)
 
 
-def _at_two_shares(metric: Metric, hits: Any, misses: Any, answered: Any) -> FloatArray:
+def _at_two_shares(metric: Metric, hits: Number, misses: Number, answered: Number) -> FloatArray:
     """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
     hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
     true = hits + misses

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ _FAR = 0.5
 
 
 def write_disagreements(
-    sample: Sample, labels: Any, judges: Sequence[str], path: str | Path, *, value: str = "label"
+    sample: Sample, labels: object, judges: Sequence[str], path: str | Path, *, value: str = "label"
 ) -> int:
     """Write the labelled items on which a judge and people differ, ready for a second look.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -178,12 +177,12 @@ class OfOutcomes(Estimand):
         """Return the outcomes."""
         return tuple(self.names)
 
-    def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, Respondents, BoolArray]:
+    def _columns(self, sample: Sample, labels: object) -> tuple[FloatArray, Respondents, BoolArray]:
         """Return the outcomes (m, q) of the units that have all, and which these are."""
         columns, labelled = named_columns(sample, labels, tuple(self.names))
         return columns, Respondents.of(sample, labelled), labelled
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have all outcomes."""
         return self._columns(sample, labels)[2]
 
@@ -219,7 +218,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
                 "a ratio is of two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
             )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
         columns, frame, _ = self._columns(sample, labels)
         weighting = frame.weighting
@@ -289,7 +288,7 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
         """The kind with the outcomes; a function has no text."""
         return f"{self.kind}:{','.join(self.names)}"
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""
         columns, frame, _ = self._columns(sample, labels)
         result = smooth_mean_function(

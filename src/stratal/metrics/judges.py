@@ -23,7 +23,13 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import kurtosis_freedom, numeric_gradient, of_variable, undefined
+from stratal.estimation.linearised import (
+    Linearised,
+    kurtosis_freedom,
+    numeric_gradient,
+    of_variable,
+    undefined,
+)
 from stratal.estimation.means import Mean
 from stratal.estimation.proportion_functions import domain_mean, mean_of
 from stratal.estimation.resolve import (
@@ -196,7 +202,7 @@ def association(
 
 
 def _smoothed(
-    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Any, target: str
+    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
 ) -> FisherInterval:
     """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
 
@@ -248,7 +254,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
     score: str | None = None
 
     def units(
-        self, sample: Sample, labels: Any, scores: Any = None
+        self, sample: Sample, labels: object, scores: object = None
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
         if scores is not None:
@@ -269,7 +275,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
         score = self.score or (sample.proxy_names[0] if len(sample.proxy_names) == 1 else "")
         return _class_of(sample, score) is not None
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         return self.units(sample, labels)[3]
 
@@ -291,7 +297,7 @@ class Association(OfScores):
     # The function of the moments by which a plan expects it.
     planned: ClassVar[Callable[[FloatArray], float]] = _correlation
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return how far scores and labels go together."""
         x, y, frame, _ = self.units(sample, labels)
         estimate = association(type(self).statistic, x, y, frame.weighting, request.target)
@@ -398,7 +404,7 @@ class Bias(OfScores, kind="bias"):
         square = x * x - 2.0 * (x * expected) + ((low + high) * expected - low * high)
         return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the bias: the mean of score less label."""
         x, y, _, labelled = self.units(sample, labels)
         score = self.score or only_proxy(sample)
@@ -491,7 +497,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         """Return what a plan expects of the bias, whose parts it sums."""
         return Bias(self.score).influence(population)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the error."""
         score = self.score or only_proxy(sample)
         role = sample.question.score(score)
@@ -573,26 +579,26 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return PearsonCorrelation(first).influence(population)
         return Estimand.parse_text(f"agreement:{first}").influence(population)
 
-    def _scores(self, sample: Sample, labels: Any) -> bool:
+    def _scores(self, sample: Sample, labels: object) -> bool:
         """Return whether the judges give scores: proxies, or columns of ratings where labels are 0 and 1."""
         if all(name in sample.proxy_names and name not in sample.groups for name in self.judges):
             return True
         return all(_rates(sample, labels, name) for name in self.judges)
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         if self._scores(sample, labels):
             numbers = _numbers_for_score(sample, labels, self.judges[0])
             return np.isfinite(number_column(sample, numbers, "label"))
         return judged_classes(sample, labels, self.judges[0]).labelled
 
-    def decoded(self, sample: Sample, labels: Any) -> Any:
+    def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the first judge's verdicts."""
         if self._scores(sample, labels):
             return labels
         return labels_as_verdicts(sample, labels, self.judges[0])
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
         target = request.target
         judges = self.judges
@@ -621,7 +627,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return agreement, kappa and what is found of each class in each group, for verdicts.
 
         A remark names each group in which a judge is worse than over all units: the group's interval, at a
@@ -666,7 +672,7 @@ def _compared(answered: AnsweredClasses) -> BoolArray:
     return answered.judged
 
 
-def _no_verdict_remarks(sample: Sample, labels: Any, judge: str) -> list[str]:
+def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]:
     """Return how many drawn units have no verdict of a judge, and in which words."""
     missing = no_verdicts(sample, labels, judge)
     if not np.any(missing):
@@ -681,7 +687,7 @@ def _no_verdict_remarks(sample: Sample, labels: Any, judge: str) -> list[str]:
     ]
 
 
-def _consistency(sample: Sample, labels: Any, judges: tuple[str, ...], target: str) -> Estimate:
+def _consistency(sample: Sample, labels: object, judges: tuple[str, ...], target: str) -> Estimate:
     """Return how often two judges say the same, over the pairs of verdicts on a unit."""
     has_verdict = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
     verdicts = np.stack([sample.groups[judge] for judge in judges])
@@ -695,7 +701,7 @@ def _consistency(sample: Sample, labels: Any, judges: tuple[str, ...], target: s
     return domain_mean(shares, pairs > 0, all_units, bounds=(0.0, 1.0), target=target)
 
 
-def with_majority(sample: Sample, judges: tuple[str, ...], labels: Any) -> tuple[Sample, tuple[str, ...]]:
+def with_majority(sample: Sample, judges: tuple[str, ...], labels: object) -> tuple[Sample, tuple[str, ...]]:
     """Return the sample with the judges' majority as a group column, and all their names.
 
     A tie is the verdict of the one that is named first among those tied; a judge without a verdict has no
@@ -709,7 +715,7 @@ def with_majority(sample: Sample, judges: tuple[str, ...], labels: Any) -> tuple
     return with_group(sample, name, dict(zip(sample.ids.tolist(), chosen, strict=True))), (*judges, name)
 
 
-def _label_numbers(sample: Sample, labels: Any) -> Any:
+def _label_numbers(sample: Sample, labels: object) -> Any:
     """Return the number of each label; of compared classes whether the answer is right.
 
     Labels that are numbers, or words that stand for numbers, stay as they are.
@@ -722,7 +728,7 @@ def _label_numbers(sample: Sample, labels: Any) -> Any:
     return numbers
 
 
-def _of_mean_score(sample: Sample, labels: Any, judges: Sequence[str], target: str) -> Iterator[Row]:
+def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target: str) -> Iterator[Row]:
     """Yield what compares the mean of several judges' scores with labels."""
     labels = _numbers_for_score(sample, labels, judges[0])
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
@@ -732,7 +738,7 @@ def _of_mean_score(sample: Sample, labels: Any, judges: Sequence[str], target: s
 
 
 def _associations(
-    sample: Sample, labels: Any, scores: Any, target: str, *, same_scale: bool
+    sample: Sample, labels: object, scores: object, target: str, *, same_scale: bool
 ) -> Iterator[Row]:
     """Yield how far scores go together with labels: a proxy's name, or a score for each drawn unit (n,).
 
@@ -747,7 +753,7 @@ def _associations(
         yield {"metric": name}, frame.complete(estimate, sample)
 
 
-def _area(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
+def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[Row]:
     """Yield the area under the curve of scores, on any scale, if labels are right and wrong."""
     x, y, frame, _ = OfScores().units(sample, labels, scores)
     if _are_binary(y):
@@ -755,7 +761,7 @@ def _area(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row
         yield {"metric": "auc"}, frame.complete(area, sample)
 
 
-def _rates(sample: Sample, labels: Any, judge: str) -> bool:
+def _rates(sample: Sample, labels: object, judge: str) -> bool:
     """Return whether a column of verdicts holds numbers other than 0 and 1, and labels count as 0 or 1."""
     verdicts = sample.groups.get(judge)
     if verdicts is None:
@@ -776,7 +782,7 @@ def _are_binary(numbers: FloatArray) -> bool:
     return bool(np.all((numbers == 0) | (numbers == 1)))
 
 
-def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
+def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
     """Return whether a score is on the scale of the labels, so that their difference means something.
 
     Labels of right and wrong are on the scale of probabilities.
@@ -815,7 +821,7 @@ def _class_of(sample: Sample, score: str) -> str | None:
     return None if role is None else role.of_class
 
 
-def class_indicator(sample: Sample, labels: Any, score: Score) -> FloatArray:
+def class_indicator(sample: Sample, labels: object, score: Score) -> FloatArray:
     """Return 1 where the label is the class that a score predicts, else 0 (n,); NaN without a label."""
     classes = class_column(sample, labels, "labels")
     present = {str(entry) for entry in classes if entry is not None}
@@ -825,7 +831,7 @@ def class_indicator(sample: Sample, labels: Any, score: Score) -> FloatArray:
     return np.array([np.nan if entry is None else float(entry == score.of_class) for entry in classes])
 
 
-def _numbers_for_score(sample: Sample, labels: Any, score: str) -> Any:
+def _numbers_for_score(sample: Sample, labels: object, score: str) -> Any:
     """Return the number of each label that a score is compared with."""
     role = sample.question.score(score)
     if role is None or role.of_class is None:
@@ -833,7 +839,7 @@ def _numbers_for_score(sample: Sample, labels: Any, score: str) -> Any:
     return class_indicator(sample, labels, role)
 
 
-def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
     if _class_of(sample, judge) is None:
         labels = _label_numbers(sample, labels)
     same_scale = _on_scale_of_labels(sample, labels, judge)
@@ -843,7 +849,7 @@ def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator
     yield from _area(sample, labels, judge, target)
 
 
-def _of_one_scale(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
     """Yield the bias of a score, and the calibration error if it is a probability."""
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
@@ -855,7 +861,7 @@ def _of_one_scale(sample: Sample, labels: Any, judge: str, target: str) -> Itera
         yield {"metric": "calibration_error"}, estimate
 
 
-def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
     labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")

@@ -7,6 +7,7 @@ labels it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.entry_points import estimate
-from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
+from stratal.estimation.estimand import RIGHT_OPTIONS, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
 from stratal.labels.label_values import class_text
@@ -62,11 +63,11 @@ class NewVersion(PageDisplay):
 @names_mistyped
 def new_version(
     sample: Sample,
-    labels: Any,
-    answers: Any,
+    labels: object,
+    answers: object,
     *,
-    old_answers: Any = None,
-    new_labels: Any = None,
+    old_answers: object = None,
+    new_labels: object = None,
     predicted: bool | str | None = None,
     combine: str = "mean",
     confidence_level: float = 0.95,
@@ -169,7 +170,7 @@ def new_version(
     )
 
 
-def with_new_answers(sample: Sample, answers: Any) -> Sample:
+def with_new_answers(sample: Sample, answers: object) -> Sample:
     """Return the sample with the answers of a new version, which labels are compared with from now on.
 
     Parameters
@@ -188,7 +189,9 @@ def with_new_answers(sample: Sample, answers: Any) -> Sample:
     return replace(with_group(sample, NEW_ANSWER, column), question=replace(question, answer=NEW_ANSWER))
 
 
-def _compared(sample: Sample, labels: Any, predicted: bool | str | None, requested: Any) -> str | None:
+def _compared(
+    sample: Sample, labels: object, predicted: bool | str | None, requested: ToolQuestion
+) -> str | None:
     """Return the column that labels are compared with; refuse an estimand that is no mean of outcomes."""
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
@@ -201,7 +204,7 @@ def _compared(sample: Sample, labels: Any, predicted: bool | str | None, request
 
 
 def _scattered(
-    sample: Sample, labels: Any, predicted: bool | str, combine: str
+    sample: Sample, labels: object, predicted: bool | str, combine: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Return outcomes of the drawn units (n,), NaN where there is none, and notes on them."""
     observed = outcomes(sample, labels, predicted, combine)
@@ -210,7 +213,7 @@ def _scattered(
     return scattered, observed.notes
 
 
-def _answers(sample: Sample, answers: Any) -> tuple[AnyArray, BoolArray]:
+def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
     """Return the answer to each drawn unit (n,) as text, empty where it is blank, and which have one (n,).
 
     A blank answer is an answer: the new version said nothing, where the old one may have been right. A unit
@@ -239,14 +242,14 @@ def _answers(sample: Sample, answers: Any) -> tuple[AnyArray, BoolArray]:
     return _texts([answer_of_unit.get(name) for name in texts]), answered
 
 
-def _texts(values: Any) -> AnyArray:
+def _texts(values: Iterable[Any]) -> AnyArray:
     """Return answers (n,) as text, empty where they are blank."""
     blank = (value is None or value != value or not str(value).strip() for value in values)
     texts = ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)]
     return np.array(texts, dtype=object)
 
 
-def _old_answers(sample: Sample, old_answers: Any, predicted: bool | str) -> AnyArray:
+def _old_answers(sample: Sample, old_answers: object, predicted: bool | str) -> AnyArray:
     """Return what was judged (n,) as text, None where it is not known."""
     if old_answers is None:
         if isinstance(predicted, str):

@@ -74,7 +74,7 @@ class OfNumbers(Estimand):
         """Return the columns of the predictions."""
         raise NotImplementedError
 
-    def units(self, sample: Sample, labels: Any, request: Request) -> PredictedNumbers:
+    def units(self, sample: Sample, labels: object, request: Request) -> PredictedNumbers:
         """Return labels and predictions of the units that have both.
 
         Raises
@@ -105,7 +105,7 @@ class OfNumbers(Estimand):
             labels=numbers[:, 0], predictions=numbers[:, 1:], labelled=labelled, bounds=stated
         )
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have label and prediction."""
         return self.units(sample, labels, PLAIN).labelled
 
@@ -155,7 +155,7 @@ class MeanOfErrors(OfPrediction):
         raise NotImplementedError
 
     def _as_mean(
-        self, sample: Sample, labels: Any, request: Request
+        self, sample: Sample, labels: object, request: Request
     ) -> tuple[FloatArray, Request, PredictedNumbers]:
         """Return the outcomes of the drawn units (n,), NaN without a label, and how to take their mean."""
         units = self.units(sample, labels, request)
@@ -165,13 +165,13 @@ class MeanOfErrors(OfPrediction):
         plain = replace(request, estimator="horvitz-thompson", outcome=kind, bounds=bounds, population=None)
         return outcomes, plain, units
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean."""
         outcomes, plain, _ = self._as_mean(sample, labels, request)
         # The sample's proxies and bounds are those of the labels, not of this outcome.
         return replace(Mean().estimate(_without_bounds(sample), outcomes, plain), label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
         outcomes, plain, _ = self._as_mean(sample, labels, request)
         return Mean().by(_without_bounds(sample), outcomes, group, plain)
@@ -304,14 +304,14 @@ class MeanSquaredError(OfPrediction, kind="mse"):
     'mse'
     """
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean square of the errors, or what is made of it."""
         units = self.units(sample, labels, request)
         frame = Respondents.of(sample, units.labelled)
         estimate = self._of_square(mean_square(units.errors, frame.weighting, units.width, request.target))
         return replace(frame.complete(estimate, sample, label=self.label), remarks=_remarks(frame, units))
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean square of each group, or what is made of it."""
         units = self.units(sample, labels, request)
         frame = Respondents.of(sample, units.labelled)
@@ -356,7 +356,7 @@ class ExplainedVariance(OfPrediction, kind="r2"):
     'r2:forecast'
     """
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return R²."""
         units = self.units(sample, labels, request)
         frame = Respondents.of(sample, units.labelled)

@@ -187,7 +187,7 @@ class Ranking(Estimand, listed="positive"):
         hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
         return scores[labelled], hits, labelled
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         scores, hits, labelled = self._units(sample, labels)
         frame = Respondents.of(sample, labelled)
@@ -207,7 +207,7 @@ class Ranking(Estimand, listed="positive"):
             "check that the score is that of this class"
         ]
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         return self._units(sample, labels)[2]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +35,9 @@ class MeanOfSets(Estimand):
         """Return the number of each labelled unit (m,)."""
         raise NotImplementedError
 
-    def _as_mean(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, FloatArray, Request]:
+    def _as_mean(
+        self, sample: Sample, labels: object, request: Request
+    ) -> tuple[Sample, FloatArray, Request]:
         """Return what a mean takes: the sample, the number of each drawn unit (n,), and the options."""
         if not compares_sets(sample, labels, self.predicted):
             raise InputError(
@@ -53,16 +55,16 @@ class MeanOfSets(Estimand):
         info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
         return replace(sample, question=question, proxy_info=info), outcomes, bounded
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean."""
         return replace(Mean().estimate(*self._as_mean(sample, labels, request)), label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
         sample, outcomes, request = self._as_mean(sample, labels, request)
         return Mean().by(sample, outcomes, group, request)
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         return answered_sets(sample, labels, self.predicted).labelled
 

@@ -78,7 +78,7 @@ class Formula:
     array([[1., 5., 0.]])
     """
 
-    def __init__(self, formula: str, data: Any) -> None:
+    def __init__(self, formula: str, data: object) -> None:
         if "~" in formula:
             raise InputError("give the right-hand side alone", action="Leave '~' and the outcome out.")
         self.formula = formula
@@ -102,7 +102,7 @@ class Formula:
         quoted = re.findall(r"`([^`]+)`", formula)
         return frozenset([*quoted, *re.findall(r"[^\W\d]\w*", re.sub(r"`[^`]+`", " ", formula))])
 
-    def features(self, data: Any) -> FloatArray:
+    def features(self, data: Mapping[str, Any]) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
         frame = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
@@ -120,7 +120,7 @@ class Formula:
         matrix = self._matrix(self._spec.get_model_matrix, None, frame)
         return losses.feature_matrix("features", np.asarray(matrix))
 
-    def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
+    def _matrix(self, make: Callable[..., Any], formula: str | None, data: object) -> Any:
         errors = _formulaic().errors
         frame = _frame(data)
         try:
@@ -142,7 +142,7 @@ def _formulaic() -> Any:
     return formulaic
 
 
-def _frame(data: Any) -> Any:
+def _frame(data: object) -> Any:
     import pandas as pd
 
     if isinstance(data, Mapping):
@@ -191,7 +191,7 @@ _BATCH = 262_144
 @names_mistyped
 def regress(
     sample: Sample,
-    labels: Any,
+    labels: object,
     *,
     family: str | losses.Loss = "linear",
     features: str | tuple[str, ...] = (),
@@ -296,7 +296,7 @@ def regress(
 
 def labelled_units(
     sample: Sample,
-    labels: Any,
+    labels: object,
     population: Population | None,
     proxy: str | None,
     *,
@@ -555,7 +555,7 @@ class Coefficient(Estimand):
 
     takes: ClassVar[tuple[str, ...]] = FITTED
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
         options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
         fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
@@ -631,7 +631,7 @@ class Quantile(Estimand):
 
     takes: ClassVar[tuple[str, ...]] = (*FITTED, "bounds")
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
@@ -662,7 +662,7 @@ class Quantile(Estimand):
 
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the quantile by weights of each group."""
         columns, labelled = number_columns(sample, {"labels": labels})
         frame = Respondents.of(sample, labelled)
@@ -677,7 +677,7 @@ class Quantile(Estimand):
             rows.append(frame.complete(estimate, sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", frame.notes)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+    def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
         columns, labelled = number_columns(sample, {"labels": labels})
         z = columns[:, 0]

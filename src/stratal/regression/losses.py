@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -511,10 +511,10 @@ class ArrayUnlabelled(Unlabelled):
     def __init__(
         self,
         *,
-        proxy: Any,
-        features: Any = None,
-        stratum: Any = None,
-        weights: Any = None,
+        proxy: object,
+        features: object = None,
+        stratum: object = None,
+        weights: object = None,
         separate: bool = False,
     ) -> None:
         self.proxy = _shaped("proxy", proxy)
@@ -574,14 +574,14 @@ def with_intercept(features: FloatArray) -> FloatArray:
     return np.concatenate([np.ones((len(features), 1)), features], axis=1)
 
 
-def finite_array(name: str, values: Any) -> FloatArray:
+def finite_array(name: str, values: object) -> FloatArray:
     """Return `values` as finite float64 of shape (n,) or (n, q)."""
     array = _shaped(name, values)
     refuse_nonfinite(name, array)
     return array
 
 
-def _shaped(name: str, values: Any) -> FloatArray:
+def _shaped(name: str, values: object) -> FloatArray:
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
         problem = f"{name} must be a vector or a matrix"
@@ -594,6 +594,6 @@ def _columns(array: FloatArray) -> FloatArray:
     return np.asfortranarray(array if array.ndim == 2 else array[:, None])
 
 
-def feature_matrix(name: str, values: Any) -> FloatArray:
+def feature_matrix(name: str, values: object) -> FloatArray:
     """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column."""
     return _columns(finite_array(name, values))

@@ -296,7 +296,7 @@ _DECIDES_GROWTH = 0.4
 _FEWEST = 10.0
 
 
-def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **options: Any) -> Coefficients:
+def m_estimate(loss: losses.Loss, outcome: object, *, weighting: Weighting, **options: Any) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -616,7 +616,7 @@ def leverage_notes(
     )
 
 
-def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
+def mean_vector(outcome: object, **arguments: Any) -> Coefficients:
     """Estimate the mean of one or several outcomes together.
 
     Parameters
@@ -637,7 +637,7 @@ def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
     return m_estimate(losses.MeanLoss(), outcome, **arguments)
 
 
-def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
+def linear_regression(features: object, outcome: object, **arguments: Any) -> Coefficients:
     """Estimate the least-squares coefficients of the population.
 
     Parameters
@@ -661,7 +661,7 @@ def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffici
     return m_estimate(losses.LinearLoss(), outcome, features=features, **arguments)
 
 
-def logistic_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
+def logistic_regression(features: object, outcome: object, **arguments: Any) -> Coefficients:
     """Estimate the logistic coefficients of the population; outcome and proxy in [0, 1].
 
     The parameters are those of `linear_regression`.
@@ -678,7 +678,7 @@ def logistic_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffi
     return m_estimate(losses.LogisticLoss(), outcome, features=features, **arguments)
 
 
-def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
+def poisson_regression(features: object, outcome: object, **arguments: Any) -> Coefficients:
     """Estimate the log-linear coefficients of the population; outcome and proxy are counts.
 
     The parameters are those of `linear_regression`.

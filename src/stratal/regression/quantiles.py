@@ -285,7 +285,7 @@ class ScoreInterval(Interval):
 
 
 def quantile(
-    outcome: Any,
+    outcome: object,
     probability: float,
     *,
     weighting: Weighting,

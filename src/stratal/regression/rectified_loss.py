@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -24,13 +24,13 @@ _ALLOWED = {
 }
 
 
-def require_one_per(unit: str, name: str, values: Any, count: int) -> None:
+def require_one_per(unit: str, name: str, values: Sized, count: int) -> None:
     """Raise an `InputError` where something has not as many entries as there are units or coefficients."""
     if len(values) != count:
         raise InputError(f"{name} must have one entry per {unit}", given=len(values), allowed=str(count))
 
 
-def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
+def contrasts(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray:
     """Return the combinations of d coefficients whose variance matters, one per column (d, k).
 
     Parameters
@@ -513,7 +513,7 @@ class RectifiedLoss:
         return np.zeros((len(theta), len(theta)))
 
 
-def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:
+def _coefficient_names(names: Sequence[object] | None, d: int, n_features: int) -> tuple[str, ...]:
     if names is None:
         prefix = "x" if n_features else "y"
         if d == 1 and not n_features:
