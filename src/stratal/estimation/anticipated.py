@@ -254,20 +254,20 @@ class AnticipatedOutcome(_Anticipated):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What expectations rest on: the proxy's word."""
-        whole = self.whole
+        stratum = self.whole
         if not self.n_proxies:
             return ("Nothing is known of the outcome before the first label.",)
-        low, high = whole.bounds
+        low, high = stratum.bounds
         bounded = math.isfinite(high - low)
-        if not whole.scaled:
+        if not stratum.scaled:
             scale = "" if bounded else ", if labels are 0 or 1"
             return (f"The proxy only orders units, so that nothing better than the worst is known{scale}.",)
-        if whole.standard_deviations[0] == 0:
+        if stratum.standard_deviations[0] == 0:
             return (
                 "The proxy calls every outcome certain: no standard error can be expected from it alone.",
             )
         if not bounded:
-            residual_sd = math.sqrt(float(whole.conditional_variances[0]))
+            residual_sd = math.sqrt(float(stratum.conditional_variances[0]))
             return (
                 "The outcome has no bounds: its standard deviation about the proxy is taken to be "
                 f"{residual_sd:.4g}, half to twice that in the range; better give it (residual_sd=, "

@@ -176,13 +176,13 @@ class _CrossedCell:
             else:
                 levels[column] = test
         for column, name in other.parts.items():
-            own = parts.get(column)
-            if own is None:
+            column_levels = parts.get(column)
+            if column_levels is None:
                 parts[column] = name
             elif column:
-                parts[column] = _narrower_name(own, self.levels[column], name, other.levels[column])
+                parts[column] = _narrower_name(column_levels, self.levels[column], name, other.levels[column])
             else:
-                parts[column] = _joined_names((own, name))
+                parts[column] = _joined_names((column_levels, name))
         return _CrossedCell(
             name=self.name,
             parts=parts,
@@ -323,7 +323,10 @@ class Estimand(Described, noun="estimand", registry={}):
                 values = [value]
             else:
                 values = list(value)
-            texts = [f"{given:g}" if isinstance(given, float) else str(given) for given in values]
+            texts = [
+                f"{entry_value:g}" if isinstance(entry_value, float) else str(entry_value)
+                for entry_value in values
+            ]
             parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
         return f"{self.kind}:{','.join(parts)}" if parts else self.kind
 

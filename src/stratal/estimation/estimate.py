@@ -286,16 +286,6 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if interval is not None:
             ends = interval.low, interval.high
             equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
-        shown = (
-            "population_size",
-            "target",
-            "design",
-            "estimator",
-            "outcome",
-            "bounds",
-            "lam",
-            "design_effect",
-        )
         return json_dict(
             {
                 **self.label,
@@ -307,7 +297,14 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 "interval_method": None if interval is None else interval.method,
                 "n": self.n,
                 **({} if self.labels == self.n else {"labels": self.labels}),
-                **{name: getattr(self, name) for name in shown},
+                "population_size": self.population_size,
+                "target": self.target,
+                "design": self.design,
+                "estimator": self.estimator,
+                "outcome": self.outcome,
+                "bounds": self.bounds,
+                "lam": self.lam,
+                "design_effect": self.design_effect,
                 "effective_sample_size": size,
                 "effective_sample_size_interval": range_,
                 "random_labels_of_equal_width": equal,

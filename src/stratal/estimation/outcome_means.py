@@ -281,11 +281,11 @@ def choose_lam(
 
 def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
     """Return the λ (H, k) that is given, or fixed by the estimator's name."""
-    given = options.lam
-    if given is None:
+    requested_lam = options.lam
+    if requested_lam is None:
         return np.full((n_strata, k), 1.0 / max(k, 1) if options.estimator == "difference" else 0.0)
     try:
-        lam = np.asarray(given, dtype=np.float64)
+        lam = np.asarray(requested_lam, dtype=np.float64)
         if lam.shape == (n_strata,) and k == 1 < n_strata:
             lam = lam[:, None]
         if np.all(np.isfinite(lam)):
@@ -294,7 +294,9 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
         pass
     problem = "λ has the wrong shape, or is not finite"
     allowed = f"one finite number, ({k},) or ({n_strata}, {k})"
-    raise InputError(problem, given=repr(given), allowed=allowed, action="Leave lam out to have it fitted.")
+    raise InputError(
+        problem, given=repr(requested_lam), allowed=allowed, action="Leave lam out to have it fitted."
+    )
 
 
 def _residuals(

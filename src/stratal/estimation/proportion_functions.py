@@ -232,7 +232,8 @@ class ShareFunctionInterval(OffsetInterval):
         level = max(1.0 - 2.0 * error, 1e-12)  # at an error of one half the value is the end
         ends = [rate.confidence_interval(level) for rate in self.rates]
         centre = np.array([rate.value for rate in self.rates])
-        low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
+        low = np.array([end.low for end in ends])
+        high = np.array([end.high for end in ends])
         if len(centre) > 1:
             low, high = between_units(centre, low, high, self.units)
         # As far from the function of these shares: what is estimated may differ, as where weights vary.

@@ -125,7 +125,7 @@ class Requirement:
 
 
 def held_against(
-    found: Estimate | Estimates,
+    result: Estimate | Estimates,
     requirements: Sequence[str],
     *,
     tables: Sequence[Estimates] = (),
@@ -140,9 +140,10 @@ def held_against(
         For a requirement of another form, of an estimate that there is not, or that could not be missed or
         met.
     """
-    rows_by_name = _by_name(
-        [*([found] if isinstance(found, Estimate) else found)], getattr(found, "kind", "")
-    )
+    if isinstance(result, Estimate):
+        rows_by_name = _by_name([result], "")
+    else:
+        rows_by_name = _by_name([*result], result.kind)
     value_rows = rows_by_name.get("value")
     for table in tables:
         for name, rows in _by_name(list(table), table.kind).items():

@@ -262,9 +262,14 @@ class SkewedInterval(StudentInterval):
 
     def of(self, place: int) -> SkewedInterval:
         """Return the limits of one of several estimates."""
-        names = ("value", "standard_error", "degrees_of_freedom", "skewness", "own_freedom")
-        values: dict[str, Number] = {name: float(getattr(self, name)[place]) for name in names}
-        return replace(self, **values)
+        return replace(
+            self,
+            value=float(self.value[place]),
+            standard_error=float(self.standard_error[place]),
+            degrees_of_freedom=float(self.degrees_of_freedom[place]),
+            skewness=float(self.skewness[place]),
+            own_freedom=float(self.own_freedom[place]),
+        )
 
     def by(self, method: str) -> Interval | None:
         """Return these limits, or those of Student's t or of the normal distribution."""

@@ -691,9 +691,9 @@ def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float
 
 
 def _solved(
-    estimate: FloatArray, ones: FloatArray, labels: FloatArray, sums: _Sums, wanted: float
+    estimate: FloatArray, ones: FloatArray, labels: FloatArray, sums: _Sums, target_quantile: float
 ) -> FloatArray:
-    """Return the sum's mean (R,) at which the tail has normal quantile −`wanted`.
+    """Return the sum's mean (R,) at which the tail has normal quantile −`target_quantile`.
 
     The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
     logarithms and through 0: there one is nearly a line of the other, with slope −1. A step is a secant's,
@@ -704,15 +704,18 @@ def _solved(
     μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
     step beyond, then makes u = w r + c r² with c = γ (w² − 1)/6 + half/√V, which is quadratic in r.
     """
-    scale, n = _UNIT * max(abs(wanted), _UNIT), len(estimate)
-    goal = np.arcsinh(wanted / scale)
+    scale, n = _UNIT * max(abs(target_quantile), _UNIT), len(estimate)
+    goal = np.arcsinh(target_quantile / scale)
     variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
     deviation = np.sqrt(variance)
     unit, skewness = scale / deviation, third / (variance * deviation)
-    curvature, lean = skewness * (wanted**2 - 1.0) / 6.0 + half / deviation, skewness * wanted
+    curvature, lean = (
+        skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation,
+        skewness * target_quantile,
+    )
     divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
     root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
-    x = np.arcsinh((wanted * root + curvature * root**2) / scale)
+    x = np.arcsinh((target_quantile * root + curvature * root**2) / scale)
     last_x, last_y, last_mean, reach = x, x, x, x
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     rows, result = np.arange(n), np.zeros(n)
