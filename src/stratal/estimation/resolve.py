@@ -376,10 +376,13 @@ def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
-    return {
-        name: column if isinstance(column, str) else join_labels(sample, read_from_table(column, sample), name)
-        for name, column in columns.items()
-    }
+    joined = {}
+    for name, column in columns.items():
+        if isinstance(column, str):
+            joined[name] = column
+        else:
+            joined[name] = join_labels(sample, read_from_table(column, sample), name)
+    return joined
 
 
 def none_labelled(what: str = "") -> LabelError:
