@@ -376,7 +376,7 @@ def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
-    joined = {}
+    joined: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, str):
             joined[name] = column
