@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from stratal.proxy import Proxy as Proxy
     from stratal.regression import regress as regress
     from stratal.simulation import simulate as simulate
+    from stratal.thresholds.threshold import Threshold as Threshold
+    from stratal.thresholds.threshold import threshold as threshold
 
 
 __version__ = "0.1.0"
@@ -77,6 +79,7 @@ _NAMES = {
     "proxy": "Proxy",
     "regression": "regress",
     "simulation": "simulate",
+    "thresholds.threshold": "Threshold threshold",
 }
 
 _MODULES_BY_NAME = {name: module for module, names in _NAMES.items() for name in names.split()}

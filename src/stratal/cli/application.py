@@ -29,6 +29,7 @@ FILES = {
     "plan": "draw",
     "draw": "draw",
     "estimate": "estimate",
+    "threshold": "threshold",
     "select": "draw",
     "report": "estimate",
     "demo": "simulate",

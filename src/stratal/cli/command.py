@@ -30,8 +30,8 @@ MOST_SHOWN = 20
 # Where an option stands in a help, and in which order; those that are not named come first, as declared.
 GROUPS = {
     "Columns": "id proxy predicted tags judge groups by show features",
-    "Design": """half_width require estimand design seed extend labels additional looks look strata stratify
-        allocation estimator replicates""",
+    "Design": """half_width require score estimand design seed extend labels additional looks look strata
+        stratify allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
         pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration

@@ -228,22 +228,25 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     def evaluate(self) -> Evaluation:
         """Return what is asked for."""
         place = self.sample
-        read_population = None
+        reader = None
         if place is not None:
-            read_population = partial(_read_population, place)
+            reader = partial(read_population, place)
         return stratal.evaluate(
             place,
             self.labels,
             labelled=self.labelled,
-            read_population=read_population,
+            read_population=reader,
             **self.keywords,
         )
 
 
-def _read_population(place: Path, sample: Sample, columns: Sequence[str]) -> Population | None:
-    """Return the population of a sample, read again by its plan; None if nothing needs it.
+def read_population(
+    place: Path, sample: Sample, columns: Sequence[str], *, is_needed: bool = False
+) -> Population | None:
+    """Return the population of a sample, read again by its plan; None without a plan, or if nothing needs it.
 
     `columns` are those that a coefficient reads; other models' results are columns of the population too.
+    With `is_needed` it is read anyway.
     """
     from stratal.evaluation import sample_file
 
@@ -255,7 +258,7 @@ def _read_population(place: Path, sample: Sample, columns: Sequence[str]) -> Pop
     else:
         plan = PlanFile.beside(file)
         reading = None if plan is None else part(Reading, plan.options)
-    if reading is None or (reading.history is None and not columns):
+    if reading is None or (reading.history is None and not columns and not is_needed):
         return None
     features = joined(*listed(reading.features), *columns) or None
     return population_again(structs.replace(reading, features=features), sample)

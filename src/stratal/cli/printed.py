@@ -244,6 +244,28 @@ class Selected(Struct, kw_only=True):
     new: Whole = UNSET
 
 
+class ThresholdFound(Struct, kw_only=True):
+    """The accepted sets of a requirement, all candidates, and the curve."""
+
+    requirement: str
+    verdict: str
+    metric: str
+    required: float
+    class_: str | None = field(name="class")
+    scores: list[str]
+    by: str | None
+    target: str
+    confidence_level: float
+    labels: int
+    population_size: int
+    chosen: Objects
+    candidates: Objects
+    curve: Object | None
+    labels_needed: int | None
+    notes: list[str]
+    files: dict[str, int] | UnsetType = UNSET
+
+
 class ExpectedLabels(Struct, kw_only=True):
     """How many labels it takes to find the best of several models."""
 
@@ -413,6 +435,7 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "study label": (Served,),
     "plan": (Planned, Detection, ExpectedLabels),
     "select": (Selected,),
+    "threshold": (ThresholdFound,),
     "report": (Report,),
     "schema": (Object,),
     "simulate": (Simulated,),

@@ -20,6 +20,13 @@ _CELLS_AT_ONCE = 4_000_000
 _NO_DIRECTION = 1e-12
 
 
+def correlation_root(correlations: FloatArray) -> FloatArray:
+    """Return A (d, r) with A Aᵀ the correlations (d, d), r the number of directions in which they vary."""
+    values, vectors = np.linalg.eigh(correlations)
+    used = values > _NO_DIRECTION * max(values[-1], 0.0)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0)))[:, used])
+
+
 def largest_statistics(
     covariance: FloatArray, degrees_of_freedom: float, alternative: str, seed: int
 ) -> FloatArray:
@@ -30,9 +37,7 @@ def largest_statistics(
     """
     error = np.sqrt(np.diag(covariance))
     error = np.where(error > 0, error, 1.0)
-    values, vectors = np.linalg.eigh(covariance / error[:, None] / error)
-    used = values > _NO_DIRECTION * max(values[-1], 0.0)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, used]
+    root = correlation_root(covariance / error[:, None] / error)
     random = np.random.default_rng(seed)
     rows = max(_CELLS_AT_ONCE // len(error), 1)
     largest = np.empty(_DRAWS)

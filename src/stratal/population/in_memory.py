@@ -27,7 +27,7 @@ from stratal.errors import InputError, duplicated, near_names
 from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.expressions import Expression
-from stratal.population.population import Columns, Population
+from stratal.population.population import UNIT_ID, Columns, Population
 from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, uniforms
@@ -398,7 +398,9 @@ class ArrayPopulation(Population):
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in row order."""
-        arrays = {name: self._column(name) for name in columns}
+        arrays = {name: self._column(name) for name in columns if name != UNIT_ID}
+        if UNIT_ID in columns:
+            arrays[UNIT_ID] = np.arange(self.size) if self.ids is None else self.ids
         for start in range(0, self.size, size):
             yield {name: array[start : start + size] for name, array in arrays.items()}
 

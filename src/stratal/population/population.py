@@ -34,6 +34,10 @@ Columns = dict[str, tuple[Any, tuple[float, float]]]
 _READING = "id='ID', proxy='PROXY'"
 
 
+# Name by which `Population.batches` yields the ids; no column can be called so.
+UNIT_ID = "\0id"
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
@@ -245,7 +249,10 @@ class Population(ABC):
 
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
-        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order.
+
+        The name `UNIT_ID` stands for the ids.
+        """
 
     def digest(self, seed: int) -> PopulationDigest:
         """Return the sums by which samples of this seed know the population again."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
-from stratal.report.text import ReportTable, table_html
+from stratal.report.text import Page, ReportTable, table_html
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Characters that LaTeX interprets, or that its default encoding lacks.
@@ -32,6 +32,25 @@ def report_html(findings: Mapping[str, Any], *, standalone: bool = True) -> str:
 
     `standalone=False` returns the page in a frame for a notebook.
     """
+    page = sections_html(
+        title=report_title(findings),
+        subtitle=report_subtitle(findings),
+        answer=answer_sentence(findings),
+        sections=report_sections(findings),
+        kind=findings["kind"],
+        version=findings["provenance"]["stratal"],
+    )
+    if standalone:
+        return page
+    style = "width:100%;height:40rem;border:0"
+    # The sandbox forbids scripts, so that text in the data cannot run.
+    return f'<iframe title="Report" sandbox="" style="{style}" srcdoc="{escape(page)}"></iframe>'
+
+
+def sections_html(
+    *, title: str, subtitle: str, answer: str, sections: Sequence[Page], kind: str, version: str
+) -> str:
+    """Return sections as one HTML page; `answer` is the line of a section that is printed large."""
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
 
@@ -40,20 +59,15 @@ def report_html(findings: Mapping[str, Any], *, standalone: bool = True) -> str:
     )
     environment.filters["table"] = lambda table: Markup(table_html(table))
     environment.filters["svg"] = lambda drawing: Markup(drawing.svg())
-    page = environment.get_template("report.html.jinja").render(
-        title=report_title(findings),
-        subtitle=report_subtitle(findings),
+    return environment.get_template("report.html.jinja").render(
+        title=title,
+        subtitle=subtitle,
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        answer=answer_sentence(findings),
-        sections=report_sections(findings),
-        kind=findings["kind"],
-        provenance=findings["provenance"],
+        answer=answer,
+        sections=sections,
+        kind=kind,
+        provenance={"stratal": version},
     )
-    if standalone:
-        return page
-    style = "width:100%;height:40rem;border:0"
-    # The sandbox forbids scripts, so that text in the data cannot run.
-    return f'<iframe title="Report" sandbox="" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
 
 def report_markdown(findings: Mapping[str, Any]) -> str:

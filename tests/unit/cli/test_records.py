@@ -99,6 +99,7 @@ LATER = {
     "--label",  # labels of the demonstration
     "--failed-answers",  # answers of a log that failed
     "--tags",  # answers and labels that are sets
+    "--score",  # thresholds
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

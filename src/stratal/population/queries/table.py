@@ -23,7 +23,7 @@ from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, label
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
-from stratal.population.population import Columns, Population
+from stratal.population.population import UNIT_ID, Columns, Population
 from stratal.population.predictions import with_predictions
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
@@ -577,7 +577,9 @@ class TablePopulation(Population):
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
         units = self.units
-        internal = {name: units.internal(name, units.numbers) for name in columns}
+        internal = {name: units.internal(name, units.numbers) for name in columns if name != UNIT_ID}
+        if UNIT_ID in columns:
+            internal[UNIT_ID] = "unit_id"
         ordered = units.table.order_by(byte_order_key(units.backend, units.table.unit_id)).select(
             *dict.fromkeys(internal.values())
         )

@@ -1,0 +1,199 @@
+"""Metrics as functions of the threshold, with pointwise and simultaneous bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.estimation.linearised import target_covariance
+from stratal.intervals.limits import SimultaneousLevel
+from stratal.report.text import json_dict
+from stratal.thresholds.requirement import (
+    FALSE_POSITIVE_RATE,
+    PRECISION,
+    RECALL,
+    SetEvidence,
+    f1_evidence,
+    set_evidence,
+)
+from stratal.thresholds.sets import CandidateSets, LabelledScores
+
+F1 = "f1"
+CURVES = (PRECISION, RECALL, F1, FALSE_POSITIVE_RATE)
+# Thresholds of a curve.
+N_THRESHOLDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveValue:
+    """A metric at a threshold, with its interval and that which holds for all thresholds together."""
+
+    estimate: float
+    pointwise: tuple[float, float]
+    simultaneous: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """All metrics of the set at a threshold; None is the threshold that every unit reaches."""
+
+    threshold: float | None
+    share: float
+    labels: int
+    metrics: Mapping[str, CurveValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Metrics at several thresholds.
+
+    Parameters
+    ----------
+    points : tuple of CurvePoint
+        From the highest threshold to the lowest.
+    confidence_level : float
+        Of the bands.
+    best_f1 : int, optional
+        Index of the point with the largest estimated F1.
+    """
+
+    points: tuple[CurvePoint, ...]
+    confidence_level: float
+    best_f1: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        points = [
+            {
+                **json_dict({"threshold": point.threshold, "share": point.share, "labels": point.labels}),
+                "metrics": {name: json_dict(asdict(value)) for name, value in point.metrics.items()},
+            }
+            for point in self.points
+        ]
+        return {"confidence_level": self.confidence_level, "best_f1": self.best_f1, "points": points}
+
+
+def curve_of(
+    labels: LabelledScores,
+    sets: CandidateSets,
+    weighting: Weighting,
+    target: str,
+    confidence_level: float,
+    metrics: tuple[str, ...] = CURVES,
+) -> Curve:
+    """Return the curve of the sets of one score, at about ten of their thresholds."""
+    places = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
+    inside = sets.members(labels.scores, labels.group)
+    shares = labels.weights @ inside
+    if labels.sizes is not None and labels.group_sizes is not None:
+        shares = labels.sizes.sum(axis=0) / labels.group_sizes.sum()
+    error = 1.0 - confidence_level
+    columns = {}
+    for metric in metrics:
+        evidence = _evidence(metric, labels, sets)
+        faulty = metric in (PRECISION, RECALL)
+        estimates = evidence.estimates
+        level = _simultaneous_level(metric, labels, inside[:, places], weighting, target, confidence_level)
+        pointwise = evidence.limits(0.5 * error)
+        simultaneous = evidence.limits(0.5 * (1.0 - level))
+        columns[metric] = tuple(
+            CurveValue(
+                estimate=float(1.0 - estimates[j] if faulty else estimates[j]),
+                pointwise=_interval(pointwise, j, faulty=faulty),
+                simultaneous=_interval(simultaneous, j, faulty=faulty),
+            )
+            for j in places
+        )
+    points = tuple(
+        CurvePoint(
+            threshold=_finite(sets.thresholds[j, 0]),
+            share=float(shares[j]),
+            labels=int(inside[:, j].sum()),
+            metrics={metric: columns[metric][index] for metric in metrics},
+        )
+        for index, j in enumerate(places)
+    )
+    f1 = np.array([value.estimate for value in columns.get(F1, ())])
+    best = int(np.nanargmax(f1)) if np.isfinite(f1).any() else None
+    return Curve(points=points, confidence_level=confidence_level, best_f1=best)
+
+
+def _finite(value: float) -> float | None:
+    return None if np.isinf(value) else float(value)
+
+
+def _interval(ends: tuple[FloatArray, FloatArray], place: int, *, faulty: bool) -> tuple[float, float]:
+    """Return one interval, turned round if the ends are of the rate of faults."""
+    low = float(ends[0][place])
+    high = float(ends[1][place])
+    if faulty:
+        return 1.0 - high, 1.0 - low
+    return low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _F1Evidence:
+    """F1 from a share of hits, which is Jaccard's index or half of F1."""
+
+    evidence: SetEvidence
+    is_jaccard: bool
+
+    @property
+    def estimates(self) -> FloatArray:
+        """F1 (J,)."""
+        return self._f1(self.evidence.estimates)
+
+    def limits(self, error: float) -> tuple[FloatArray, FloatArray]:
+        """Return one-sided limits (J,) of F1."""
+        low, high = self.evidence.limits(error)
+        return self._f1(low), self._f1(high)
+
+    def _f1(self, share: FloatArray) -> FloatArray:
+        """Return 2 TP / (2 TP + FP + FN) from TP / (TP + FP + FN), or from TP / (TP + FP + TP + FN)."""
+        if self.is_jaccard:
+            return np.asarray(2.0 * share / (1.0 + share))
+        return np.minimum(2.0 * share, 1.0)
+
+
+def _evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence | _F1Evidence:
+    """Return the evidence on a metric of every set."""
+    if metric != F1:
+        return set_evidence(metric, labels, sets)
+    return _F1Evidence(evidence=f1_evidence(labels, sets), is_jaccard=labels.is_simple)
+
+
+def _simultaneous_level(
+    metric: str,
+    labels: LabelledScores,
+    inside: BoolArray,
+    weighting: Weighting,
+    target: str,
+    confidence_level: float,
+) -> float:
+    """Return the level of each interval of a metric at which all of them hold together.
+
+    From the covariance of the linearised metric under the design, at the sets (m, J).
+    """
+    positive = labels.outcomes[:, None]
+    above = positive * inside
+    if metric == PRECISION:
+        below = inside.astype(np.float64)
+    elif metric == RECALL:
+        below = np.broadcast_to(positive, inside.shape)
+    elif metric == F1:
+        above = 2.0 * above
+        below = inside + positive
+    else:
+        above = (1.0 - positive) * inside
+        below = np.broadcast_to(1.0 - positive, inside.shape)
+    totals = labels.weights @ below
+    ratios = labels.weights @ above / np.where(totals > 0, totals, 1.0)
+    variables = (above - ratios * below) / np.where(totals > 0, totals, 1.0)
+    covariance = target_covariance(variables, weighting, target)
+    freedoms = [np.inf] * inside.shape[1]
+    return SimultaneousLevel.of(covariance, freedoms).level(confidence_level, "two-sided", normal=True)

@@ -1,0 +1,74 @@
+"""Which candidate sets are accepted: step-down max-t, or a fixed sequence of a monotone metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.thresholds.requirement import SetEvidence, SetRequirement
+from stratal.thresholds.sets import CandidateSets
+from stratal.thresholds.step_down import DRAWS, set_correlations, step_down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decision(Record):
+    """Which sets (J,) are accepted, and the local error (J,) of each."""
+
+    accepted: BoolArray
+    local_errors: FloatArray
+
+
+def decide(
+    requirement: SetRequirement,
+    evidence: SetEvidence,
+    sets: CandidateSets,
+    error: float,
+    *,
+    sizes_follow_labels: bool = False,
+    draws: int = DRAWS,
+) -> Decision:
+    """Return the sets for which the requirement holds, all together with probability 1 − `error`.
+
+    With `sizes_follow_labels` all sets are tested: how many labels a set has says something about outcomes.
+    """
+    count = len(sets.group)
+    accepted = np.zeros(count, dtype=bool)
+    local_errors = np.full(count, error)
+    if requirement.is_monotone:
+        return _decide_monotone(requirement, evidence, sets, error)
+    assert evidence.faults is not None
+    p_values = evidence.faults.p_values(requirement.faults)
+    tested = np.ones(count, dtype=bool)
+    if not sizes_follow_labels:
+        tested = evidence.can_pass(requirement.faults, error)
+    if tested.any():
+        correlations = set_correlations(evidence.weights[:, tested])
+        accepted[tested], local_errors[tested] = step_down(p_values[tested], correlations, error, draws)
+    return Decision(accepted=accepted, local_errors=local_errors)
+
+
+def _decide_monotone(
+    requirement: SetRequirement, evidence: SetEvidence, sets: CandidateSets, error: float
+) -> Decision:
+    """Return the accepted sets of a rate that changes in one direction: a fixed sequence in each group.
+
+    Sets of two scores are not nested; each then has its share of the error.
+    """
+    is_nested = sets.thresholds.shape[1] == 1
+    divisor = len(sets.groups) if is_nested else len(sets.group)
+    local_errors = np.full(len(sets.group), error / divisor)
+    passing = evidence.limits(local_errors)[1] <= requirement.faults
+    if requirement.accepts_least:
+        # All units together have a recall of 1.
+        passing = passing | np.all(np.isinf(sets.thresholds), axis=1)
+    accepted = passing
+    if is_nested:
+        accepted = np.zeros(len(passing), dtype=bool)
+        for code in range(len(sets.groups)):
+            places = np.flatnonzero(sets.group == code)
+            # The set that satisfies it most surely comes first.
+            order = places[::-1] if requirement.accepts_least else places
+            accepted[order] = np.logical_and.accumulate(passing[order])
+    return Decision(accepted=accepted, local_errors=local_errors)

@@ -1,0 +1,171 @@
+"""Weighted Clopper–Pearson limits: of a mean of outcomes in [0, 1] from labels with unequal weights.
+
+The gamma limit of Fay and Feuer (1997) with a beta distribution; with equal weights it is Clopper and
+Pearson's. A ratio of two such means has MOVER limits (Donner & Zou 2012). All functions are on arrays, with
+any leading axes for replicates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+
+from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs.stratum_moments import stratum_sums
+
+_TINY = 1e-12
+# A second parameter of the beta distribution that is 0 but for rounding: all outcomes are 1.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightedTotals(Record):
+    """Weighted sums of the outcomes in each of J sets.
+
+    Parameters
+    ----------
+    total : float (…, J)
+        T = Σ w x, the estimated mean of the set less its part in cells without a label.
+    square : float (…, J)
+        V = Σ w² x².
+    largest : float (…, J)
+        w_m, the largest weight of a label, or of a cluster of labels.
+    unlabelled : float (…, J)
+        Share of the set in cells without a label, whose outcomes all count as 1.
+    fraction : float (…, J)
+        Smallest sampling fraction of a cell of the set; 0 for the superpopulation.
+
+    Examples
+    --------
+    Two errors among 60 labels of equal weight have Clopper and Pearson's limit:
+
+    >>> weights = np.full((60, 1), 1 / 60)
+    >>> totals = WeightedTotals.of(weights, np.arange(60) < 2)
+    >>> totals.upper(0.05).round(4), totals.p_values(0.1).round(4)
+    (array([0.1012]), array([0.053]))
+    """
+
+    total: FloatArray
+    square: FloatArray
+    largest: FloatArray
+    unlabelled: FloatArray
+    fraction: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        weights: FloatArray,
+        outcomes: Any,
+        *,
+        cluster: IntArray | None = None,
+        unlabelled: Any = 0.0,
+        fraction: Any = 0.0,
+    ) -> Self:
+        """Return the totals of outcomes (m,) or (m, J) with weights (m, J), 0 outside a set.
+
+        `cluster` (m,) are the units that were drawn together.
+        """
+        values = np.asarray(outcomes, dtype=np.float64)
+        weighted = weights * (values if values.ndim == 2 else values[:, None])
+        if cluster is not None:
+            n_clusters = int(cluster.max(initial=-1)) + 1
+            weights = stratum_sums(weights, cluster, n_clusters)
+            weighted = stratum_sums(weighted, cluster, n_clusters)
+        total = weighted.sum(axis=0)
+        return cls(
+            total=total,
+            square=np.sum(weighted**2, axis=0),
+            largest=weights.max(axis=0, initial=0.0),
+            unlabelled=total * 0.0 + unlabelled,
+            fraction=total * 0.0 + fraction,
+        )
+
+    def upper(self, error: Any) -> FloatArray:
+        """Return upper limits (…, J) of the means, each exceeded with probability `error` at most."""
+        size, successes = self._beta()
+        with np.errstate(invalid="ignore"):
+            bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _TINY), 1.0 - error)
+        bound = np.where(size + 1.0 - successes <= _ROUNDING, 1.0, bound)
+        bound = self.total + self._undrawn() * np.maximum(bound - self.total, 0.0)
+        return np.where(self.largest > 0, np.minimum(bound + self.unlabelled, 1.0), 1.0)
+
+    def p_values(self, limit: Any) -> FloatArray:
+        """Return p-values (…, J) of the hypotheses that the means are at least `limit`."""
+        size, successes = self._beta()
+        distance = limit - self.unlabelled - self.total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            point = np.where(distance > 0, self.total + distance / self._undrawn(), 0.0)
+        shape = np.maximum(size + 1.0 - successes, _TINY)
+        p = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
+        return np.where((distance > 0) & (self.largest > 0), p, 1.0)
+
+    def _beta(self) -> tuple[FloatArray, FloatArray]:
+        """Return the effective number of labels n_eff and the first parameter of the beta distribution."""
+        largest = np.where(self.largest > 0, self.largest, 1.0)
+        size = (self.total + largest) / (self.square + largest**2)
+        return size, (self.total + largest) * size
+
+    def _undrawn(self) -> FloatArray:
+        """Return φ = f / −ln(1 − f), by which a finite population shortens the distance to a limit."""
+        fraction = np.clip(self.fraction, 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = fraction / -np.log1p(-fraction)
+        return np.where(fraction > 0, factor, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over the population that lies in a known share of it, with its two limits.
+
+    Parameters
+    ----------
+    successes, failures : WeightedTotals
+        Of the outcomes within that share, and of 1 less these.
+    share : float (…, J)
+        Share of the population outside which the outcome is 0.
+    shift : float (…, J)
+        A known number that is added.
+    """
+
+    successes: WeightedTotals
+    failures: WeightedTotals
+    share: FloatArray
+    shift: Any = 0.0
+
+    @property
+    def value(self) -> FloatArray:
+        """The estimate (…, J)."""
+        return np.asarray(self.successes.total * self.share + self.shift)
+
+    def upper(self, error: Any) -> FloatArray:
+        """Return upper limits (…, J)."""
+        return np.asarray(self.successes.upper(error) * self.share + self.shift)
+
+    def lower(self, error: Any) -> FloatArray:
+        """Return lower limits (…, J)."""
+        return np.asarray((1.0 - self.failures.upper(error)) * self.share + self.shift)
+
+
+def part_limits(part: Mean, rest: Mean, error: Any) -> tuple[FloatArray, FloatArray]:
+    """Return MOVER limits (…, J) of part / (part + rest), each passed with probability `error` at most.
+
+    The limit r of the ratio part / rest solves (part − r rest)² = (U − part)² + r² (rest − L)², with
+    one-sided limits U of the part and L of the rest (Donner & Zou 2012, eq. 9). Nothing of either is [0, 1].
+    """
+    rest_share = _ratio_limit(part.value, rest.value, part.upper(error), rest.lower(error))
+    lower = _ratio_limit(rest.value, part.value, rest.upper(error), part.lower(error))
+    return lower, 1.0 - rest_share
+
+
+def _ratio_limit(part: FloatArray, rest: FloatArray, high: FloatArray, low: FloatArray) -> FloatArray:
+    """Return rest / (rest + part) at the upper limit of part / rest, from their limits `high` and `low`."""
+    below = low * (2.0 * rest - low)
+    above = high * (2.0 * part - high)
+    root = np.sqrt(np.maximum((part * rest) ** 2 - above * below, 0.0))
+    numerator = part * rest + root
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = below / (below + numerator)
+    return np.where(low > 0, share, 0.0)

@@ -1,0 +1,153 @@
+"""The second of two rounds for an accepted set: a region of the highest scores with equal sampling rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from stratal.arrays import FloatArray, IntArray, Record
+
+# Share of the labels in the first round, which is proportional over all units.
+PILOT_SHARE = 0.25
+# Local error at which a set of the plan is expected to pass, about that of 20 nested sets.
+_LOCAL_ERROR = 0.015
+# Labels of a cell that count as much as the fitted curve.
+_CURVE_LABELS = 10.0
+# Standard deviations of the prior of intercept and slope, around a calibrated score.
+_PRIOR_DEVIATIONS = (3.0, 1.0)
+_NEWTON_STEPS = 25
+_CLIP = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PilotCells(Record):
+    """Cells between the thresholds, from the highest scores down, and their labels of the first round.
+
+    Parameters
+    ----------
+    sizes : int (J,)
+        Units of the population.
+    scores : float (J,)
+        Mean score of each cell's units, within 0 and 1.
+    counts, rights : (J,)
+        Labels, and how many of them are right.
+    """
+
+    sizes: IntArray
+    scores: FloatArray
+    counts: IntArray
+    rights: FloatArray
+
+
+def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
+    """Return the number of cells K in which the labels of both rounds have equal sampling rates.
+
+    The accepted share that is expected of `labels` in the first K cells, relative to the best K, averaged
+    over three recalibrations of the score: by the labels, and one standard error of the intercept either way.
+
+    Examples
+    --------
+    >>> cells = PilotCells(
+    ...     sizes=np.full(4, 250), scores=np.array([0.99, 0.97, 0.8, 0.6]), counts=np.full(4, 25),
+    ...     rights=np.array([25, 24, 20, 15]))
+    >>> planned_region(cells, 400, 0.05)
+    2
+    """
+    intercept, slope, deviation = _fitted_curve(cells)
+    logits = special.logit(np.clip(cells.scores, _CLIP, 1.0 - _CLIP))
+    merit = np.zeros(len(cells.sizes))
+    for shift in (-deviation, 0.0, deviation):
+        curve = special.expit(intercept + shift + slope * logits)
+        rates = (_CURVE_LABELS * curve + cells.rights) / (_CURVE_LABELS + cells.counts)
+        values = _expected_shares(cells.sizes, 1.0 - rates, labels, faults)
+        merit += values / max(float(values.max()), 1e-300)
+    return int(np.argmax(merit)) + 1
+
+
+def _fitted_curve(cells: PilotCells) -> tuple[float, float, float]:
+    """Return intercept, slope and the intercept's standard error of logit P(right) on the score's logit."""
+    logits = special.logit(np.clip(cells.scores, _CLIP, 1.0 - _CLIP))
+    design = np.column_stack([np.ones_like(logits), logits])
+    centre = np.array([0.0, 1.0])
+    precision = np.diag(1.0 / np.square(_PRIOR_DEVIATIONS))
+    coefficients = centre
+    for _ in range(_NEWTON_STEPS):
+        rates = special.expit(design @ coefficients)
+        slopes = design.T @ (cells.rights - cells.counts * rates) - precision @ (coefficients - centre)
+        information = (design.T * (cells.counts * rates * (1.0 - rates))) @ design + precision
+        coefficients = coefficients + np.linalg.solve(information, slopes)
+    deviation = float(np.sqrt(np.linalg.inv(information)[0, 0]))
+    return float(coefficients[0]), float(coefficients[1]), deviation
+
+
+def _expected_shares(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> FloatArray:
+    """Return the expected accepted units (K,) if the labels are spread evenly over the first 1 … K cells."""
+    totals = np.cumsum(sizes)
+    rates = np.cumsum(faults * sizes) / np.maximum(totals, 1)
+    values = np.zeros(len(sizes))
+    for last in range(len(sizes)):
+        counts = labels * totals[: last + 1] // max(int(totals[last]), 1)
+        allowed = most_faults(labels, limit, _LOCAL_ERROR)[counts]
+        # P(X ≤ a) of a binomial X, by the incomplete beta function.
+        passing = special.betaincc(
+            np.maximum(allowed, 0) + 1.0, np.maximum(counts - allowed, 1), rates[: last + 1]
+        )
+        passing = np.where(allowed >= 0, passing, 0.0)
+        best = np.maximum.accumulate(passing[::-1])[::-1]
+        values[last] = sizes[: last + 1] @ best
+    return values
+
+
+@lru_cache(maxsize=8)
+def most_faults(labels: int, limit: float, error: float) -> FloatArray:
+    """Return the most faults among 0 … n labels (n + 1,) with a Clopper–Pearson limit of at most `limit`; −1.
+
+    One more label never allows fewer faults.
+    """
+    allowed = np.full(labels + 1, -1.0)
+    for faults in range(labels + 1):
+        counts = np.arange(faults + 1, labels + 1)
+        passes = 1.0 - special.betainc(faults + 1.0, counts - faults, limit) <= error
+        if not passes.any():
+            break
+        allowed[counts[np.argmax(passes)] :] = faults
+    return allowed
+
+
+def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) -> IntArray:
+    """Return the labels (J,) of each cell after both rounds: equal rates in the region, the pilot outside.
+
+    Parameters
+    ----------
+    sizes, counts : int (J,)
+        Units, and labels of the first round.
+    region : int
+        Cells that belong to it.
+    labels : int
+        In total.
+    """
+    totals = counts.astype(np.int64).copy()
+    inside = np.arange(len(sizes)) < region
+    additional = labels - int(counts.sum())
+    # A cell that has more than its share already keeps it, and the others share the rest.
+    while additional > 0:
+        open_cells = inside & (totals < sizes)
+        if not open_cells.any():
+            break
+        rate = (totals[open_cells].sum() + additional) / sizes[open_cells].sum()
+        wanted = np.minimum(np.where(open_cells, rate * sizes, 0.0), sizes)
+        lacking = np.maximum(wanted - totals, 0.0)
+        shares = lacking * (additional / lacking.sum())
+        given = np.floor(shares).astype(np.int64)
+        left = additional - int(given.sum())
+        order = np.argsort(-(shares - given), kind="stable")
+        given[order[:left]] += 1
+        given = np.minimum(given, sizes - totals)
+        if not given.any():
+            break
+        totals += given
+        additional -= int(given.sum())
+    return totals

@@ -1,0 +1,255 @@
+"""What is required of the accepted units, and the evidence of labels on it for every candidate set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.errors import InputError, refuse_unknown
+from stratal.estimation.requirement import Requirement
+from stratal.thresholds.limits import Mean, WeightedTotals, part_limits
+from stratal.thresholds.sets import (
+    CandidateSets,
+    LabelledScores,
+    RegionWeights,
+    estimated_weights,
+    region_weights,
+)
+
+ERROR = "error"
+PRECISION = "precision"
+RECALL = "recall"
+FALSE_POSITIVE_RATE = "false_positive_rate"
+SIGNS = {ERROR: "<=", PRECISION: ">=", RECALL: ">=", FALSE_POSITIVE_RATE: "<="}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRequirement:
+    """A requirement of a metric, as a largest rate of faults.
+
+    Parameters
+    ----------
+    metric : str
+    limit : float
+        As stated, such as .9 of `precision>=.9`.
+    positive : str, optional
+        The class that precision, recall and false positive rate are of.
+    """
+
+    metric: str
+    limit: float
+    positive: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SetRequirement:
+        """Return the requirement that a text states, such as `precision:spam>=.9`.
+
+        Raises
+        ------
+        InputError
+            For an unknown metric, the other sign, and a limit that is not between 0 and 1.
+        """
+        parsed = Requirement.parse(text)
+        metric, _, positive = parsed.name.partition(":")
+        refuse_unknown("metric of a threshold", metric, SIGNS)
+        if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
+            allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
+            raise InputError("this requirement cannot be met or missed", given=repr(text), allowed=allowed)
+        if metric == ERROR and positive:
+            raise InputError("an error has no class", given=repr(text), allowed="error<=LIMIT")
+        return cls(metric=metric, limit=parsed.limit, positive=positive or None)
+
+    def __str__(self) -> str:
+        of_class = f":{self.positive}" if self.positive else ""
+        return f"{self.metric}{of_class}{SIGNS[self.metric]}{self.limit:g}"
+
+    @property
+    def faults(self) -> float:
+        """The largest rate of faults: the limit of an upper limit, 1 less that of a lower limit."""
+        return self.limit if SIGNS[self.metric] == "<=" else 1.0 - self.limit
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether the rate of faults never falls, or never rises, from one nested set to the next."""
+        return self.metric in (RECALL, FALSE_POSITIVE_RATE)
+
+    @property
+    def accepts_least(self) -> bool:
+        """Whether the smallest set that satisfies it is wanted, not the largest."""
+        return self.metric == RECALL
+
+    def value(self, faults: FloatArray) -> FloatArray:
+        """Return the metric at a rate of faults."""
+        return faults if SIGNS[self.metric] == "<=" else 1.0 - faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetEvidence:
+    """What labels show about the rate of faults in each of J sets: a mean, or a part of a sum of two means.
+
+    Parameters
+    ----------
+    weights : float (m, J)
+        For the correlations of the sets.
+    faults, rights : WeightedTotals, optional
+        Of a mean.
+    part, rest : Mean, optional
+        The rate is part / (part + rest).
+    """
+
+    weights: FloatArray
+    faults: WeightedTotals | None = None
+    rights: WeightedTotals | None = None
+    part: Mean | None = None
+    rest: Mean | None = None
+
+    @property
+    def estimates(self) -> FloatArray:
+        """Estimated rates of faults (J,), NaN without labels."""
+        if self.faults is not None:
+            labelled = self.faults.largest > 0
+            covered = np.where(labelled, 1.0 - self.faults.unlabelled, 1.0)
+            return np.where(labelled, self.faults.total / covered, np.nan)
+        assert self.part is not None
+        assert self.rest is not None
+        total = self.part.value + self.rest.value
+        return np.where(total > 0, self.part.value / np.where(total > 0, total, 1.0), np.nan)
+
+    def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Return one-sided lower and upper limits (J,), each at this error (J,)."""
+        if self.faults is not None:
+            assert self.rights is not None
+            return 1.0 - self.rights.upper(error), self.faults.upper(error)
+        assert self.part is not None
+        assert self.rest is not None
+        return part_limits(self.part, self.rest, error)
+
+    def can_pass(self, limit: float, error: float) -> BoolArray:
+        """Return which sets (J,) would pass alone if their labels showed no fault."""
+        if self.faults is None:
+            return np.ones(self.weights.shape[1], dtype=bool)
+        zeros = self.faults.total * 0.0
+        return replace(self.faults, total=zeros, square=zeros).p_values(limit) <= error
+
+    def scaled(self, factor: float) -> SetEvidence:
+        """Return the evidence of `factor` times as many labels with the same rates."""
+
+        def more(totals: WeightedTotals | None) -> WeightedTotals | None:
+            if totals is None:
+                return None
+            fraction = np.minimum(totals.fraction * factor, 1.0)
+            largest = totals.largest / factor
+            return replace(totals, square=totals.square / factor, largest=largest, fraction=fraction)
+
+        def larger(mean: Mean | None) -> Mean | None:
+            if mean is None:
+                return None
+            successes = more(mean.successes)
+            failures = more(mean.failures)
+            assert successes is not None
+            assert failures is not None
+            return replace(mean, successes=successes, failures=failures)
+
+        return replace(
+            self,
+            faults=more(self.faults),
+            rights=more(self.rights),
+            part=larger(self.part),
+            rest=larger(self.rest),
+        )
+
+
+def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
+    """Return the evidence on a metric for every set."""
+    inside = sets.members(labels.scores, labels.group)
+    weighted = _weights(labels, sets, inside, is_inside=True)
+    if metric in (ERROR, PRECISION):
+        return mean_evidence(weighted, 1.0 - labels.outcomes, labels)
+    in_group = labels.group[:, None] == sets.group
+    outside = in_group & ~inside
+    if metric == RECALL:
+        domain = labels.outcomes
+        faulty = outside
+    else:
+        domain = 1.0 - labels.outcomes
+        faulty = inside
+    if labels.is_simple:
+        # Of a simple random sample, the labels of the domain are one of the domain: exact limits.
+        in_domain = estimated_weights(in_group, domain)
+        fraction = _simple_fraction(labels)
+        return mean_evidence(replace(in_domain, fraction=in_domain.fraction + fraction), faulty, labels)
+    other = _weights(labels, sets, outside, is_inside=False)
+    means = {
+        True: _mean(weighted, domain, inside, labels),
+        False: _mean(other, domain, outside, labels),
+    }
+    is_faulty_inside = metric == FALSE_POSITIVE_RATE
+    return SetEvidence(
+        weights=weighted.weights, part=means[is_faulty_inside], rest=means[not is_faulty_inside]
+    )
+
+
+def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
+    """Return the evidence on TP / (TP + FP + TP + FN), half of F1: TP + FP is the known share of the set.
+
+    Of a simple random sample, on TP / (TP + FP + FN), with exact limits: see `is_simple`.
+    """
+    inside = sets.members(labels.scores, labels.group)
+    if labels.is_simple:
+        either = np.maximum(labels.outcomes[:, None], inside)
+        weighted = estimated_weights(either > 0, labels.weights)
+        return mean_evidence(weighted, labels.outcomes[:, None] * inside, labels)
+    weighted = _weights(labels, sets, inside, is_inside=True)
+    hits = _mean(weighted, labels.outcomes, inside, labels)
+    other = _weights(labels, sets, ~inside, is_inside=False)
+    misses = _mean(other, labels.outcomes, ~inside, labels)
+    shares = weighted.share if labels.has_exact_sizes else labels.weights @ inside
+    return SetEvidence(weights=weighted.weights, part=hits, rest=replace(misses, shift=shares))
+
+
+def _simple_fraction(labels: LabelledScores) -> float:
+    """Return the sampling fraction of a simple random sample; 0 if the population's size is not known."""
+    if labels.group_sizes is None or not labels.has_exact_sizes or not labels.is_finite:
+        return 0.0
+    return len(labels.outcomes) / max(int(labels.group_sizes.sum()), 1)
+
+
+def _weights(
+    labels: LabelledScores, sets: CandidateSets, members: BoolArray, *, is_inside: bool
+) -> RegionWeights:
+    """Return the weights for the regions with these labelled members (m, J), inside or outside the sets."""
+    if labels.sizes is None or labels.group_sizes is None or not labels.has_exact_sizes:
+        return estimated_weights(members, labels.weights)
+    group_sizes = labels.group_sizes[:, sets.group]
+    sizes = labels.sizes if is_inside else group_sizes - labels.sizes
+    return region_weights(members, labels.stratum, sizes, group_sizes, is_finite=labels.is_finite)
+
+
+def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledScores) -> SetEvidence:
+    """Return the evidence on the mean of faults (m,) or (m, J) in each region."""
+    options: dict[str, Any] = {
+        "cluster": labels.cluster,
+        "unlabelled": weighted.unlabelled,
+        "fraction": weighted.fraction,
+    }
+    return SetEvidence(
+        weights=weighted.weights,
+        faults=WeightedTotals.of(weighted.weights, faults, **options),
+        rights=WeightedTotals.of(weighted.weights, 1.0 - faults, **options),
+    )
+
+
+def _mean(weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores) -> Mean:
+    """Return the mean over a group of the domain (m,) within each region (m, J)."""
+    if not labels.has_exact_sizes:
+        # The region's share is not known: the mean is over all labels of the group.
+        whole = estimated_weights(np.ones_like(members), labels.weights)
+        evidence = mean_evidence(whole, domain[:, None] * members, labels)
+    else:
+        evidence = mean_evidence(weighted, domain, labels)
+    assert evidence.faults is not None
+    assert evidence.rights is not None
+    return Mean(successes=evidence.faults, failures=evidence.rights, share=weighted.share)

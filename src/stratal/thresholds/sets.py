@@ -1,0 +1,231 @@
+"""Candidate sets of a score, fixed before the labels are used, and the labels in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs.stratum_moments import stratum_sums
+from stratal.population.population import Population
+from stratal.population.rules import Everything, Rule
+
+# Sets of one score, and thresholds of each of two: 20 sets accepted as much as 40, and 10 accepted 2 % less.
+N_SETS = 20
+N_SETS_OF_EACH = 6
+# Relative difference of weights that are equal but for rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CandidateSets(Record):
+    """J sets: the units of a group whose scores all reach thresholds.
+
+    Parameters
+    ----------
+    thresholds : float (J, S)
+        −inf if every unit reaches it.
+    group : int (J,)
+        Index of the group.
+    groups : tuple of str
+        Names of the groups; one empty name if all units are one group.
+    """
+
+    thresholds: FloatArray
+    group: IntArray
+    groups: tuple[str, ...] = ("",)
+
+    def members(self, scores: FloatArray, group: IntArray) -> BoolArray:
+        """Return which units with scores (n, S) of groups (n,) each set contains (n, J)."""
+        reaches = np.all(scores[:, None, :] >= self.thresholds, axis=2)
+        return np.asarray(reaches & (group[:, None] == self.group))
+
+    def codes(self, values: AnyArray) -> IntArray:
+        """Return the index of the group of each unit (n,); −1 for another group."""
+        if self.groups == ("",):
+            return np.zeros(len(values), dtype=np.int64)
+        places = {name: index for index, name in enumerate(self.groups)}
+        return np.array([places.get(str(value), -1) for value in values.tolist()], dtype=np.int64)
+
+
+def candidate_sets(scores: FloatArray, group: IntArray, groups: tuple[str, ...]) -> CandidateSets:
+    """Return sets with about equal numbers of drawn units between their thresholds, for each group.
+
+    The drawn units (n,) are where the design puts labels, whatever the score is worth.
+    """
+    thresholds = []
+    codes = []
+    for code in range(len(groups)):
+        rows = _thresholds(scores[group == code])
+        thresholds.append(rows)
+        codes.append(np.full(len(rows), code))
+    return CandidateSets(thresholds=np.concatenate(thresholds), group=np.concatenate(codes), groups=groups)
+
+
+def _thresholds(scores: FloatArray) -> FloatArray:
+    """Return the thresholds (J, S) of units (n, S), from the smallest set to that of all units."""
+    n_scores = scores.shape[1]
+    count = N_SETS if n_scores == 1 else N_SETS_OF_EACH
+    grids = [_quantiles(scores[:, column], count) for column in range(n_scores)]
+    return np.stack(np.meshgrid(*grids, indexing="ij"), axis=-1).reshape(-1, n_scores)
+
+
+def _quantiles(values: FloatArray, count: int) -> FloatArray:
+    """Return at most `count` decreasing thresholds, as many values between each; the last −inf."""
+    ranks = np.ceil(np.arange(1, count) * len(values) / count).astype(np.int64)
+    descending = np.sort(values)[::-1]
+    chosen = np.unique(descending[ranks[ranks > 0] - 1])[::-1]
+    return np.append(chosen[chosen > values.min()], -np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledScores(Record):
+    """The labelled units (m,) with scores, and what is known of the population's units.
+
+    Parameters
+    ----------
+    outcomes : float (m,)
+        1 if the answer is right, or the unit is of the class; 0 if not.
+    scores : float (m, S)
+    group : int (m,)
+    stratum : int (m,)
+    weights : float (m,)
+        Of the design; they add up to 1.
+    cluster : int (m,), optional
+    sizes : int (H, J), optional
+        Units of each stratum in each set; None if the population is not known.
+    group_sizes : int (H, G), optional
+        Units of each stratum in each group.
+    is_random_in_strata : bool
+        Whether the labels of a stratum are a simple random sample of it.
+    is_finite : bool
+        Whether the sampling fractions count: for the population, not the superpopulation.
+    """
+
+    outcomes: FloatArray
+    scores: FloatArray
+    group: IntArray
+    stratum: IntArray
+    weights: FloatArray
+    cluster: IntArray | None = None
+    sizes: IntArray | None = None
+    group_sizes: IntArray | None = None
+    is_random_in_strata: bool = True
+    is_finite: bool = True
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether all labels have one weight and were drawn one by one."""
+        return self.cluster is None and bool(np.ptp(self.weights) <= _ROUNDING * self.weights[0])
+
+    @property
+    def has_exact_sizes(self) -> bool:
+        """Whether the sizes give the weights of labels within each set."""
+        return self.is_random_in_strata and self.sizes is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionWeights(Record):
+    """Weights (m, J) of labels for the means of J regions; see `WeightedTotals`.
+
+    `share` (J,) is each region's share of its group.
+    """
+
+    weights: FloatArray
+    unlabelled: FloatArray
+    fraction: FloatArray
+    share: FloatArray
+
+
+def region_weights(
+    members: BoolArray, stratum: IntArray, sizes: IntArray, group_sizes: IntArray, *, is_finite: bool
+) -> RegionWeights:
+    """Return weights of labels that are a simple random sample within every stratum.
+
+    The labels of a region's part of a stratum are a simple random sample of that part.
+
+    Parameters
+    ----------
+    members : bool (m, J)
+    stratum : int (m,)
+    sizes, group_sizes : int (H, J)
+        Units of each stratum in the region, and in its group.
+    is_finite : bool
+    """
+    counts = stratum_sums(members.astype(np.float64), stratum, len(sizes))
+    totals = np.maximum(sizes.sum(axis=0), 1)
+    shares = sizes / totals
+    is_labelled = counts > 0
+    weights = np.where(is_labelled, shares / np.maximum(counts, 1), 0.0)
+    fractions = np.where(is_labelled, counts / np.maximum(sizes, 1), np.inf).min(axis=0)
+    return RegionWeights(
+        weights=weights[stratum] * members,
+        unlabelled=np.sum(shares, axis=0, where=~is_labelled),
+        fraction=np.minimum(fractions, 1.0) * is_finite,
+        share=sizes.sum(axis=0) / np.maximum(group_sizes.sum(axis=0), 1),
+    )
+
+
+def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
+    """Return weights that add up to 1 in each region (m, J), from those of the design (m,)."""
+    in_region = weights[:, None] * members
+    totals = in_region.sum(axis=0)
+    return RegionWeights(
+        weights=in_region / np.where(totals > 0, totals, 1.0),
+        unlabelled=totals * 0.0,
+        fraction=totals * 0.0,
+        share=totals * 0.0 + 1.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPopulation:
+    """The population with the columns that a threshold reads.
+
+    Parameters
+    ----------
+    population : Population
+    rule : Rule
+        The strata of the design.
+    scores : tuple of str
+    by : str, optional
+    """
+
+    population: Population
+    rule: Rule
+    scores: tuple[str, ...]
+    by: str | None
+
+    def count(self, sets: CandidateSets) -> tuple[IntArray, IntArray]:
+        """Return the numbers of units of each stratum in each set (H, J) and in each group (H, G)."""
+        n_strata = self.rule.n_strata
+        sizes = np.zeros((n_strata, len(sets.group)), dtype=np.int64)
+        group_sizes = np.zeros((n_strata, len(sets.groups)), dtype=np.int64)
+        for members, group, stratum in self._batches(sets):
+            known = group >= 0
+            places = stratum[known] * len(sets.groups) + group[known]
+            group_sizes += np.bincount(places, minlength=group_sizes.size).reshape(group_sizes.shape)
+            for index in range(len(sets.group)):
+                sizes[:, index] += np.bincount(stratum[members[:, index]], minlength=n_strata)
+        return sizes, group_sizes
+
+    def _batches(self, sets: CandidateSets) -> Iterator[tuple[BoolArray, IntArray, IntArray]]:
+        """Yield the sets that contain the units (n, J), their group (n,) and their stratum (n,)."""
+        columns = (*self.scores, *((self.by,) if self.by else ()), *self.rule.columns)
+        for batch in self.population.batches(tuple(dict.fromkeys(columns))):
+            scores, group = self.read(batch, sets)
+            yield sets.members(scores, group), group, self.rule.codes_of(batch).astype(np.int64)
+
+    def read(self, batch: dict[str, AnyArray], sets: CandidateSets) -> tuple[FloatArray, IntArray]:
+        """Return scores (n, S) and groups (n,) of a batch."""
+        scores = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in self.scores])
+        values: Any = batch[self.by] if self.by else scores[:, 0]
+        return scores, sets.codes(values)
+
+
+def rule_of(rule: Rule | None) -> Rule:
+    """Return the rule of a design; one stratum if it has none."""
+    return Everything() if rule is None else rule

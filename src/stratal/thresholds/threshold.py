@@ -1,0 +1,636 @@
+"""`threshold`: the units that can be accepted because their score is high enough, with a guarantee."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal import __version__
+from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.designs.elsewhere import ids_of
+from stratal.designs.extending import require_same_population
+from stratal.designs.labelling_files import empty_folder
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names
+from stratal.metrics.ranking import only_proxy, scores_of_class
+from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
+from stratal.estimation.resolve import (
+    class_column,
+    compared_column,
+    group_column,
+    none_labelled,
+    number_column,
+    outcomes,
+    with_group,
+)
+from stratal.estimation.respondents import unstated_target
+from stratal.evaluation.evaluation import PopulationReader
+from stratal.evaluation.evidence import Evidence, gather
+from stratal.evaluation.request import EvaluationRequest
+from stratal.intervals.evidence import require_target
+from stratal.intervals.interval import tail_shares
+from stratal.labels.label_values import class_text
+from stratal.population.population import UNIT_ID, Population
+from stratal.report.text import Page, PageDisplay, json_dict
+from stratal.report.thresholds import threshold_html, threshold_page
+from stratal.tables.small_table import SmallTable
+from stratal.thresholds.curves import CURVES, Curve, curve_of
+from stratal.thresholds.decision import Decision, decide
+from stratal.thresholds.requirement import ERROR, PRECISION, SetEvidence, SetRequirement, set_evidence
+from stratal.thresholds.sets import (
+    CandidateSets,
+    LabelledScores,
+    ScoredPopulation,
+    candidate_sets,
+    rule_of,
+)
+
+# Largest factor of labels that is tried where no set is accepted, and the precision of the answer.
+_MOST_LABELS = 2.0**14
+_HALVINGS = 12
+
+ACCEPTED_FILE = "accepted.csv"
+REVIEW_FILE = "review.csv"
+REPORT_FILE = "report.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedSet:
+    """A candidate set, and what the labels show about it.
+
+    Parameters
+    ----------
+    group : str, optional
+    thresholds : tuple of float or None
+        The smallest score of each column; None if every score is accepted.
+    items : int, optional
+        Units of the population in it; None if the population is not known.
+    share : float
+        Of the group's units.
+    labels : int
+        Labels in it.
+    estimate, limit : float
+        The required metric, and its one-sided limit at the local error of the multiple test.
+    accepted : bool
+        Whether the requirement holds for it, with the stated confidence for all sets together.
+    """
+
+    group: str | None
+    thresholds: tuple[float | None, ...]
+    items: int | None
+    share: float
+    labels: int
+    estimate: float
+    limit: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold(PageDisplay):
+    """The largest set (for recall the smallest) that satisfies a requirement, and all candidates.
+
+    Parameters
+    ----------
+    requirement : SetRequirement
+    scores : tuple of str
+    by : str, optional
+    target : str
+        Whether the guarantee is for these units (`population`) or for future ones (`superpopulation`).
+    confidence_level : float
+    labels, population_size : int
+    verdict : {"PASS", "FAIL", "UNDECIDED"}
+        UNDECIDED if no set is accepted; FAIL if the labels show that no candidate set satisfies it.
+    chosen : tuple of AcceptedSet
+        The set to accept, of each group that has one.
+    candidates : tuple of AcceptedSet
+    curve : Curve, optional
+        Metrics by threshold, of one score without groups.
+    labels_needed : int, optional
+        About how many labels would be needed for a first set, if the rates stay.
+    notes : tuple of str
+    scored : ScoredPopulation, optional
+        Not written.
+    """
+
+    requirement: SetRequirement
+    scores: tuple[str, ...]
+    by: str | None
+    target: str
+    confidence_level: float
+    labels: int
+    population_size: int
+    verdict: str
+    chosen: tuple[AcceptedSet, ...]
+    candidates: tuple[AcceptedSet, ...]
+    curve: Curve | None
+    labels_needed: int | None
+    notes: tuple[str, ...]
+    scored: ScoredPopulation | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict: what the command prints with `--json`."""
+        curve = None if self.curve is None else self.curve.to_dict()
+        return {
+            "requirement": str(self.requirement),
+            "verdict": self.verdict,
+            "metric": self.requirement.metric,
+            "required": self.requirement.limit,
+            "class": self.requirement.positive,
+            "scores": list(self.scores),
+            "by": self.by,
+            "target": self.target,
+            "confidence_level": self.confidence_level,
+            "labels": self.labels,
+            "population_size": self.population_size,
+            "chosen": [json_dict(asdict(row)) for row in self.chosen],
+            "candidates": [json_dict(asdict(row)) for row in self.candidates],
+            "curve": curve,
+            "labels_needed": self.labels_needed,
+            "notes": [str(note) for note in self.notes],
+        }
+
+    def _page(self) -> Page:
+        return threshold_page(self.to_dict())
+
+    def write(self, folder: str | Path) -> dict[str, int]:
+        """Write the ids of the units on each side and a report; return the numbers of units by file.
+
+        Raises
+        ------
+        InputError
+            If the population is not known, or the folder is not empty.
+        """
+        folder = Path(folder)
+        empty_folder(folder)
+        if self.scored is None:
+            raise InputError(
+                "the units of the population are not known",
+                action="Give the file that the sample was drawn from: population= (--population FILE).",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        counts = {ACCEPTED_FILE: 0, REVIEW_FILE: 0}
+        with (
+            open(folder / ACCEPTED_FILE, "w", encoding="utf-8", newline="") as accepted_stream,
+            open(folder / REVIEW_FILE, "w", encoding="utf-8", newline="") as review_stream,
+        ):
+            writers = {ACCEPTED_FILE: csv.writer(accepted_stream), REVIEW_FILE: csv.writer(review_stream)}
+            for writer in writers.values():
+                writer.writerow(["id", *self.scores])
+            for unit, scores, is_accepted in self._decisions(self.scored):
+                name = ACCEPTED_FILE if is_accepted else REVIEW_FILE
+                writers[name].writerow([unit, *scores])
+                counts[name] += 1
+        (folder / REPORT_FILE).write_text(threshold_html(self.to_dict(), __version__), encoding="utf-8")
+        return counts
+
+    def _decisions(self, scored: ScoredPopulation) -> Iterator[tuple[Any, list[float], bool]]:
+        """Yield the id of every unit of the population, its scores, and whether it is accepted."""
+        groups = tuple(row.group or "" for row in self.chosen)
+        rows = [[-np.inf if value is None else value for value in row.thresholds] for row in self.chosen]
+        sets = CandidateSets(
+            thresholds=np.reshape(rows, (len(rows), len(self.scores))),
+            group=np.arange(len(rows)),
+            groups=groups or ("",),
+        )
+        columns = (UNIT_ID, *self.scores, *((self.by,) if self.by else ()))
+        for batch in scored.population.batches(columns):
+            scores, group = scored.read(batch, sets)
+            members = sets.members(scores, group)
+            is_accepted: BoolArray = np.any(members, axis=1)
+            yield from zip(batch[UNIT_ID].tolist(), scores.tolist(), is_accepted.tolist(), strict=True)
+
+
+def threshold(
+    sample: Any = None,
+    labels: Any = None,
+    require: str = "error<=.05",
+    *,
+    score: str | Sequence[str] | None = None,
+    by: str | None = None,
+    target: str | None = None,
+    population: Any = None,
+    confidence_level: float = 0.95,
+    labelled: Any = None,
+    design: Any = None,
+    read_population: PopulationReader | None = None,
+    **options: Any,
+) -> Threshold:
+    """Return the units that can be accepted by their score so that a requirement holds with confidence.
+
+    For an error, a precision or a false positive rate the largest set of units with the highest scores; for
+    recall the smallest. The probability that the requirement is violated for the accepted set is at most
+    1 − `confidence_level`, whatever the score is worth: error and precision by step-down max-t over about
+    20 sets with weighted Clopper–Pearson limits, recall and the false positive rate, which change in one
+    direction, by a fixed sequence.
+
+    Parameters
+    ----------
+    sample, labels, labelled, design, read_population
+        As `stratal.evaluate` takes them.
+    require : str
+        `error<=.05`, `precision>=.9`, `recall>=.8` or `false_positive_rate<=.01`; of a class
+        `precision:spam>=.9`.
+    score : str or two of them, optional
+        The proxy, or another numeric column of the sample; the only proxy unless given. Of two, the accepted
+        units reach a threshold of each.
+    by : str, optional
+        A set for each level of this group; the guarantee is for all of them together.
+    target : {"population", "superpopulation"}
+        Whether the guarantee is for these units or for future ones from the same source.
+    population : path or Population, optional
+        What the sample was drawn from; its own while in memory. Without it, shares are estimated.
+    confidence_level : float
+    **options
+        `value`, `id`, `positive`, `mapping`, `combine`, `predicted` and `predicts` as in `stratal.evaluate`.
+
+    Returns
+    -------
+    Threshold
+
+    Raises
+    ------
+    InputError, LabelError
+        For an unknown metric, a score of something else, and labels without classes where a class is named.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> score = np.linspace(0, 1, 2000)
+    >>> population = stratal.Population.from_arrays(proxy={"confidence": score})
+    >>> sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=7)
+    >>> right = (sample.proxies[:, 0] > 0.3).astype(float)
+    >>> result = stratal.threshold(sample, right, "error<=.05")
+    >>> result.verdict, result.chosen[0].items
+    ('PASS', 1392)
+    """
+    requirement = SetRequirement.parse(require)
+    if target is not None:
+        require_target(target)
+    tail_shares(confidence_level, "greater")
+    request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
+    if labelled is not None:
+        request = replace(request, population=population)
+    evidence = gather(request, sample, labels, labelled, design or {})
+    names = (score,) if isinstance(score, str) else tuple(score or ())
+    sample = evidence.sample
+    names = names or (_default_score(sample, requirement),)
+    if labelled is not None:
+        sample = _with_scores(sample, evidence, names)
+    if len(names) > 2:
+        raise InputError("a threshold is of one score or of two", given=", ".join(names))
+    source = population
+    if labelled is not None and source is None:
+        source = _population_of_table(sample, labelled, names, by)
+    if source is None and sample.population is None and read_population is not None:
+        source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
+    units = _read_population(sample, source, names, by, is_drawn=labelled is None)
+    known, requirement = _labelled_outcomes(sample, evidence.labels, requirement, request)
+    return _decide(sample, known, units, requirement, names, by, target, confidence_level)
+
+
+def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sample:
+    """Return the sample with the scores of a table from elsewhere that are no proxies of its design."""
+    for name in names:
+        if name not in (*sample.proxy_names, *sample.groups):
+            sample = with_group(sample, name, evidence.read(name))
+    return sample
+
+
+def _population_of_table(
+    sample: Sample, table: Any, scores: Sequence[str], by: str | None
+) -> Population | None:
+    """Return the population of a table from elsewhere with a row for every unit; None for another table."""
+    rule = rule_of(sample.design.rule)
+    columns = SmallTable.of(table, "the table of labels")
+    ids = ids_of(columns, sample.question.id)
+    if sample.design.counts is None or len(ids) != sample.population_size:
+        return None
+    groups = [name for name in (*rule.columns, *((by,) if by else ())) if name not in scores]
+    return Population.from_arrays(
+        proxy={name: np.array([float(value) for value in columns.values(name)]) for name in scores},
+        groups={name: [str(value) for value in columns.values(name)] for name in dict.fromkeys(groups)},
+        ids=ids,
+    )
+
+
+def _default_score(sample: Sample, requirement: SetRequirement) -> str:
+    """Return the name of the score: the declared one of the class, or the only proxy."""
+    names = [entry.name for entry in sample.question.scores if entry.of_class is not None]
+    if requirement.metric != ERROR and len(names) == 1:
+        return names[0]
+    return only_proxy(sample)
+
+
+def _read_population(
+    sample: Sample, source: Any, scores: Sequence[str], by: str | None, *, is_drawn: bool
+) -> ScoredPopulation | None:
+    """Return the population with scores, group and the columns of the strata; None if it is not known."""
+    rule = rule_of(sample.design.rule)
+    population = sample.population if source is None else source
+    if population is None:
+        return None
+    if not isinstance(population, Population):
+        numbers = [*scores, *(name for name in rule.columns if name not in sample.groups)]
+        groups = [*(name for name in rule.columns if name in sample.groups), *((by,) if by else ())]
+        if not is_drawn:
+            groups += [name for name in rule.columns if name not in scores]
+            numbers = list(scores)
+        population = Population.read(
+            population,
+            id=sample.question.id,
+            proxy=list(dict.fromkeys((*sample.proxy_names, *scores))),
+            groups=list(dict.fromkeys(groups)),
+            features=[name for name in dict.fromkeys(numbers) if name not in (*sample.proxy_names, *scores)],
+        )
+    if is_drawn:
+        population = require_same_population(sample, population)
+    columns = (*population.proxy_names, *population.feature_names, *population.group_names)
+    for name in (*scores, *((by,) if by else ())):
+        if name not in columns:
+            raise InputError(
+                f"the population has no column {name!r}",
+                allowed=near_names(name, columns),
+                action="Draw with --proxy or --groups, so that the column is kept.",
+            )
+    return ScoredPopulation(population=population, rule=rule, scores=tuple(scores), by=by)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcomes:
+    """Outcomes (m,) of the labelled units, and which of the drawn units (n,) these are."""
+
+    values: FloatArray
+    labelled: AnyArray
+
+
+def _labelled_outcomes(
+    sample: Sample, labels: Any, requirement: SetRequirement, request: EvaluationRequest
+) -> tuple[_Outcomes, SetRequirement]:
+    """Return whether the answers are right, or the units are of the class, and the requirement with it."""
+    positive = requirement.positive
+    classes = [score.of_class for score in sample.question.scores if score.of_class is not None]
+    if requirement.metric != ERROR and positive is None and len(classes) == 1:
+        positive = classes[0]
+    if requirement.metric == ERROR or positive is None:
+        column = compared_column(sample, labels, request.predicted)
+        if requirement.metric != ERROR and column is not None:
+            raise InputError(
+                f"{requirement.metric} is of a class",
+                given=f"labels that are compared with the answers in {column!r}",
+                action=f"Name the class: {requirement.metric}:CLASS.",
+            )
+        found = outcomes(sample, labels, request.predicted, request.combine)
+        if np.any((found.z < 0) | (found.z > 1)):
+            raise LabelError(
+                "a threshold needs labels that are right (1) or wrong (0)",
+                given=f"{float(found.z.min()):g} to {float(found.z.max()):g}",
+                action="State the label that counts as 1: positive= (--positive LABEL).",
+            )
+        return _Outcomes(values=found.z, labelled=found.labelled), requirement
+    positive = class_text(positive)
+    true = class_column(sample, labels, "labels", np.array([], dtype=object))
+    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    if not labelled.any():
+        raise none_labelled()
+    values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)
+    occurring = sorted({str(entry) for entry in true[labelled]})
+    answers = sample.groups.get(sample.question.answer or "", np.array([]))
+    if positive not in occurring and positive not in answers and len(occurring) > 1:
+        raise InputError(
+            f"no label is {positive!r}",
+            allowed=near_names(positive, occurring),
+            action="Name a class as the labels do.",
+        )
+    return _Outcomes(values=values, labelled=labelled), replace(requirement, positive=positive)
+
+
+def _decide(
+    sample: Sample,
+    known: _Outcomes,
+    units: ScoredPopulation | None,
+    requirement: SetRequirement,
+    names: tuple[str, ...],
+    by: str | None,
+    target: str | None,
+    confidence_level: float,
+) -> Threshold:
+    """Return the accepted sets of labelled outcomes."""
+    labelled = known.labelled
+    target = target or unstated_target(sample, labelled)
+    scores = np.column_stack([_score(sample, name, requirement) for name in names])
+    if np.any(np.isnan(scores)):
+        raise LabelError("a drawn unit has no score", allowed="a number for every unit")
+    groups: tuple[str, ...] = ("",)
+    if by is not None:
+        values = group_column(sample, by)
+        groups = tuple(sorted({str(value) for value in values.tolist()}))
+        codes = CandidateSets(thresholds=np.empty((0, 1)), group=np.empty(0, int), groups=groups).codes(
+            values
+        )
+    else:
+        codes = np.zeros(sample.size, dtype=np.int64)
+    # Where labels decided the sizes of later rounds, sets are fixed by the first.
+    is_first = np.ones(sample.size, dtype=bool)
+    sizes_follow_labels = bool(np.any(sample.round > 1)) and sample.design.rounds_by_labels
+    if sizes_follow_labels:
+        is_first = sample.round == 1
+    sets = candidate_sets(scores[is_first], codes[is_first], groups)
+    labels = _labelled_scores(sample, known, units, scores, codes, sets, target)
+    evidence = set_evidence(requirement.metric, labels, sets)
+    decision = decide(
+        requirement, evidence, sets, 1.0 - confidence_level, sizes_follow_labels=sizes_follow_labels
+    )
+    rows = _rows(requirement, evidence, labels, sets, decision)
+    chosen = _chosen(requirement, rows)
+    needed = None
+    if not chosen:
+        needed = _labels_needed(requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes))
+    curve = None
+    if len(names) == 1 and by is None:
+        # Of right answers, only their share among the accepted ones has a name.
+        metrics = (PRECISION,) if requirement.metric == ERROR else CURVES
+        curve = curve_of(labels, sets, sample.weighting(labelled), target, confidence_level, metrics)
+    return Threshold(
+        requirement=requirement,
+        scores=names,
+        by=by,
+        target=target,
+        confidence_level=confidence_level,
+        labels=len(labels.outcomes),
+        population_size=sample.population_size,
+        verdict=_verdict(requirement, evidence, chosen, 1.0 - confidence_level),
+        chosen=chosen,
+        candidates=rows,
+        curve=curve,
+        labels_needed=needed,
+        notes=_notes(sample, known, units, groups, chosen),
+        scored=units,
+    )
+
+
+def _score(sample: Sample, name: str, requirement: SetRequirement) -> FloatArray:
+    """Return a score of the drawn units (n,), refusing one of something else than the requirement."""
+    role = sample.question.score(name)
+    if requirement.metric != ERROR and requirement.positive is not None:
+        return scores_of_class(sample, requirement.positive, name)
+    if role is not None and role.of_class is not None and requirement.metric == ERROR:
+        raise InputError(
+            f"{name!r} is the probability of class {role.of_class!r}, not that an answer is right",
+            given=f"{requirement}",
+            allowed="a confidence, which is high where the answer is right",
+            action=f"Name one: score= (--score COL); or require precision:{role.of_class}>=LIMIT.",
+        )
+    return number_column(sample, name, "score")
+
+
+def _labelled_scores(
+    sample: Sample,
+    known: _Outcomes,
+    units: ScoredPopulation | None,
+    scores: FloatArray,
+    codes: AnyArray,
+    sets: CandidateSets,
+    target: str,
+) -> LabelledScores:
+    """Return the labelled units with their strata and weights, and the population's sizes."""
+    labelled = known.labelled
+    is_random_in_strata = sample.design.counts is not None
+    weighting = sample.weighting(labelled)
+    weights = weighting.weights
+    sizes = None
+    group_sizes = None
+    if units is not None:
+        sizes, group_sizes = units.count(sets)
+    return LabelledScores(
+        outcomes=known.values,
+        scores=scores[labelled],
+        group=codes[labelled],
+        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(known.values), np.int64),
+        weights=weights / weights.sum(),
+        cluster=None if is_random_in_strata else weighting.groups,
+        sizes=sizes,
+        group_sizes=group_sizes,
+        is_random_in_strata=is_random_in_strata,
+        is_finite=target == "population",
+    )
+
+
+def _rows(
+    requirement: SetRequirement,
+    evidence: SetEvidence,
+    labels: LabelledScores,
+    sets: CandidateSets,
+    decision: Decision,
+) -> tuple[AcceptedSet, ...]:
+    """Return what is reported of each set."""
+    inside = sets.members(labels.scores, labels.group)
+    in_group = labels.group[:, None] == sets.group
+    estimates = requirement.value(evidence.estimates)
+    limits = requirement.value(evidence.limits(decision.local_errors)[1])
+    group_weights = labels.weights @ in_group
+    shares = labels.weights @ inside / np.where(group_weights > 0, group_weights, 1.0)
+    items: list[int | None] = [None] * len(shares)
+    if labels.sizes is not None and labels.group_sizes is not None:
+        sizes = labels.sizes.sum(axis=0)
+        shares = sizes / np.maximum(labels.group_sizes.sum(axis=0)[sets.group], 1)
+        items = sizes.tolist()
+    return tuple(
+        AcceptedSet(
+            group=sets.groups[sets.group[j]] or None,
+            thresholds=tuple(None if np.isinf(value) else value for value in sets.thresholds[j].tolist()),
+            items=items[j],
+            share=float(shares[j]),
+            labels=int(inside[:, j].sum()),
+            estimate=float(estimates[j]),
+            limit=float(limits[j]),
+            accepted=bool(decision.accepted[j]),
+        )
+        for j in range(len(shares))
+    )
+
+
+def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
+    """Return the accepted set of each group: the largest, for recall the smallest.
+
+    That all units together have a recall of 1 says nothing about the score.
+    """
+    best: dict[str | None, AcceptedSet] = {}
+    for row in rows:
+        is_trivial = requirement.accepts_least and not any(value is not None for value in row.thresholds)
+        if not row.accepted or is_trivial:
+            continue
+        other = best.get(row.group)
+        is_smaller = other is None or row.share < other.share
+        if other is None or is_smaller == requirement.accepts_least:
+            best[row.group] = row
+    return tuple(best.values())
+
+
+def _verdict(
+    requirement: SetRequirement, evidence: SetEvidence, chosen: Sequence[AcceptedSet], error: float
+) -> str:
+    """Return PASS if a set is accepted, FAIL if every candidate violates the requirement, or UNDECIDED."""
+    if chosen:
+        return PASS
+    # Every set's own limit counts: that all of them lie beyond is less probable than that one does.
+    if np.all(evidence.limits(error)[0] > requirement.faults):
+        return FAIL
+    return UNDECIDED
+
+
+def _labels_needed(
+    requirement: SetRequirement, evidence: SetEvidence, sets: CandidateSets, error: float, labels: int
+) -> int | None:
+    """Return about how many labels in the same places would make a set pass, if the rates stay."""
+
+    def passes(factor: float) -> bool:
+        decision = decide(requirement, evidence.scaled(factor), sets, error)
+        useful = decision.accepted
+        if requirement.accepts_least:
+            useful = useful & ~np.all(np.isinf(sets.thresholds), axis=1)
+        return bool(useful.any())
+
+    high = 2.0
+    while not passes(high):
+        high *= 2.0
+        if high > _MOST_LABELS:
+            return None
+    low = high / 2.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if passes(middle):
+            high = middle
+        else:
+            low = middle
+    return int(np.ceil(labels * high))
+
+
+def _notes(
+    sample: Sample,
+    known: _Outcomes,
+    units: ScoredPopulation | None,
+    groups: Sequence[str],
+    chosen: Sequence[AcceptedSet],
+) -> tuple[str, ...]:
+    """Return what else a reader must know."""
+    notes = []
+    missing = sample.size - int(known.labelled.sum())
+    if missing:
+        notes.append(
+            f"{missing:,} of {sample.size:,} drawn units have no label; the guarantee assumes that "
+            "labels are missing at random within strata"
+        )
+    if units is None:
+        notes.append(
+            "the population is not known: shares are estimated from the sample, and the guarantee holds "
+            "approximately if strata have different sampling fractions; population= (--population FILE)"
+        )
+    without = [name for name in groups if name not in {row.group or "" for row in chosen}]
+    if chosen and without:
+        notes.append(f"no set is accepted in {', '.join(map(repr, without))}: review all of these units")
+    return tuple(notes)

@@ -1,0 +1,230 @@
+"""`stratal.threshold`: designs, tables from elsewhere, groups, two scores, files, refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError
+from stratal.intervals.proportion import clopper_pearson
+
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def units():
+    rng = np.random.default_rng(2)
+    confidence = np.clip(rng.beta(6, 1, N), 0.01, 0.999).round(4)
+    right = (rng.random(N) < confidence).astype(float)
+    return {"confidence": confidence, "right": right, "site": rng.choice(["north", "south"], N)}
+
+
+def population_of(units, **columns):
+    return stratal.Population.from_arrays(
+        proxy={"confidence": units["confidence"]},
+        groups={"site": units["site"]},
+        ids=[f"u{row}" for row in range(N)],
+        **columns,
+    )
+
+
+def labels_of(units, sample):
+    return {unit: units["right"][int(unit[1:])] for unit in sample.ids.tolist()}
+
+
+@pytest.fixture(scope="module")
+def drawn(units):
+    sample = stratal.plan(population_of(units), 800).draw(seed=3)
+    return sample, labels_of(units, sample)
+
+
+def test_accepted_items_satisfy_the_requirement(units, drawn):
+    result = stratal.threshold(*drawn, "error<=.1")
+    chosen = result.chosen[0]
+    accepted = units["confidence"] >= chosen.thresholds[0]
+
+    assert result.verdict == "PASS"
+    assert chosen.items == accepted.sum()
+    assert chosen.share == pytest.approx(accepted.mean())
+    assert chosen.estimate <= chosen.limit <= 0.1
+    assert 1 - units["right"][accepted].mean() <= 0.1
+
+
+def test_a_simple_random_sample_has_exact_limits(units):
+    sample = stratal.designs.SimpleRandom(budget=500).draw(population_of(units), seed=5)
+    result = stratal.threshold(sample, labels_of(units, sample), "error<=.2", target="superpopulation")
+    everything = result.candidates[-1]
+    errors = round(500 * everything.estimate)
+    assert everything.thresholds == (None,)
+    assert everything.estimate == pytest.approx(errors / 500)
+    exact = clopper_pearson(errors / 500, 500, confidence_level=0.95, alternative="less")[1]
+    assert everything.limit >= exact - 1e-9
+
+
+def test_the_population_gives_lower_limits_than_future_units(drawn):
+    here = stratal.threshold(*drawn, "error<=.1").candidates[-1]
+    future = stratal.threshold(*drawn, "error<=.1", target="superpopulation").candidates[-1]
+
+    assert here.limit < future.limit
+
+
+def test_recall_accepts_the_smallest_set_and_the_curve_has_its_value(drawn):
+    result = stratal.threshold(*drawn, "recall>=.7")
+    smaller = [row for row in result.candidates if row.share < result.chosen[0].share]
+
+    assert result.verdict == "PASS"
+    assert not any(row.accepted for row in smaller)
+    assert result.chosen[0].limit >= 0.7
+    assert result.curve.points[-1].metrics["recall"].estimate == 1.0
+
+
+def test_bands_contain_the_estimate_and_simultaneous_ones_the_pointwise(drawn):
+    curve = stratal.threshold(*drawn, "precision>=.9").curve
+
+    assert len(curve.points) == 10
+    for point in curve.points:
+        for value in point.metrics.values():
+            low, high = value.simultaneous
+            assert low - 1e-9 <= value.pointwise[0] <= value.estimate + 1e-9
+            assert value.estimate - 1e-9 <= value.pointwise[1] <= high + 1e-9
+
+
+def test_too_few_labels_say_how_many_are_needed(units):
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population_of(units), seed=5)
+    result = stratal.threshold(sample, labels_of(units, sample), "error<=.05")
+
+    assert result.verdict == "UNDECIDED"
+    assert result.chosen == ()
+    assert result.labels_needed > 59
+
+
+def test_a_violated_requirement_fails(units):
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population_of(units), seed=5)
+    wrong = dict.fromkeys(sample.ids.tolist(), 0.0)
+
+    assert stratal.threshold(sample, wrong, "error<=.05").verdict == "FAIL"
+
+
+def test_each_group_has_a_set_and_fewer_items_than_alone(drawn):
+    grouped = stratal.threshold(*drawn, "error<=.1", by="site")
+
+    assert {row.group for row in grouped.candidates} == {"north", "south"}
+    assert sum(row.items for row in grouped.candidates if row.thresholds == (None,)) == N
+    assert grouped.curve is None
+
+
+def test_two_scores_accept_units_that_reach_both(units):
+    rng = np.random.default_rng(7)
+    population = stratal.Population.from_arrays(
+        proxy={"confidence": units["confidence"], "judge": rng.random(N)}, ids=[f"u{row}" for row in range(N)]
+    )
+    sample = stratal.designs.SimpleRandom(budget=600).draw(population, seed=5)
+    result = stratal.threshold(sample, labels_of(units, sample), "error<=.15", score=["confidence", "judge"])
+
+    assert result.scores == ("confidence", "judge")
+    assert result.verdict == "PASS"
+    assert len(result.candidates) == 36
+    with pytest.raises(InputError, match="several columns"):
+        stratal.threshold(sample, labels_of(units, sample), "error<=.15")
+
+
+def test_files_hold_every_unit_on_one_side(units, drawn, tmp_path):
+    result = stratal.threshold(*drawn, "error<=.1")
+    counts = result.write(tmp_path / "sides")
+    rows = {}
+    for name in counts:
+        with open(tmp_path / "sides" / name) as stream:
+            rows[name] = list(csv.DictReader(stream))
+    cut = result.chosen[0].thresholds[0]
+
+    assert counts["accepted.csv"] == result.chosen[0].items
+    assert sum(counts.values()) == N
+    assert all(float(row["confidence"]) >= cut for row in rows["accepted.csv"])
+    assert all(float(row["confidence"]) < cut for row in rows["review.csv"])
+    assert "<svg" in (tmp_path / "sides" / "report.html").read_text()
+    with pytest.raises(InputError):
+        result.write(tmp_path / "sides")
+
+
+def test_the_result_is_json_and_says_the_verdict_first(drawn):
+    result = stratal.threshold(*drawn, "error<=.1")
+
+    assert json.loads(json.dumps(result.to_dict()))["verdict"] == "PASS"
+    assert str(result).startswith("error<=0.1: PASS. Accept confidence ≥ ")
+    assert "for these items" in str(result)
+
+
+def test_a_table_from_elsewhere_gives_the_same_set(units, tmp_path):
+    sample = stratal.designs.SimpleRandom(budget=500).draw(population_of(units), seed=5)
+    labels = labels_of(units, sample)
+    own = stratal.threshold(sample, labels, "error<=.15")
+    table = {
+        "id": [f"u{row}" for row in range(N)],
+        "confidence": units["confidence"].tolist(),
+        "label": [labels.get(f"u{row}") for row in range(N)],
+    }
+    path = tmp_path / "all.csv"
+    with open(path, "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(table)
+        writer.writerows(
+            zip(*[["" if v is None else v for v in column] for column in table.values()], strict=True)
+        )
+    other = stratal.threshold(labelled=path, design={"proxy": "confidence"}, require="error<=.15")
+
+    assert other.chosen[0].items == own.chosen[0].items
+    assert other.chosen[0].limit == pytest.approx(own.chosen[0].limit)
+
+
+def test_a_table_of_clusters_has_a_wider_limit_than_one_of_single_units(units):
+    table = {
+        "id": [f"u{row}" for row in range(600)],
+        "confidence": units["confidence"][:600].tolist(),
+        "label": units["right"][:600].tolist(),
+        "talk": [str(row // 10) for row in range(600)],
+        "weight": [5.0] * 600,
+    }
+    asked = {"labelled": table, "require": "error<=.3", "score": "confidence", "target": "superpopulation"}
+    single = stratal.threshold(**asked, design={"weight": "weight"})
+    clustered = stratal.threshold(**asked, design={"weight": "weight", "cluster": "talk"})
+
+    assert clustered.candidates[-1].estimate == pytest.approx(single.candidates[-1].estimate)
+    assert clustered.candidates[-1].limit > single.candidates[-1].limit
+    assert clustered.chosen[0].items is None
+    with pytest.raises(InputError, match="not known"):
+        clustered.write("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("require", "what"),
+    [
+        ("error>=.1", "cannot be met or missed"),
+        ("precision>=1.5", "cannot be met or missed"),
+        ("accuracy>=.9", "no such metric"),
+        ("error:yes<=.1", "no class"),
+        ("precision:maybe>=.9", "no label is 'maybe'"),
+    ],
+)
+def test_requirements_that_mean_nothing_are_refused(drawn, require, what):
+    with pytest.raises(InputError, match=what):
+        stratal.threshold(*drawn, require)
+
+
+def test_a_score_of_a_class_is_no_confidence(units):
+    population = population_of(units, predicts="class:spam")
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=5)
+    with pytest.raises(InputError, match="probability of class 'spam'"):
+        stratal.threshold(sample, labels_of(units, sample), "error<=.1")
+    classes = {unit: "spam" if value else "ham" for unit, value in labels_of(units, sample).items()}
+    result = stratal.threshold(sample, classes, "precision>=.5")
+    assert result.requirement.positive == "spam"
+
+
+def test_labels_that_are_no_faults_are_refused(units, drawn):
+    sample, labels = drawn
+    with pytest.raises((InputError, LabelError)):
+        stratal.threshold(sample, dict.fromkeys(labels, 7.0), "error<=.1")
