@@ -254,6 +254,14 @@ def possible_answers(
     if strata is None or column is None or not frame.weighting.random_within_strata:
         return None
     possible = possible_levels(strata.rule, column, tuple(levels))
+    return possible_in(frame, possible, predicted)
+
+
+def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) -> BoolArray | None:
+    """Return which answers (H, K + 1) are possible in the strata that respondents have.
+
+    None if every answer is, or if it is not so of those `predicted` (m,).
+    """
     if np.all(possible):
         return None
     if frame.kept is not None:

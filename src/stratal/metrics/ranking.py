@@ -258,7 +258,7 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
     if score is None and not is_known and len(sample.proxy_names) != 1:
         raise _unknown_class_error(positive, classes)
     if score is None:
-        name = _score_of_class(sample, positive)
+        name = score_of_class(sample, positive)
     else:
         name = score
     values = number_column(sample, name, "score")
@@ -307,7 +307,7 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
     )
 
 
-def _score_of_class(sample: Sample, positive: str) -> str:
+def score_of_class(sample: Sample, positive: str) -> str:
     """Return the name of the proxy that predicts the class; the only proxy if none is declared to."""
     names = [score.name for score in sample.question.scores if score.of_class == positive]
     return names[0] if len(names) == 1 else only_proxy(sample)

@@ -100,6 +100,23 @@ class Number(Expression, kind="number"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Below(Expression, kind="below"):
+    """1 where a proxy or a feature is below a limit, else 0."""
+
+    name: str
+    limit: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.name,)
+
+    def on(self, engine: OnArrays) -> Any:
+        """Return 1 or 0."""
+        return engine.below(engine.number(self.name), self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ByLevel(Expression, kind="by-level"):
     """A number for each level of a group column.
 
@@ -277,6 +294,10 @@ class OnArrays:
         """Return the larger of a value and a constant."""
         return np.asarray(np.maximum(value, least))
 
+    def below(self, value: FloatArray, limit: float) -> FloatArray:
+        """Return 1 where a value is below a constant, else 0."""
+        return np.asarray(value < limit, dtype=np.float64)
+
     def _levels(self, name: str) -> tuple[list[str], IntArray]:
         """Return the levels of a group column, and which each unit has (n,); found once."""
         if name not in self._known:
@@ -304,6 +325,8 @@ def implies(test: Expression, other: Expression | None) -> bool:
         return True
     if isinstance(test, Agree) and isinstance(other, Agree):
         return set(other.names) <= set(test.names)
+    if isinstance(test, Below) and isinstance(other, Below):
+        return test.name == other.name and test.limit <= other.limit
     level_of_test = level_test(test)
     level_of_other = level_test(other)
     if level_of_test is not None and level_of_other is not None:

@@ -11,7 +11,15 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
 from stratal.errors import InputError, near_names
-from stratal.population.expressions import Agree, Cells, Expression, factors_of, is_of_levels, levels_in
+from stratal.population.expressions import (
+    Agree,
+    Below,
+    Cells,
+    Expression,
+    factors_of,
+    is_of_levels,
+    levels_in,
+)
 
 # Units that are put into strata at once: what that takes meanwhile does not grow with N.
 PART = 1 << 16
@@ -495,6 +503,37 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         cells = possible_levels(rule.inner, CELL, names)[:, :-1]
         return np.asarray((cells[:, :, None] & by_name).any(axis=1))
     return np.ones((rule.n_strata, len(levels) + 1), dtype=bool)
+
+
+def value_ranges(rule: Rule, column: str) -> FloatArray:
+    """Return the range [low, high) in which the values of a column lie in each stratum (H, 2).
+
+    Infinite where the rule does not guarantee it.
+    """
+    everything = np.tile([-np.inf, np.inf], (rule.n_strata, 1))
+    if isinstance(rule, CutPoints) and rule.column == column:
+        edges = np.concatenate([[-np.inf], rule.cuts, [np.inf]])
+        return np.column_stack([edges[:-1], edges[1:]])
+    if isinstance(rule, Crossed):
+        return np.concatenate([value_ranges(inner, column) for inner in rule.inner])
+    if isinstance(rule, Derived):
+        cells = cells_of(rule)
+        if cells is not None:
+            return _ranges_of_cells(rule.cells, column)[cells]
+    return everything
+
+
+def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:
+    """Return the range of a column in each cell (C, 2); a unit is in the first cell whose test it passes."""
+    ranges = []
+    low = -np.inf
+    for test in cells.tests:
+        limits = [part.limit for part in factors_of(test) if isinstance(part, Below) and part.name == column]
+        high = min(limits, default=np.inf)
+        ranges.append((low, high))
+        if len(limits) == len(factors_of(test)):  # whoever is below is in this cell for sure
+            low = max(low, high)
+    return np.array([*ranges, (low, np.inf)])
 
 
 def cells_of(rule: Rule) -> IntArray | None:

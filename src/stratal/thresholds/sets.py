@@ -101,6 +101,8 @@ class LabelledScores(Record):
         Units of each stratum in each group.
     is_random_in_strata : bool
         Whether the labels of a stratum are a simple random sample of it.
+    has_all_strata : bool
+        Whether every stratum has a label.
     is_finite : bool
         Whether the sampling fractions count: for the population, not the superpopulation.
     """
@@ -114,12 +116,17 @@ class LabelledScores(Record):
     sizes: IntArray | None = None
     group_sizes: IntArray | None = None
     is_random_in_strata: bool = True
+    has_all_strata: bool = True
     is_finite: bool = True
 
     @property
     def is_simple(self) -> bool:
-        """Whether all labels have one weight and were drawn one by one."""
-        return self.cluster is None and bool(np.ptp(self.weights) <= _ROUNDING * self.weights[0])
+        """Whether all labels have one weight and were drawn one by one, from all units."""
+        return (
+            self.has_all_strata
+            and self.cluster is None
+            and bool(np.ptp(self.weights) <= _ROUNDING * self.weights[0])
+        )
 
     @property
     def has_exact_sizes(self) -> bool:

@@ -17,7 +17,6 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
-from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
 from stratal.estimation.resolve import (
     class_column,
@@ -35,6 +34,7 @@ from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval import tail_shares
 from stratal.labels.label_values import class_text
+from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.population.population import UNIT_ID, Population
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
@@ -436,15 +436,12 @@ def _decide(
         codes = np.zeros(sample.size, dtype=np.int64)
     # Where labels decided the sizes of later rounds, sets are fixed by the first.
     is_first = np.ones(sample.size, dtype=bool)
-    sizes_follow_labels = bool(np.any(sample.round > 1)) and sample.design.rounds_by_labels
-    if sizes_follow_labels:
+    if sample.design.rounds_by_labels and np.any(sample.round > 1):
         is_first = sample.round == 1
     sets = candidate_sets(scores[is_first], codes[is_first], groups)
     labels = _labelled_scores(sample, known, units, scores, codes, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
-    decision = decide(
-        requirement, evidence, sets, 1.0 - confidence_level, sizes_follow_labels=sizes_follow_labels
-    )
+    decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
     rows = _rows(requirement, evidence, labels, sets, decision)
     chosen = _chosen(requirement, rows)
     needed = None
@@ -502,6 +499,7 @@ def _labelled_scores(
     is_random_in_strata = sample.design.counts is not None
     weighting = sample.weighting(labelled)
     weights = weighting.weights
+    counts = np.bincount(sample.stratum[labelled], minlength=len(sample.summary.sizes))
     sizes = None
     group_sizes = None
     if units is not None:
@@ -516,6 +514,7 @@ def _labelled_scores(
         sizes=sizes,
         group_sizes=group_sizes,
         is_random_in_strata=is_random_in_strata,
+        has_all_strata=bool(np.all(counts[sample.summary.sizes > 0] > 0)),
         is_finite=target == "population",
     )
 

@@ -305,6 +305,10 @@ class TableColumns(OnArrays):
         """Return the larger of a value and a constant."""
         return ibis.greatest(value, double(least))
 
+    def below(self, value: Any, limit: float) -> Any:
+        """Return 1 where a value is below a constant, else 0."""
+        return ibis.ifelse(value < double(limit), double(1.0), double(0.0))
+
 
 def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     """Return `table` with a column `out` of stratum codes.
