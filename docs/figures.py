@@ -704,6 +704,33 @@ def selection(path: Path) -> None:
 
 
 @figure
+def thresholds(path: Path) -> None:
+    """Error by accepted share, with the limits of the candidate sets, and the share that is accepted."""
+    rng = np.random.default_rng(4)
+    confidence = rng.beta(6, 1, 20_000)
+    right = (rng.random(20_000) < confidence).astype(float)
+    population = stratal.Population.from_arrays(proxy={"confidence": confidence})
+    sample = stratal.designs.SimpleRandom(budget=600).draw(population, seed=7)
+    result = stratal.threshold(sample, right[sample.ids], "error<=.1")
+    shares = [row.share for row in result.candidates]
+    order = np.argsort(-confidence)
+    true = np.cumsum(1 - right[order]) / np.arange(1, 20_001)
+    lines = [
+        Line(x=shares, y=[row.estimate for row in result.candidates], label="estimate from 600 labels"),
+        Line(x=shares, y=[row.limit for row in result.candidates], label="limit"),
+        Line(x=shares, y=[float(true[round(20_000 * share) - 1]) for share in shares], label="truth"),
+        Line(x=[result.chosen[0].share] * 2, y=[0.0, 0.1], label="accepted, error at most .1"),
+    ]
+    one_panel(
+        path,
+        title="Error among the accepted units",
+        x_label="accepted share",
+        y_label="error",
+        lines=lines,
+    )
+
+
+@figure
 def comparisons(path: Path) -> None:
     """Standard error of a difference, paired and not, by how much the models err together."""
     shares, rng, size = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], np.random.default_rng(0), 20_000

@@ -55,7 +55,7 @@ class _AtThreshold(Estimand):
     def __post_init__(self) -> None:
         self._set(threshold=float(self.threshold))
         if not np.isfinite(self.threshold):
-            raise InputError("a threshold is a finite number", given=repr(self.threshold))
+            raise InputError("this is no threshold", given=repr(self.threshold), allowed="a finite number")
         if self.positive is not None:
             self._set(positive=class_text(self.positive))
 

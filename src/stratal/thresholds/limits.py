@@ -88,9 +88,9 @@ class WeightedTotals(Record):
         size, successes = self._beta()
         with np.errstate(invalid="ignore"):
             bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _TINY), 1.0 - error)
-        bound = np.where(size + 1.0 - successes <= _ROUNDING, 1.0, bound)
         bound = self.total + self._undrawn() * np.maximum(bound - self.total, 0.0)
-        return np.where(self.largest > 0, np.minimum(bound + self.unlabelled, 1.0), 1.0)
+        is_open = (self.largest > 0) & (size + 1.0 - successes > _ROUNDING)
+        return np.where(is_open, np.minimum(bound + self.unlabelled, 1.0), 1.0)
 
     def p_values(self, limit: Any) -> FloatArray:
         """Return p-values (…, J) of the hypotheses that the means are at least `limit`."""

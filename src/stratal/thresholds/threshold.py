@@ -282,7 +282,7 @@ def threshold(
     if labelled is not None:
         sample = _with_scores(sample, evidence, names)
     if len(names) > 2:
-        raise InputError("a threshold is of one score or of two", given=", ".join(names))
+        raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
     source = population
     if labelled is not None and source is None:
         source = _population_of_table(sample, labelled, names, by)
@@ -449,8 +449,10 @@ def _decide(
         needed = _labels_needed(requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes))
     curve = None
     if len(names) == 1 and by is None:
-        # Of right answers, only their share among the accepted ones has a name.
-        metrics = (PRECISION,) if requirement.metric == ERROR else CURVES
+        # Of right answers, only their share among the accepted ones has a name. Recall and the false positive
+        # rate need labels in every stratum.
+        is_of_set = requirement.metric == ERROR or not labels.has_all_strata
+        metrics = (PRECISION,) if is_of_set else CURVES
         curve = curve_of(labels, sets, sample.weighting(labelled), target, confidence_level, metrics)
     return Threshold(
         requirement=requirement,

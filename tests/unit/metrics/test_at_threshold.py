@@ -61,7 +61,7 @@ def test_every_estimand_of_a_request_shares_the_labels(data):
     true = np.sum((data[2] >= 0.8) & (data[1] == "toxic"))
 
     assert abs(recall.value - true / np.sum(data[1] == "toxic")) < 4 * recall.standard_error
-    assert 0 <= precision.confidence_interval()[0] <= precision.value
+    assert 0 <= precision.confidence_interval().low <= precision.value
 
 
 def test_texts_and_records_are_read_again():
