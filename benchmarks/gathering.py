@@ -93,6 +93,10 @@ MAIN = {
         Figure("lowest coverage", "| 10 |", "10"),
         Figure("lowest coverage", "| 30 |", "30"),
     ),
+    "thresholds": (
+        Figure("violations", called="violations of an error of at most .05"),
+        Figure("n = 400", "two rounds", "accepted over the largest valid share, two rounds of 400 labels"),
+    ),
     "weak_proxies": (Figure("coverage"),),
     "several_proxies": (Figure("coverage"), Figure("error", called="error over that of the labels alone")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),

@@ -89,6 +89,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "chosen_lam": list,
         "weak_proxies": list,
         "cluster_groups": list,
+        "thresholds": list,
         "several_proxies": list,
         "coefficient_intervals": list,
         "least_squares": list,

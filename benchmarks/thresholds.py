@@ -492,8 +492,9 @@ def guarantee_tables(figures: dict[Cell, dict[str, float]]) -> list[str]:
                 if rows:
                     worst = max(rows, key=lambda row: row["violations"])
                     entries.append(f"{worst['violations']:.4f} ({worst['accepting']:.2f})")
-            if entries:
-                lines.append(f"| {design} | {' | '.join(entries)} |")
+                else:
+                    entries.append("–")
+            lines.append(f"| {design} | {' | '.join(entries)} |")
         lines.append("")
     return lines
 
@@ -507,7 +508,7 @@ def efficiency_tables(figures: dict[Cell, dict[str, float]]) -> list[str]:
     lines += ["| rule | n = 400 | n = 1,000 | n = 200 | violations |", "|---|---:|---:|---:|---:|"]
     rules = list(dict.fromkeys(cell.design for cell in rows))
     for rule in rules:
-        entries = [f"{relative_share(rows, rule, labels):.3f}" for labels in EFFICIENCY_LABELS]
+        entries = [relative_share(rows, rule, labels) for labels in EFFICIENCY_LABELS]
         worst = max(row["violations"] for cell, row in rows.items() if cell.design == rule)
         lines.append(f"| {rule} | {' | '.join(entries)} | {worst:.3f} |")
     at_400 = {cell: row for cell, row in rows.items() if cell.labels == 400}
@@ -527,10 +528,12 @@ def efficiency_tables(figures: dict[Cell, dict[str, float]]) -> list[str]:
     return [*lines, ""]
 
 
-def relative_share(rows: dict[Cell, dict[str, float]], rule: str, labels: int) -> float:
-    """Return the sum of accepted shares over that of the largest valid ones."""
+def relative_share(rows: dict[Cell, dict[str, float]], rule: str, labels: int) -> str:
+    """Return the sum of accepted shares over that of the largest valid ones; – if pools are missing."""
     chosen = [row for cell, row in rows.items() if cell.design == rule and cell.labels == labels]
-    return sum(row["accepted"] for row in chosen) / max(sum(row["largest"] for row in chosen), 1e-12)
+    if len(chosen) < len(EFFICIENCY_SCORES) * len(EFFICIENCY_RATES):
+        return "–"
+    return f"{sum(row['accepted'] for row in chosen) / sum(row['largest'] for row in chosen):.3f}"
 
 
 def share_ratio(rows: dict[Cell, dict[str, float]]) -> float:

@@ -421,7 +421,8 @@ def _decide(
 ) -> Threshold:
     """Return the accepted sets of labelled outcomes."""
     labelled = known.labelled
-    target = target or unstated_target(sample, labelled)
+    question = sample.question.refine(target=target)
+    target = question.target or unstated_target(sample, labelled)
     scores = np.column_stack([_score(sample, name, requirement) for name in names])
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
