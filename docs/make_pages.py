@@ -83,6 +83,7 @@ SUBPACKAGES = {
     "metrics": "Metrics and comparisons",
     "regression": "Regression",
     "evaluation": "Evaluations",
+    "thresholds": "Thresholds",
     "planning": "Plans and rounds",
     "simulation": "Simulation",
     "study": "Studies",

@@ -21,6 +21,7 @@ from benchmarks import (
     graded_widths,
     promises,
     several_proxies,
+    thresholds,
     weak_proxies,
 )
 from benchmarks.coverage import sections
@@ -249,3 +250,22 @@ def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, m
     assert headings(quick) == headings(page)
     assert len(differences) == 2
     assert set(differences) <= set(table_rows(page))
+
+
+def test_quick_cells_of_thresholds_have_the_tables_of_the_page(monkeypatch):
+    page = stored_page(thresholds)
+    cells = [
+        thresholds.Cell(metric="error", score="ties", rate=0.05, labels=400, design="two rounds"),
+        thresholds.Cell(metric="recall", score="inverted", rate=0.3, labels=400, design="clusters"),
+        thresholds.Cell(metric="efficiency", score="calibrated", rate=0.06, labels=400, design="random"),
+        thresholds.Cell(metric="efficiency", score="calibrated", rate=0.06, labels=400, design="two rounds"),
+    ]
+    figures = {cell: thresholds.measure(cell, 40, 4, 1) for cell in cells}
+    quick = thresholds.page(figures, 40, 4)
+    violations = [float(part) for part in re.findall(r"(\d\.\d{4}) \(\d\.\d\d\)", page)]
+
+    assert headings(quick)[:6] == headings(page)[:6]
+    assert len(violations) >= 36
+    assert max(violations) <= 0.05
+    assert all(row["violations"] <= 0.3 for row in figures.values())
+    assert figures[cells[0]]["accepting"] > 0
