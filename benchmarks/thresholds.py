@@ -40,7 +40,7 @@ from scipy.special import betainc, expit, logit
 import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting, Weighting
-from stratal.intervals import limits
+from stratal.intervals import simultaneous
 from stratal.thresholds.curves import CURVES, curve_of
 from stratal.thresholds.decision import decide
 from stratal.thresholds.region import PILOT_SHARE, PilotCells, planned_region, total_labels
@@ -362,7 +362,7 @@ def split_threshold(rng: np.random.Generator, labels: LabelledScores, aim: float
 
 def bands(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     """Return the coverage of the simultaneous bands of each metric."""
-    limits._DRAWS = STATISTICS
+    simultaneous._DRAWS = STATISTICS
     rng = np.random.default_rng(seed)
     units = pool(cell.score, cell.rate)
     covered = dict.fromkeys(CURVES, 0)

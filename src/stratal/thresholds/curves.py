@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.estimation.linearised import target_covariance
-from stratal.intervals.limits import SimultaneousLevel
+from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.report.text import json_dict
 from stratal.thresholds.requirement import (
     FALSE_POSITIVE_RATE,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from stratal.arrays import BoolArray, FloatArray
-from stratal.intervals.limits import correlation_root
+from stratal.intervals.simultaneous import correlation_root
 
 # Draws of correlated normal variables: the error at 5 % is simulated to ± .001.
 DRAWS = 50_000
