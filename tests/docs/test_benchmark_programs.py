@@ -19,6 +19,7 @@ from benchmarks import (
     given_strata,
     graded,
     graded_widths,
+    plan_order,
     promises,
     several_proxies,
     weak_proxies,
@@ -249,3 +250,15 @@ def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, m
     assert headings(quick) == headings(page)
     assert len(differences) == 2
     assert set(differences) <= set(table_rows(page))
+
+
+def test_a_quick_run_of_plans_in_order_has_the_rows_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(plan_order)
+    quick = quick_run(plan_order, "--populations 8 --layouts 5 --draws 20", tmp_path / "page.md", monkeypatch)
+    plans = [row for row in table_rows(page) if row[0] in plan_order.PROXIES]
+
+    assert headings(quick) == headings(page)
+    assert [row[0] for row in table_rows(quick)] == [row[0] for row in table_rows(page)]
+    assert max(float(row[3]) for row in plans) <= plan_order.ROUNDING
+    assert max(float(row[5]) for row in plans) <= plan_order.MOST_WIDER
+    assert max(float(row[6]) for row in plans) <= plan_order.MOST_WIDER
