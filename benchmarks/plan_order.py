@@ -223,6 +223,7 @@ def main() -> None:
     parser.add_argument("--populations", type=int, default=2_000)
     parser.add_argument("--layouts", type=int, default=300)
     parser.add_argument("--draws", type=int, default=1_000)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     orders: dict[str, list[Order]] = {kind: [] for kind in PROXIES}
     for number in range(options.populations):
@@ -254,7 +255,7 @@ def main() -> None:
         "|---|--:|--:|--:|--:|",
         *rows[len(PROXIES) :],
     ]
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 
