@@ -27,7 +27,7 @@ def test_more_labels_are_never_planned_to_give_less():
         require_order(number)
 
 
-@pytest.mark.parametrize("options", [{"minimum": 3}, {"allocation": "proportional"}, {"method": "neyman"}])
+@pytest.mark.parametrize("options", [{"minimum": 3}, {"method": "neyman"}])
 def test_more_labels_are_never_planned_to_give_less_with_other_options(options):
     for number in range(sized(5, 400)):
         if planning_task(number).proxy in ("calibrated", "confident", "two values", "rare", "rating"):

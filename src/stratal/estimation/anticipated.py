@@ -65,9 +65,9 @@ class Division:
 
     @property
     def is_open(self) -> bool:
-        """Whether the number of strata is open, so that a plan may compare several."""
+        """Whether the number of strata and the allocation are open, so that a plan may compare several."""
         has_number = self.method is None or self.method in INTERVAL_METHODS
-        return has_number and self.n_strata is None
+        return has_number and self.n_strata is None and self.allocation is None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -603,15 +603,16 @@ class Planner:
     @cached_property
     def compares(self) -> bool:
         """Whether strata and a simple random sample are compared: the number of strata is open."""
-        asked = self.anticipated.requested
-        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
-        is_open = asked.is_open and self.anticipated.divides and not by_cost
+        is_open = self.anticipated.requested.is_open and self.anticipated.divides
         return is_open and self.labels is None and len(self.parts) == 1
 
     def _choice(self, budget: int) -> tuple[Candidate, Candidate]:
         """Return the candidate to plan, and the one to show: strata, if there are any."""
         anticipated = self.anticipated
         stratified = [self._allocated(strata, budget) for strata in anticipated.alternatives(budget)]
+        if not anticipated.simple:
+            choice = first_narrow(stratified)
+            return choice, choice
         simple = self._simple(budget)
         if not stratified:
             return simple, simple
@@ -642,7 +643,7 @@ class Planner:
         It does not depend on the budget, so that no label more turns strata into a simple random sample.
         """
         anticipated = self.anticipated
-        if self.blind or not anticipated.simple or anticipated.requested.by is not None:
+        if self.blind or anticipated.requested.by is not None:
             return True
         whole = anticipated.whole
         finest = min(anticipated.per_stratum * anticipated.most_strata, whole.size // 2)
@@ -652,8 +653,7 @@ class Planner:
 
     def _allocated(self, strata: Strata, budget: int) -> Candidate:
         """Return strata with the allocation of a budget."""
-        rule = self.requested.allocation or self.anticipated.allocation
-        make_allocation = partial(allocate, strata, budget, rule)
+        make_allocation = partial(allocate, strata, budget, self.anticipated.allocation)
         return Candidate(
             strata=strata,
             allocation=self._above_the_floor(strata, self.requested.minimum, make_allocation),
