@@ -15,11 +15,14 @@ from stratal.strata.allocation import Bounds, optimal_integers
 
 
 def require_order(number: int, **options: object) -> None:
-    for order in orders_of_plans(planning_task(number), **options):
+    task = planning_task(number)
+    for order in orders_of_plans(task, **options):
         assert order.wider_than_fewer <= ROUNDING, (number, order)
-        assert order.error_above_simple <= MOST_WIDER, (number, order)
-        assert order.wider_than_simple <= MOST_WIDER, (number, order)
         assert order.in_order, (number, order)
+        # Other estimands than the mean keep strata within the answers.
+        if task.proxy != "f1":
+            assert order.error_above_simple <= MOST_WIDER, (number, order)
+            assert order.wider_than_simple <= MOST_WIDER, (number, order)
 
 
 def test_more_labels_are_never_planned_to_give_less():
