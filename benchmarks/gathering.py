@@ -66,6 +66,10 @@ MAIN = {
     "refuted_plans": (Figure("any", "**", "share of draws in which a wrong plan is noted"),),
     "coverage": (Figure("coverage"),),
     "interval_cells": (Figure("lowest coverage"), Figure("mean sharpness")),
+    "plan_order": (
+        Figure("wider than with fewer labels"),
+        Figure("expected over drawn, mean"),
+    ),
     "near_census": (Figure("least coverage"),),
     "exact_cells": (Figure("least coverage"),),
     "graded": (

@@ -69,6 +69,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "recalibrated_plans": list,
         "coverage": list,
         "interval_cells": list,
+        "plan_order": list,
         "near_census": list,
         "exact_cells": lambda: ["--step", "5", "--sizes", "5,10,20,50"],
         "graded": list,

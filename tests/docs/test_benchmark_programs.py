@@ -19,6 +19,7 @@ from benchmarks import (
     given_strata,
     graded,
     graded_widths,
+    plan_order,
     promises,
     several_proxies,
     thresholds,
@@ -269,3 +270,16 @@ def test_quick_cells_of_thresholds_have_the_tables_of_the_page(monkeypatch):
     assert max(violations) <= 0.05
     assert all(row["violations"] <= 0.3 for row in figures.values())
     assert figures[cells[0]]["accepting"] > 0
+
+
+def test_a_quick_run_of_plans_in_order_has_the_rows_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(plan_order)
+    quick = quick_run(plan_order, "--populations 8 --layouts 5 --draws 20", tmp_path / "page.md", monkeypatch)
+    plans = [row for row in table_rows(page) if row[0] in plan_order.PROXIES]
+
+    assert headings(quick) == headings(page)
+    assert [row[0] for row in table_rows(quick)] == [row[0] for row in table_rows(page)]
+    assert max(float(row[3]) for row in plans) <= plan_order.ROUNDING
+    of_mean = [row for row in plans if row[0] != "f1"]
+    assert max(float(row[5]) for row in of_mean) <= plan_order.MOST_WIDER
+    assert max(float(row[6]) for row in of_mean) <= plan_order.MOST_WIDER

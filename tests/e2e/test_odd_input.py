@@ -221,7 +221,7 @@ def test_a_proxy_that_calls_everything_certain_promises_no_precision(value):
 
 def test_the_default_number_of_strata_leaves_draws_for_every_category():
     population = stratal.Population.from_arrays(
-        proxy=[number / 400 for number in range(400)], groups={"g": [number % 8 for number in range(400)]}
+        proxy=[number / 400 for number in range(400)], groups={"g": [number // 50 for number in range(400)]}
     )
 
     planned = stratal.plan(population, budget=50, by="g")

@@ -16,11 +16,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import groups_that_fit, levels_within_budget
+from stratal.strata.dividing import INTERVAL_METHODS, groups_that_fit, levels_within_budget
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
 # Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
@@ -64,9 +65,9 @@ class Division:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither strata nor their labels are fixed, so that small categories may be pooled."""
-        fixed = (self.method, self.n_strata, self.allocation)
-        return fixed == (None, None, None) and self.minimum == LEAST_LABELS
+        """Whether the number of strata and the allocation are open, so that a plan may compare several."""
+        has_number = self.method is None or self.method in INTERVAL_METHODS
+        return has_number and self.n_strata is None and self.allocation is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,16 @@ class _Anticipated:
             return self.requested.n_strata
         each = max(self.per_stratum, self.requested.minimum) * n_cells
         return max(1, min(self.most_strata, budget // each))
+
+    @property
+    def divides(self) -> bool:
+        """Whether anything divides the units."""
+        return True
+
+    def suffices(self, budget: int, strata: Strata) -> bool:
+        """Return whether a budget gives each stratum its minimum."""
+        open_sizes = strata.sizes[~strata.is_known]
+        return int(np.minimum(self.requested.minimum, open_sizes).sum()) <= budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,11 +162,29 @@ class AnticipatedInfluence(_Anticipated):
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the influence, within its cells."""
+        return self._divided(self._most(budget))
+
+    def alternatives(self, budget: int) -> Iterator[Strata]:
+        """Yield the strata that the budget suffices for, the finest first.
+
+        A larger budget suffices for all strata of a smaller one.
+        """
+        for number in range(self._most(budget), 0, -1):
+            strata = self._divided(number)
+            if number == 1 or self.suffices(budget, strata):
+                yield strata
+
+    def _most(self, budget: int) -> int:
+        """Return the largest number of strata in each cell."""
         cells = len(self.influence.cells.names) - len(self.influence.known)
-        key = self._number(budget, max(cells, 1)), None
+        return self._number(budget, max(cells, 1))
+
+    def _divided(self, number: int) -> Strata:
+        """Return so many strata in each cell."""
+        key = number, None
         if key not in self._kept:
             method = self.requested.method or self.method
-            strata = stratify(self.population, method, key[0], influence=self.influence)
+            strata = stratify(self.population, method, number, influence=self.influence)
             if np.all(strata.is_known):
                 action = "Nothing needs to be labelled; check the proxies if that is a surprise."
                 raise InputError(f"{self.text} is known without a label: no unit is open", action=action)
@@ -195,61 +224,90 @@ class AnticipatedOutcome(_Anticipated):
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the proxy within categories, or all units as one if nothing divides them."""
-        requested, by, method = self.requested, self.requested.by, self.requested.method or self.method
-        if not self.n_proxies and by is None and method != "features":
+        requested = self.requested
+        if not self.divides:
             return replace(self.whole, notes=("There is no proxy: nothing tells which units are uncertain.",))
-        n_groups, pooled = 1, False
-        if by is not None:
-            sizes = np.array(list(self.population.levels(by).values()))
-            n_groups = groups_that_fit(sizes, budget, requested.minimum)
-            pooled = n_groups < len(sizes)
-            method = method if self.n_proxies else "category"
-        key = self._number(budget, 1 if method == "category" else n_groups), budget if pooled else None
-        if key not in self._kept:
-            stratification = stratify(
-                self.population,
-                method,
-                key[0],
-                by=by,
-                proxy=requested.proxy,
-                minimum=requested.minimum,
-                budget=key[1],
-            )
-            self._kept[key] = with_residual(stratification, requested.residual_sd)
-        strata = self._kept[key]
-        needed = int(np.minimum(requested.minimum, strata.sizes).sum())
-        if len(strata.sizes) > 1 and budget < needed:
+        sizes = self._level_sizes
+        n_groups = groups_that_fit(sizes, budget, requested.minimum)
+        pool = budget if n_groups < len(sizes) else None
+        strata = self._divided(self._most(budget, n_groups), pool)
+        if len(strata.sizes) > 1 and not self.suffices(budget, strata):
+            needed = int(np.minimum(requested.minimum, strata.sizes).sum())
             what = f"the budget is below {requested.minimum} units for each of {strata.n_strata} strata"
             action = "Use fewer strata, a larger budget, or minimum=1 (--minimum 1)."
             raise BudgetError(what, given=budget, allowed=f"{needed} to {strata.size}", action=action)
         return strata
 
     @property
-    def pools_categories(self) -> bool:
-        """Whether the strata are categories and nothing else, and small ones may be pooled."""
-        return self.requested.by is not None and not self.n_proxies and self.requested.is_open
+    def divides(self) -> bool:
+        """Whether anything divides the units: a proxy, categories or features."""
+        return bool(self.n_proxies or self.requested.by is not None or self.requested.method == "features")
 
-    def pooled_categories(self, budget: int) -> Iterator[Strata]:
-        """Yield the categories that the budget suffices for, with ever more small ones pooled.
+    @property
+    def _method(self) -> str:
+        """Method of stratification: categories alone if there is no proxy."""
+        if self.requested.by is not None and not self.n_proxies:
+            return "category"
+        return self.requested.method or self.method
 
-        The size below which they are pooled doubles each time, so that a larger budget suffices for all that
-        a smaller one does.
+    def alternatives(self, budget: int) -> Iterator[Strata]:
+        """Yield strata that the budget suffices for: small categories apart, then ever more of them pooled.
+
+        Of each way to pool them it yields the finest strata first. The size below which categories are pooled
+        doubles each time, so that a larger budget suffices for all strata of a smaller one. Never are all
+        pooled, as categories were asked for.
         """
-        requested = self.requested
-        assert requested.by is not None
-        sizes = np.array(list(self.population.levels(requested.by).values()))
-        pool, n_groups, least = None, len(sizes), 2
+        for pool, n_groups in self._pools:
+            for number in range(self._most(budget, n_groups), 0, -1):
+                strata = self._divided(number, pool)
+                if strata.n_strata > 1 and self.suffices(budget, strata):
+                    yield strata
+
+    def _most(self, budget: int, n_groups: int) -> int:
+        """Return the largest number of strata within each of so many groups of categories."""
+        return self._number(budget, 1 if self._method == "category" else n_groups)
+
+    @cached_property
+    def _level_sizes(self) -> IntArray:
+        """Units of each category (L,), or of all units if there are none."""
+        by = self.requested.by
+        if by is None:
+            return np.array([self.population.size])
+        return np.array(list(self.population.levels(by).values()))
+
+    @cached_property
+    def _pools(self) -> list[tuple[int | None, int]]:
+        """Budgets whose shares pool categories, None for no pooling, each with the groups that remain."""
+        sizes = self._level_sizes
+        minimum = self.requested.minimum
+        pool = None
+        pools: list[tuple[int | None, int]] = [(pool, len(sizes))]
+        n_groups = len(sizes)
+        least = 2
         while n_groups > 1:
+            if n_groups < pools[-1][1]:
+                pools.append((pool, n_groups))
+            pool = max(1, minimum * int(sizes.sum()) // least)
+            n_groups = int(levels_within_budget(sizes, pool, minimum).max()) + 1
+            least *= 2
+        return pools
+
+    def _divided(self, number: int, pool: int | None) -> Strata:
+        """Return so many strata in each category, small categories pooled."""
+        key = number, pool
+        if key not in self._kept:
+            requested = self.requested
             strata = stratify(
-                self.population, "category", by=requested.by, minimum=requested.minimum, budget=pool
+                self.population,
+                self._method,
+                number,
+                by=requested.by,
+                proxy=requested.proxy,
+                minimum=requested.minimum,
+                budget=pool,
             )
-            if int(np.minimum(requested.minimum, strata.sizes).sum()) <= budget:
-                yield strata
-            previous = n_groups
-            while n_groups == previous:
-                pool = max(1, requested.minimum * int(sizes.sum()) // least)
-                n_groups = int(levels_within_budget(sizes, pool, requested.minimum).max()) + 1
-                least *= 2
+            self._kept[key] = with_residual(strata, requested.residual_sd)
+        return self._kept[key]
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -13,25 +13,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified, StratifiedWeighting
 from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import stratified_factors
-from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.successive import Successive
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.looks import PlannedLooks
-from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
+from stratal.intervals.proportion import student_quantile
 from stratal.intervals.stratified import stratified_clopper_pearson
+from stratal.planning.candidates import scenario_half_width, worst_bounds
+from stratal.planning.expected_widths import (
+    MOST_LABELS,
+    REPLICATES,
+    normal_half_width,
+    orders,
+    unbounded_half_width,
+)
 from stratal.population.expressions import Number
 from stratal.population.population import Population
 from stratal.population.rules import cells_of
@@ -76,19 +82,6 @@ class PlannedDesign:
     conservative_standard_error: float | None = None
     relative_efficiency: float | None = None
     worst_standard_error: float | None = None
-
-
-def worst_bounds(strata: Strata) -> tuple[float, float]:
-    """Return the ends between which labels may lie where the worst is planned for: 0 and 1 if none are known.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> worst_bounds(stratal.strata.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
-    (0.0, 1.0)
-    """
-    low, high = strata.bounds
-    return (low, high) if math.isfinite(high - low) else (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,18 +271,15 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         chosen = self.recommended
         error: float = getattr(chosen, f"{assume}_standard_error")
         strata, n_h = self.strata, self.allocation.n_h
+        sizes = strata.sizes
         way = self._way(assume)
-        means, variances = way.means, way.variances
-        sizes, bounds = strata.sizes, way.bounds or strata.bounds
         if chosen.design == SimpleRandom.kind and strata.n_strata > 1:
-            overall = float(strata.weights @ means)
-            variances = np.array([float(strata.weights @ (variances + (means - overall) ** 2))])
-            means, sizes, n_h = np.array([overall]), np.array([strata.size]), np.array([self.budget])
-        plain = math.sqrt(expected_variance(sizes, n_h, variances))
-        width = expected_half_width(
-            sizes, n_h, means, variances, bounds=bounds, confidence_level=self.interval_level
+            way = _undivided(strata, way)
+            sizes = np.array([strata.size])
+            n_h = np.array([self.budget])
+        return scenario_half_width(
+            sizes, n_h, way, bounds=strata.bounds, error=error, confidence_level=self.interval_level
         )
-        return width * error / plain if plain > 0 else width
 
     @property
     def detectable_difference(self) -> float | None:
@@ -311,7 +301,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         error = self.recommended.worst_standard_error
         if error is None:
             return None
-        return -float(student_quantile((1.0 - self.interval_level) / 2.0, np.inf)) * error
+        return normal_half_width(error, self.interval_level)
 
     @property
     def allocations(self) -> list[dict[str, Any]]:
@@ -395,6 +385,13 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             rows=list(zip(*columns, strict=True)),
             series=["of the units", "of the labels"],
         )
+
+
+def _undivided(strata: Strata, scenario: Scenario) -> Scenario:
+    """Return a scenario of strata (H,) for all units as one stratum."""
+    overall = float(strata.weights @ scenario.means)
+    variance = float(strata.weights @ (scenario.variances + (scenario.means - overall) ** 2))
+    return replace(scenario, means=np.array([overall]), variances=np.array([variance]))
 
 
 def level_of_last_look(confidence_level: float, looks: PlannedLooks | None) -> float:
@@ -490,25 +487,8 @@ def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, kn
     return minima if fits else drawn
 
 
-# Sets of labels that a width is averaged over; evenly spread over what a stratum may show.
-REPLICATES = 5
-
-# Fixed, so that equal plans expect equal widths.
-_SEED = 20_261_121
-
 # What the real quantile of a count may exceed a whole number by.
 _ROUNDING = 1e-9
-
-
-# Sets of labels that a width is averaged over.
-SETS = 64
-
-# Degrees of freedom below which residuals are taken from a normal distribution instead.
-_FEWEST_RESIDUALS = 10
-
-
-# With more labels the interval is the normal one to within a hundredth.
-_MOST_LABELS = 5_000
 
 
 def expected_half_width(
@@ -550,12 +530,8 @@ def expected_half_width(
     known, of_known, label_driven = seen or (np.empty(0), np.empty(0, np.int64), False)
     error, share = math.sqrt(expected_variance(sizes, n_h, variances)), (1.0 - confidence_level) / 2.0
     if not np.isfinite(high - low):
-        if np.all(n_h >= 2) and n_h.sum() <= _MOST_LABELS:
-            return expected_unbounded(sizes, n_h, variances, confidence_level, (known, of_known))
-        parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
-        freedom = max(float(satterthwaite(parts, np.maximum(n_h - 1.0, 0.0))), 1.0)
-        return float(-student_quantile(share, freedom)) * error
-    if n_h.sum() > _MOST_LABELS or np.all(n_h >= sizes):
+        return unbounded_half_width(sizes, n_h, variances, confidence_level, (known, of_known))
+    if n_h.sum() > MOST_LABELS or np.all(n_h >= sizes):
         return float(-student_quantile(share, np.inf)) * error
     new = n_h - np.bincount(of_known, minlength=len(sizes))
     unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
@@ -744,78 +720,6 @@ def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
     # The quantile of a binomial count; the function gives a real number, often just above a whole.
     whole = np.clip(np.ceil(found - _ROUNDING), 0, counts)
     return np.asarray(np.where(open_, whole, counts * (np.asarray(means) >= 1.0)))
-
-
-@cache
-def orders(n_strata: int) -> FloatArray:
-    """Return levels (H, K), evenly spread over (0, 1), in an order of each stratum's own.
-
-    Examples
-    --------
-    >>> orders(2).shape, sorted(orders(2)[1].round(1).tolist())
-    ((2, 5), [0.1, 0.3, 0.5, 0.7, 0.9])
-    """
-    rng = np.random.Generator(np.random.PCG64(_SEED))
-    levels = (np.arange(REPLICATES) + 0.5) / REPLICATES
-    return frozen(np.array([rng.permutation(levels) for _ in range(n_strata)]))
-
-
-def expected_unbounded(
-    sizes: IntArray,
-    n_h: IntArray,
-    variances: FloatArray,
-    confidence_level: float,
-    seen: tuple[FloatArray, IntArray] | None = None,
-) -> float:
-    """Return half the mean width of the default interval of a stratified mean without bounds.
-
-    Parameters
-    ----------
-    sizes, n_h : int (H,)
-        N_h and labels, two at least of each stratum.
-    variances : float (H,)
-        S_h².
-    confidence_level : float
-    seen : (float (m,), int (m,)), optional
-        Outcome and stratum of labels that are in already.
-
-    Examples
-    --------
-    >>> sizes, n_h = np.array([10_000]), np.array([30])
-    >>> round(expected_unbounded(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
-    1.03
-    """
-    known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
-    taken = np.bincount(of_known, minlength=len(sizes))
-    own = known - (np.bincount(of_known, known, minlength=len(sizes)) / np.maximum(taken, 1))[of_known]
-    freedom, spread = int(np.maximum(taken - 1, 0).sum()), float(np.sum(own**2))
-    enough = freedom >= _FEWEST_RESIDUALS and spread > 0
-    residuals = own / np.sqrt(spread / freedom) if enough else np.empty(0)
-    squares, cubes = np.zeros((SETS, len(sizes))), np.zeros((SETS, len(sizes)))
-    for h, number in enumerate((n_h - taken).tolist()):
-        new = np.sqrt(variances[h]) * _drawn(residuals, max(number, 0), h)
-        labels = np.concatenate([np.repeat(own[of_known == h][:, None], SETS, axis=1), new])
-        labels -= labels.mean(axis=0)
-        squares[:, h], cubes[:, h] = np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)
-    counts, factors = n_h.astype(np.float64), stratified_factors(n_h, sizes)
-    spreads = squares / np.maximum(counts - 1.0, 1.0)
-    parts = factors * spreads
-    low, high = student_t(
-        0.0,
-        np.sqrt(parts.sum(axis=1)),
-        skewness=mean_skewness(counts, factors, spreads, cubes),
-        degrees_of_freedom=np.maximum(satterthwaite(parts, np.maximum(counts - 1.0, 0.0)), 1.0),
-        confidence_level=confidence_level,
-    )
-    return float(np.mean(high - low)) / 2.0
-
-
-def _drawn(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
-    """Return residuals (number, SETS) for one stratum; more of them begin with the same ones."""
-    random = np.random.Generator(np.random.PCG64((_SEED, stratum)))
-    if len(residuals) == 0:
-        return random.standard_normal((number, SETS))
-    return residuals[random.integers(len(residuals), size=(number, SETS))]
 
 
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:

@@ -19,16 +19,12 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.successive import Successive
 from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, refuse_unknown
-from stratal.estimation.anticipated import (
-    LEAST_LABELS,
-    Anticipated,
-    AnticipatedOutcome,
-    Division,
-)
+from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
-from stratal.intervals.proportion import student_quantile
+from stratal.planning.candidates import Candidate, first_narrow, larger_budgets, worst_error
+from stratal.planning.expected_widths import normal_half_width
 from stratal.planning.plan import (
     BY_COST,
     ENDS,
@@ -39,7 +35,6 @@ from stratal.planning.plan import (
     floor_of,
     level_of_last_look,
     smallest_budget,
-    worst_bounds,
 )
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.expressions import Number
@@ -122,13 +117,6 @@ def expectations(
     return rows
 
 
-def worst_error(strata: Strata, n_h: IntArray) -> float:
-    """Return the largest possible standard error: half of each stratum's labels lie at either bound."""
-    low, high = worst_bounds(strata)
-    variances = np.full(len(n_h), ((high - low) / 2) ** 2)
-    return math.sqrt(float(expected_variance(strata.sizes, n_h, variances)))
-
-
 def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:
     """Return a note if a simple random sample is expected to be more precise than the chosen design."""
     simple = [row.expected_standard_error for row in designs if row.design == SimpleRandom.kind]
@@ -140,18 +128,6 @@ def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign])
         f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan it: "
         "method='none' (--stratify none).",
     )
-
-
-def most_above(n_labels: int, n_units: int) -> float:
-    """Return by which share the standard error of categories may be above the smallest.
-
-    Examples
-    --------
-    >>> round(most_above(20, 10_000), 4), round(most_above(1000, 10_000), 4)
-    (0.0095, 0.002)
-    """
-    labels = max(n_labels * (1.0 - n_labels / n_units), 1.0)
-    return min(_ROUNDING + _OF_A_LABEL / (2.0 * labels), _MOST_ABOVE)
 
 
 def simple_allocation(whole: Strata, budget: int) -> Allocation:
@@ -222,16 +198,9 @@ def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
 WORTHWHILE = 1.02
 
 
-# Categories that come first are taken if their standard error is above the smallest by no more than the
-# rounding of whole numbers, and most of what a further label takes off it, 1/(2n (1 − f)). So a plan with a
-# label more is at most .2 % less precise, and none is 1 % less precise than a simple random sample.
-_ROUNDING = 0.0015
-_OF_A_LABEL = 0.9
-_MOST_ABOVE = 0.0095
-
 SIMPLE_IS_NARROWER = (
-    "A simple random sample is expected to give a narrower interval than categories with a minimum of labels "
-    "each, and is planned instead. To keep them: method='category' (--stratify category)."
+    "A simple random sample is expected to give a narrower interval than strata with a minimum of labels "
+    "each, and is planned instead."
 )
 
 # Ratio of expected standard errors from which a plan states that a simple random sample is more precise.
@@ -432,8 +401,12 @@ class Planner:
     @cached_property
     def normal(self) -> float:
         """How many standard errors half of the (last look's) interval is, by the normal."""
-        level = level_of_last_look(self.confidence_level, self.looks)
-        return -float(student_quantile((1.0 - level) / 2.0, np.inf))
+        return normal_half_width(1.0, self.interval_level)
+
+    @cached_property
+    def interval_level(self) -> float:
+        """The level of the last look's interval by itself."""
+        return level_of_last_look(self.confidence_level, self.looks)
 
     @cached_property
     def parts(self) -> list[Estimand]:
@@ -519,18 +492,23 @@ class Planner:
             cost, budget = self._affordable(money)
         if budget is not None:
             check_budget(budget, size)
-        if budget is not None and self.pools_categories:
-            strata = self._categories(budget)
-        else:
-            strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
-        most = int(strata.sizes[~strata.is_known].sum())
+        most = anticipated.budgets[1]
         if budget is not None and budget >= most < size:
             budget = most
             notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
-        shared, divided = None, strata.n_strata > 1 or not anticipated.simple
-        if divided and len(self.parts) > 1:
+        choice = None
+        shared = None
+        if budget is not None and self.compares:
+            choice, shown = self._choice(budget)
+            strata = shown.strata
+            if strata.n_strata > 1 or not anticipated.simple:
+                shared = shown.allocation
+        else:
+            strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
+        divided = strata.n_strata > 1 or not anticipated.simple
+        if choice is None and divided and len(self.parts) > 1:
             shared, parts = self._shared_by_all(strata, budget)
-        elif divided:
+        elif choice is None and divided:
             rule, minimum = self.requested.allocation or anticipated.allocation, self.requested.minimum
             how: dict[str, Any] = {"budget": budget, "method": rule}
             if cost is not None:
@@ -547,14 +525,14 @@ class Planner:
         if parts:  # the error of all their influences as one says nothing
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
-        chosen, why = self._recommended(designs, strata, budget)
+        chosen, why = self._recommended(designs, strata, budget, choice)
         usual = chosen.expected_standard_error
         if usual and proxies and proxies[0].name == HISTORY and self.of_history:
             designs.append(self._successive(chosen, usual, budget))
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         if budget == size:
             notes = (*notes, EVERY_UNIT)
-        elif not parts:
+        elif not parts and choice is None:
             notes = (*notes, *narrower_plan_notes(chosen, designs))
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
@@ -623,27 +601,77 @@ class Planner:
         return PlannedDesign(design=Successive.kind, estimator="ppi++", relative_efficiency=gain, **ends)
 
     @cached_property
-    def pools_categories(self) -> bool:
-        """Whether small categories may be pooled further than the budget demands."""
-        alone = self.labels is None and len(self.parts) == 1
+    def compares(self) -> bool:
+        """Whether strata and a simple random sample are compared: the number of strata is open."""
+        is_open = self.anticipated.requested.is_open and self.anticipated.divides
+        return is_open and self.labels is None and len(self.parts) == 1
+
+    def _choice(self, budget: int) -> tuple[Candidate, Candidate]:
+        """Return the candidate to plan, and the one to show: strata, if there are any."""
         anticipated = self.anticipated
-        return alone and isinstance(anticipated, AnticipatedOutcome) and anticipated.pools_categories
+        stratified = [self._allocated(strata, budget) for strata in anticipated.alternatives(budget)]
+        if not anticipated.simple:
+            choice = first_narrow(stratified)
+            return choice, choice
+        simple = self._simple(budget)
+        if not stratified:
+            return simple, simple
+        choice = simple
+        if self.is_worthwhile:
+            precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
+            choice = first_narrow([*precise, simple])
+        shown = first_narrow(stratified) if choice is simple else choice
+        return choice, shown
 
-    def _categories(self, budget: int) -> Strata:
-        """Return the first categories, pooled or not, that are about the most precise, or all units as one.
+    def _stays_precise(self, candidate: Candidate, simple: Candidate) -> bool:
+        """Return whether strata are as precise as a simple random sample, at larger budgets too.
 
-        A larger budget gives none of them fewer labels, so that no plan of more labels is less precise.
+        A few labels more would otherwise turn strata into a simple random sample, whose interval of few
+        labels is wider at the same standard error.
+        """
+        if self.blind or candidate.is_more_precise(simple) or not candidate.is_as_precise(simple):
+            return candidate.is_as_precise(simple)
+        return all(
+            self._allocated(candidate.strata, budget).is_as_precise(self._simple(budget))
+            for budget in larger_budgets(candidate.allocation.budget, candidate.strata.size)
+        )
+
+    @cached_property
+    def is_worthwhile(self) -> bool:
+        """Whether strata were asked for, or reduce the variance of a simple random sample's mean.
+
+        It does not depend on the budget, so that no label more turns strata into a simple random sample.
         """
         anticipated = self.anticipated
-        assert isinstance(anticipated, AnticipatedOutcome)
-        simple = replace(anticipated.whole, notes=(SIMPLE_IS_NARROWER,))
-        candidates = [*anticipated.pooled_categories(budget), simple]
-        errors = [
-            worst_error(strata, allocate(strata, budget, anticipated.allocation, LEAST_LABELS).n_h)
-            for strata in candidates
-        ]
-        limit = min(errors) * (1.0 + most_above(budget, self.population.size))
-        return next(strata for strata, error in zip(candidates, errors, strict=True) if error <= limit)
+        if self.blind or anticipated.requested.by is not None:
+            return True
+        whole = anticipated.whole
+        finest = min(anticipated.per_stratum * anticipated.most_strata, whole.size // 2)
+        plain = expected_variance(whole.sizes, np.array([finest]), whole.scenarios.variances[0])
+        errors = [self._allocated(strata, finest).error for strata in anticipated.alternatives(finest)]
+        return bool(plain >= WORTHWHILE * min(errors, default=math.inf) ** 2)
+
+    def _allocated(self, strata: Strata, budget: int) -> Candidate:
+        """Return strata with the allocation of a budget."""
+        make_allocation = partial(allocate, strata, budget, self.anticipated.allocation)
+        return Candidate(
+            strata=strata,
+            allocation=self._above_the_floor(strata, self.requested.minimum, make_allocation),
+            blind=self.blind,
+            confidence_level=self.interval_level,
+        )
+
+    def _simple(self, budget: int) -> Candidate:
+        """Return a simple random sample, with the estimator that it will have."""
+        whole = self.anticipated.whole
+        n_proxies = self.anticipated.n_proxies
+        return Candidate(
+            strata=whole,
+            allocation=simple_allocation(whole, budget),
+            confidence_level=self.interval_level,
+            estimator=default_estimator(SimpleRandom.kind, budget, 1, n_proxies, scaled=whole.scaled),
+            blind=self.blind,
+        )
 
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
         """Return the allocation that is made with no stratum far below its share of its answer's labels."""
@@ -693,29 +721,49 @@ class Planner:
         return shared, tuple(parts)
 
     def _recommended(
-        self, designs: list[PlannedDesign], strata: Strata, budget: int
+        self, designs: list[PlannedDesign], strata: Strata, budget: int, choice: Candidate | None
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
-        """Return the row of the design to draw, with the estimator that it will have, and a note."""
-        anticipated, usual = self.anticipated, {}
-        k, scaled = anticipated.n_proxies, anticipated.whole.scaled
+        """Return the row of the design to draw, with the estimator that it will have, and notes."""
+        anticipated = self.anticipated
+        usual = {}
         for row in designs:
             n_strata = strata.n_strata if row.design == Stratified.kind else 1
-            if row.estimator == default_estimator(row.design, budget, n_strata, k, scaled=scaled):
+            scaled = anticipated.whole.scaled
+            if row.estimator == default_estimator(
+                row.design, budget, n_strata, anticipated.n_proxies, scaled=scaled
+            ):
                 usual[row.design] = row
-        random, stratified = usual[SimpleRandom.kind], usual.get(Stratified.kind)
-        if stratified is None:
-            return random, ()
-        gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        asked = anticipated.requested
-        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
-        wanted = not anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None)
-        if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
+        random = usual[SimpleRandom.kind]
+        stratified = usual.get(Stratified.kind, random)
+        if choice is None:
+            if self._keeps_strata(random, stratified):
+                return stratified, ()
+        elif choice.strata is not anticipated.whole:
             return stratified, ()
-        if simple >= WORTHWHILE:
+        elif anticipated.requested.by is not None:
+            return random, (f"{SIMPLE_IS_NARROWER} {self._how_to_keep}",)
+        gain = stratified.relative_efficiency
+        if stratified is random or gain is None or max(gain, random.relative_efficiency or 0.0) >= WORTHWHILE:
             return random, ()
         return random, (
             f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
         )
+
+    def _keeps_strata(self, random: PlannedDesign, stratified: PlannedDesign) -> bool:
+        """Return whether strata that are not compared with others are planned."""
+        asked = self.anticipated.requested
+        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
+        if not self.anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None):
+            return True
+        gain = stratified.relative_efficiency
+        return gain is None or gain >= max(WORTHWHILE, 0.98 * (random.relative_efficiency or 0.0))
+
+    @property
+    def _how_to_keep(self) -> str:
+        """How to ask for the strata that are not planned otherwise."""
+        if self.anticipated.n_proxies:
+            return "To keep the strata, state their number: n_strata= (--strata)."
+        return "To keep them: method='category' (--stratify category)."
 
 
 SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."

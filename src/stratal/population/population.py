@@ -99,6 +99,7 @@ class Population(ABC):
     own_stratum: str | None = None
 
     _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
+    _pictures: dict[tuple[str, str], Pictures] = field(init=False, default_factory=dict)
     _digests: dict[int, PopulationDigest] = field(init=False, default_factory=dict)
 
     # ---- what it is
@@ -162,8 +163,10 @@ class Population(ABC):
     def distributions(self, by: str, proxy: str | None = None) -> Pictures:
         """Return the distribution of one proxy within each level of a group column, by level, sorted."""
         info = self.proxy_info(proxy)
-        level_bins = self._level_bins(self.require_group(by), info)
-        return Pictures(level_bins, scaled=info.scaled, bounds=info.bounds)
+        key = self.require_group(by), info.name
+        if key not in self._pictures:
+            self._pictures[key] = Pictures(self._level_bins(by, info), scaled=info.scaled, bounds=info.bounds)
+        return self._pictures[key]
 
     def numbered_from(self, base: int | None) -> Population:
         """Return the population with row numbers that count from `base`; itself where its ids are others."""

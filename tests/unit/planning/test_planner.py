@@ -71,7 +71,7 @@ def test_a_useless_proxy_is_said_to_be_useless():
 
 
 def test_a_judge_of_zeros_and_ones_promises_no_certainty():
-    plan = stratal.plan(stratal.Population.from_arrays(proxy=[0.0] * 500 + [1.0] * 500), 100)
+    plan = stratal.plan(stratal.Population.from_arrays(proxy=[0.0] * 500 + [1.0] * 500), 100, n_strata=2)
 
     assert plan.strata.n_strata == 2
     assert plan.recommended.expected_standard_error > 0.01
@@ -222,7 +222,7 @@ def test_categories_too_small_for_their_draws_are_pooled_and_the_plan_says_so():
 
     plan = stratal.plan(many, 100, by="g")
 
-    assert plan.strata.n_strata == 20
+    assert plan.strata.n_strata == 18
     assert any("were pooled" in note for note in plan.notes)
     assert plan.draw(seed=1).size == 100
     assert stratal.plan(many, 2, by="g").draw(seed=1).size == 2

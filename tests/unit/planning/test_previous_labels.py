@@ -177,7 +177,7 @@ def test_calibrated_by_domain_the_deviations_are_nearer_the_truth_than_by_one_cu
         row = []
         for how in ({}, {"labels": labels}, {"labels": labels, "calibrate_by": "domain"}):
             units = {"labelled_units": audit} if how else {}
-            plan = stratal.plan(population, 200, by="domain", **how, **units)
+            plan = stratal.plan(population, 200, by="domain", n_strata=10, **how, **units)
             true = np.array([z[plan.strata.codes == h].std() for h in range(plan.strata.n_strata)])
             found = [entry["expected_standard_deviation"] for entry in plan.to_dict()["strata"]]
             row.append(float(np.sqrt(plan.strata.weights @ (np.array(found) - true) ** 2)))

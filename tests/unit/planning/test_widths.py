@@ -7,7 +7,8 @@ import pytest
 from benchmarks.counts import smallest_budgets
 
 import stratal
-from stratal.planning.plan import expected_unbounded, smallest_budget
+from stratal.planning.expected_widths import expected_unbounded
+from stratal.planning.plan import smallest_budget
 
 
 def alone_width(scale: float, budget: int) -> float:
