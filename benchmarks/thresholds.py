@@ -475,7 +475,7 @@ def guarantee_tables(figures: dict[Cell, dict[str, float]]) -> list[str]:
     """Return the tables of violations: the largest over scores, rates and numbers of labels."""
     lines = ["## Violations", ""]
     lines += [
-        "Largest share over the scores, with the share of runs that accept a set there in brackets.",
+        "Largest share over scores; in brackets the share of runs with a set (recall: all units are one).",
         "",
     ]
     for metric in METRICS:
