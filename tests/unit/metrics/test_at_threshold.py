@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ def test_a_metric_at_a_threshold_is_that_of_the_answers_which_it_gives(data, met
 
 def test_a_plan_labels_only_what_the_precision_needs(data):
     sample = stratal.plan(data[0], 150, estimand="precision@threshold=.5,.8").draw(seed=2)
-    found = stratal.estimate(sample, labels_of(data, sample))
+    found: Any = stratal.estimate(sample, labels_of(data, sample))
     true = [np.mean(data[1][data[2] >= cut] == "toxic") for cut in (0.5, 0.8)]
 
     assert sample.proxies[:, 0].min() >= 0.5
@@ -57,7 +59,8 @@ def test_a_plan_labels_only_what_the_precision_needs(data):
 
 def test_every_estimand_of_a_request_shares_the_labels(data):
     sample = stratal.plan(data[0], 300, estimand="precision@threshold=.8;recall@threshold=.8").draw(seed=2)
-    precision, recall = stratal.estimate(sample, labels_of(data, sample))
+    both: Any = stratal.estimate(sample, labels_of(data, sample))
+    precision, recall = both
     true = np.sum((data[2] >= 0.8) & (data[1] == "toxic"))
 
     assert abs(recall.value - true / np.sum(data[1] == "toxic")) < 4 * recall.standard_error

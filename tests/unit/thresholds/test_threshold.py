@@ -43,7 +43,7 @@ def drawn(units):
 
 
 def test_accepted_items_satisfy_the_requirement(units, drawn):
-    result = stratal.threshold(*drawn, require="error<=.1")
+    result = stratal.threshold(drawn[0], drawn[1], require="error<=.1")
     chosen = result.chosen[0]
     accepted = units["confidence"] >= chosen.thresholds[0]
 
@@ -66,14 +66,16 @@ def test_a_simple_random_sample_has_exact_limits(units):
 
 
 def test_the_population_gives_lower_limits_than_future_units(drawn):
-    here = stratal.threshold(*drawn, require="error<=.1").candidates[-1]
-    future = stratal.threshold(*drawn, require="error<=.1", target="superpopulation").candidates[-1]
+    here = stratal.threshold(drawn[0], drawn[1], require="error<=.1").candidates[-1]
+    future = stratal.threshold(drawn[0], drawn[1], require="error<=.1", target="superpopulation").candidates[
+        -1
+    ]
 
     assert here.limit < future.limit
 
 
 def test_recall_accepts_the_smallest_set_and_the_curve_has_its_value(drawn):
-    result = stratal.threshold(*drawn, require="recall>=.7")
+    result = stratal.threshold(drawn[0], drawn[1], require="recall>=.7")
     smaller = [row for row in result.candidates if row.share < result.chosen[0].share]
 
     assert result.verdict == "PASS"
@@ -83,7 +85,7 @@ def test_recall_accepts_the_smallest_set_and_the_curve_has_its_value(drawn):
 
 
 def test_bands_contain_the_estimate_and_simultaneous_ones_the_pointwise(drawn):
-    curve = stratal.threshold(*drawn, require="precision>=.9").curve
+    curve = stratal.threshold(drawn[0], drawn[1], require="precision>=.9").curve
 
     assert len(curve.points) == 10
     for point in curve.points:
@@ -110,7 +112,7 @@ def test_a_violated_requirement_fails(units):
 
 
 def test_each_group_has_a_set_and_fewer_items_than_alone(drawn):
-    grouped = stratal.threshold(*drawn, require="error<=.1", by="site")
+    grouped = stratal.threshold(drawn[0], drawn[1], require="error<=.1", by="site")
 
     assert {row.group for row in grouped.candidates} == {"north", "south"}
     assert sum(row.items for row in grouped.candidates if row.thresholds == (None,)) == N
@@ -133,7 +135,7 @@ def test_two_scores_accept_units_that_reach_both(units):
 
 
 def test_files_hold_every_unit_on_one_side(units, drawn, tmp_path):
-    result = stratal.threshold(*drawn, require="error<=.1")
+    result = stratal.threshold(drawn[0], drawn[1], require="error<=.1")
     counts = result.write(tmp_path / "sides")
     rows = {}
     for name in counts:
@@ -151,7 +153,7 @@ def test_files_hold_every_unit_on_one_side(units, drawn, tmp_path):
 
 
 def test_the_result_is_json_and_says_the_verdict_first(drawn):
-    result = stratal.threshold(*drawn, require="error<=.1")
+    result = stratal.threshold(drawn[0], drawn[1], require="error<=.1")
 
     assert json.loads(json.dumps(result.to_dict()))["verdict"] == "PASS"
     assert str(result).startswith("error<=0.1: PASS. Accept confidence ≥ ")
@@ -211,7 +213,7 @@ def test_a_table_of_clusters_has_a_wider_limit_than_one_of_single_units(units):
 )
 def test_requirements_that_mean_nothing_are_refused(drawn, require, what):
     with pytest.raises(InputError, match=what):
-        stratal.threshold(*drawn, require=require)
+        stratal.threshold(drawn[0], drawn[1], require=require)
 
 
 def test_a_score_of_a_class_is_no_confidence(units):
