@@ -148,13 +148,15 @@ class _AtThreshold(Estimand):
         """Return the conditional moments of the influence; the score is the probability of the class."""
         info = population.proxy_info(self.score)
         role = {entry.name: entry for entry in population.scores}.get(info.name)
-        if info.bounds != (0.0, 1.0) or not info.scaled:
+        # A declared probability of a class is on no scale of right and wrong, but it is the class's own.
+        is_of_class = role is not None and role.declared and role.of_class is not None
+        if not is_of_class and (info.bounds != (0.0, 1.0) or not info.scaled):
             raise InputError(
                 f"{self.text!r} is planned with a probability of the class",
                 given=f"{info.name!r}, which only orders units",
                 action="Give a score from 0 to 1: predicts= (--predicts COL=class:NAME).",
             )
-        if role is not None and role.declared and role.of_class is None:
+        if role is not None and role.declared and not is_of_class:
             raise InputError(
                 f"{self.text!r} is planned with a probability of the class",
                 given=f"{info.name!r}: {role.meaning}",

@@ -57,6 +57,20 @@ def test_a_plan_labels_only_what_the_precision_needs(data):
         assert high - low < 0.5
 
 
+def test_a_declared_probability_of_the_class_plans_where_the_answers_are_known_too(data):
+    population = stratal.Population.from_arrays(
+        proxy={"score": data[2]},
+        predicts="class:toxic",
+        groups={"answer": np.where(data[2] >= 0.8, "toxic", "fine")},
+        predicted="answer",
+        ids=np.arange(N),
+    )
+
+    sample = stratal.plan(population, 150, estimand="precision@threshold=.8,positive=toxic").draw(seed=2)
+
+    assert sample.proxies[:, 0].min() >= 0.8
+
+
 def test_every_estimand_of_a_request_shares_the_labels(data):
     sample = stratal.plan(data[0], 300, estimand="precision@threshold=.8;recall@threshold=.8").draw(seed=2)
     both: Any = stratal.estimate(sample, labels_of(data, sample))
