@@ -30,8 +30,10 @@ _MOST_WIDER = 0.0095
 # Share of a simple random sample's standard error below which no rounding makes strata the less precise.
 _FAR_MORE_PRECISE = 0.97
 
-# Budgets that are looked at one by one, and the ratio of those beyond, where whole numbers matter ever less.
+# Budgets that are looked at one by one up to a budget of 200, and the ratio of those beyond. With more
+# labels, whole numbers matter less, and fewer are looked at.
 _NEXT = 20
+_SMALL_BUDGET = 200
 _RATIO = 1.1
 
 
@@ -144,7 +146,8 @@ def larger_budgets(budget: int, n_units: int) -> list[int]:
     ([41, 42, 43], [59, 60])
     """
     powers = [int(_RATIO**power) for power in range(int(math.log(n_units, _RATIO)) + 1)]
-    following = min(budget + _NEXT, n_units)
+    n_next = round(_NEXT * min(_SMALL_BUDGET / budget, 1.0))
+    following = min(budget + max(n_next, 1), n_units)
     return [*range(budget + 1, following), *(power for power in powers if power >= following)]
 
 

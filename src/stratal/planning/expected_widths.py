@@ -205,7 +205,7 @@ def expected_rates(rates: FloatArray, labels: FloatArray) -> FloatArray:
     --------
     >>> sets = expected_rates(np.array([0.25]), np.array([10.0]))
     >>> sorted(sets[:, 0].round(2).tolist()), round(float(sets.mean()), 12)
-    ([0.08, 0.16, 0.23, 0.32, 0.46], 0.25)
+    ([0.09, 0.17, 0.23, 0.31, 0.45], 0.25)
     """
     varies = (rates > 0) & (rates < 1)
     inner = np.where(varies, rates, 0.5)[:, None]

@@ -631,10 +631,22 @@ class Planner:
         """
         if self.blind or candidate.is_more_precise(simple) or not candidate.is_as_precise(simple):
             return candidate.is_as_precise(simple)
-        return all(
-            self._allocated(candidate.strata, budget).is_as_precise(self._simple(budget))
-            for budget in larger_budgets(candidate.allocation.budget, candidate.strata.size)
-        )
+        budgets = larger_budgets(candidate.allocation.budget, candidate.strata.size)
+        return all(self._is_as_precise_at(candidate.strata, budget) for budget in budgets)
+
+    def _is_as_precise_at(self, strata: Strata, budget: int) -> bool:
+        """Return whether strata are as precise as a simple random sample of this budget."""
+        # `anticipated` keeps its strata, so that their identities stay different.
+        key = id(strata), budget
+        if key not in self._precise_budgets:
+            candidate = self._allocated(strata, budget)
+            self._precise_budgets[key] = candidate.is_as_precise(self._simple(budget))
+        return self._precise_budgets[key]
+
+    @cached_property
+    def _precise_budgets(self) -> dict[tuple[int, int], bool]:
+        """Whether strata (by identity) are as precise as a simple random sample, by budget."""
+        return {}
 
     @cached_property
     def is_worthwhile(self) -> bool:
@@ -802,7 +814,7 @@ def plan_for_rate(
     Examples
     --------
     >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
-    383
+    385
     """
     size = whole_number("population_size", population_size)
     if not 0 < rate < 1:
