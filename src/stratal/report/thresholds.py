@@ -180,21 +180,30 @@ def _with_band(value: Mapping[str, Any]) -> str:
 
 
 def _curve_sections(result: Mapping[str, Any]) -> list[Page]:
-    """Return a section with a drawing of each metric of the curve."""
+    """Return a section with the drawing of each metric of the curve, and one with the table of all."""
     table = _curve_table(result)
     if table is None:
         return []
     points = result["curve"]["points"]
-    drawings = []
+    sections = []
     for name in points[0]["metrics"]:
         rows = [
             {
-                "name": f"{result['scores'][0]} ≥ {_threshold_text(point['threshold'])}",
+                "name": _set_name(result, point),
                 "estimate": point["metrics"][name]["estimate"],
                 "confidence_interval": point["metrics"][name]["simultaneous"],
             }
             for point in points
         ]
-        title = _metric_name(result, name)
-        drawings.append(forest_drawing(f"curve-{name}", f"{title} by threshold", rows, True))
-    return [Page(title="By threshold", name="curve", drawings=drawings, tables=[table], lines=[table.title])]
+        metric = _metric_name(result, name)
+        title = f"{metric[:1].upper()}{metric[1:]} by threshold"
+        drawing = forest_drawing(f"curve-{name}", title, rows, True)
+        sections.append(Page(title=title, name=f"curve-{name}-section", drawings=[drawing]))
+    return [*sections, Page(title="All metrics by threshold", name="curve", tables=[table])]
+
+
+def _set_name(result: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+    """Return the name of the set of units that reach a threshold."""
+    if point["threshold"] is None:
+        return "all items"
+    return f"{result['scores'][0]} ≥ {_threshold_text(point['threshold'])}"
