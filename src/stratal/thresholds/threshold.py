@@ -266,7 +266,7 @@ def threshold(
     >>> right = (sample.proxies[:, 0] > 0.3).astype(float)
     >>> result = stratal.threshold(sample, right, "error<=.05")
     >>> result.verdict, result.chosen[0].items
-    ('PASS', 1392)
+    ('PASS', 1355)
     """
     requirement = SetRequirement.parse(require)
     if target is not None:

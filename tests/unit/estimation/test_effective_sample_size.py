@@ -92,7 +92,7 @@ def test_widths_are_compared_where_the_standard_error_promises_too_much():
     z = (rng.random(len(proxy)) < proxy) * 1.0
     plan = stratal.plan(stratal.Population.from_arrays(proxy=proxy), 400)
     compared = 0
-    for seed in range(5):
+    for seed in range(12):
         sample = plan.draw(seed=seed)
         found = stratal.estimate(sample, z[sample.ids])
         equal = found.to_dict()["random_labels_of_equal_width"]

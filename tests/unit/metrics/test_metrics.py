@@ -350,7 +350,7 @@ class TestLabelsOfARanking:
         return stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
 
     def test_plain_labels_need_no_table(self, sample):
-        with pytest.raises(InputError, match="no score of the class"):
+        with pytest.raises(InputError, match="no class is called '1'"):
             stratal.estimate(sample, [0, 1] * 20, estimand="auc")
         found = stratal.estimate(sample, [0, 1] * 20, estimand="auc:1,score=proxy")
         assert not [note for note in found.notes if note.startswith("labels:")]
