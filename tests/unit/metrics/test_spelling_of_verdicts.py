@@ -11,7 +11,7 @@ from tests.e2e.pasted import write
 import stratal
 from stratal.errors import LabelError
 
-CASE = Path(__file__).parents[5] / "shared" / "cases" / "05-judge-0-1-and-labels-in-words"
+CASE = Path(__file__).parents[4] / "shared" / "cases" / "05-judge-0-1-and-labels-in-words"
 TRUTH = np.random.default_rng(3).random(300) < 0.8
 VERDICT = np.where(np.random.default_rng(4).random(300) < 0.85, TRUTH, ~TRUTH)
 
