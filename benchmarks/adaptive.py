@@ -21,7 +21,7 @@ from benchmarks.helpers import BINARY, DATA, circumstances, load
 from benchmarks.rounds import Pool, rounds
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 from stratal.population import Population
 from stratal.simulation.draws import BinaryDraws, Truth
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.planning.plan import _MOST_LOOKS, expected_of_counts, likely_means
+from stratal.planning.interim_widths import expected_of_counts, likely_means
+from stratal.planning.plan import _MOST_LOOKS
 from stratal.planning.rounds import CAREFUL_BEYOND, CAREFUL_SHARE
 from stratal.strata import Strata
 from stratal.strata.allocation import Bounds, optimal_integers

@@ -19,7 +19,7 @@ from benchmarks.helpers import BINARY, DATA, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 
 RESULTS = Path(__file__).parent / "results" / "interval_cells.md"
 SEED = 20261121

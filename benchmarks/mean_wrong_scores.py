@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 from stratal.strata import Strata
 
 RESULTS = Path(__file__).with_name("results") / "mean_wrong_scores.md"

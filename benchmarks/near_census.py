@@ -23,7 +23,7 @@ from scipy.stats import hypergeom
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 
 RESULTS = Path(__file__).with_name("results") / "near_census.md"
 FRACTIONS = (0.5, 0.8, 0.95, 0.99)

@@ -25,7 +25,8 @@ import stratal
 from stratal.arrays import AnyArray, FloatArray
 from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.expected_widths import planned_half_width
-from stratal.planning.plan import Plan, PlannedDesign, interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
+from stratal.planning.plan import Plan, PlannedDesign
 from stratal.strata.allocation import Bounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "plan_order.md"

@@ -25,7 +25,8 @@ from scipy.special import expit
 
 import stratal
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.planning.plan import Plan, expected_half_width, interval_of_counts, smallest_budget
+from stratal.planning.interim_widths import expected_of_counts, interval_of_counts
+from stratal.planning.plan import Plan, smallest_budget
 from stratal.strata import neyman
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"
@@ -193,7 +194,7 @@ def known(plan: Plan, z: FloatArray, asked: float) -> int:
     def width(budget: int, part: float) -> float:
         deviations = np.sqrt(spread)
         n_h = neyman(strata.sizes, np.maximum(deviations, part * deviations.max()), budget)
-        return expected_half_width(strata.sizes, n_h, rates, spread, bounds=(0.0, 1.0), confidence_level=0.95)
+        return float(expected_of_counts(strata.sizes, n_h, rates, 0.95))
 
     least = 2 * strata.n_strata
     return min(smallest_budget(partial(width, part=part), asked, 200, least, len(z)) for part in PARTS)

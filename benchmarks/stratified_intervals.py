@@ -19,7 +19,7 @@ from benchmarks.interval_cells import SEED, Cell, cell, dominant, files
 from stratal.arrays import FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 
 RESULTS = Path(__file__).with_name("results") / "stratified_intervals.md"
 Z = 1.959963984540054

@@ -11,7 +11,7 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.intervals.stratified import largest_count, smallest_count
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 
 
 def test_limits_are_those_of_the_hypergeometric_test():

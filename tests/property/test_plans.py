@@ -10,7 +10,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.planning.expected_widths import planned_half_width
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 from stratal.strata.allocation import Bounds, optimal_integers
 
 

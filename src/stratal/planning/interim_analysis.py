@@ -32,7 +32,8 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.label_values import LabelMapping
 from stratal.labels.labels import JoinedLabels, join_labels
-from stratal.planning.plan import expected_half_width, expected_of_counts, floor_of, likely_means
+from stratal.planning.interim_widths import expected_of_counts, interim_half_width, likely_means
+from stratal.planning.plan import floor_of
 from stratal.planning.planner import influence_spreads, one_stratum
 from stratal.strata import Allocation, Strata, allocate_several
 from stratal.strata.allocation import FROM_LABELS, METHODS, Bounds, importance_of, optimal_integers
@@ -213,16 +214,17 @@ def _of_outcomes(
         means = low + (high - low) * unit
 
     def width(labels: IntArray, *, confidence_level: float, label_driven: Any = True) -> FloatArray:
-        interval_options: dict[str, Any] = {"bounds": bounds, "confidence_level": confidence_level}
         is_label_driven = np.broadcast_to(label_driven, labels.shape[:-1])
         widths = [
-            expected_half_width(
+            interim_half_width(
                 strata.sizes,
                 n_h,
                 means,
                 deviations**2,
-                seen=(z, stratum, bool(driven_by_labels)),
-                **interval_options,
+                labelled=(z, stratum),
+                bounds=bounds,
+                confidence_level=confidence_level,
+                label_driven=bool(driven_by_labels),
             )
             for n_h, driven_by_labels in zip(
                 labels.reshape(-1, n_strata), is_label_driven.ravel(), strict=True

@@ -1,12 +1,4 @@
-"""A `Plan`: a budget shared among strata, and the range of what it is expected to buy.
-
-The half-width to expect is that of the interval that will be used, of labels as a scenario would give them.
-Labels of 0 and 1 in several strata are two numbers for each stratum, and replicate axes may lead. Where the
-outcome has no bounds the interval reaches further than Student's t by what the labels' skewness shows, and
-few labels show some even where the outcome has none: the width is then an average over sets of labels, those
-that are in and others about each stratum's mean, whose residuals are drawn from those seen so far, or from
-a normal distribution where none are.
-"""
+"""A `Plan`: a budget allocated among strata, and the range of the precision to expect from it."""
 
 from __future__ import annotations
 
@@ -16,28 +8,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from stratal.designs import SimpleRandom, Stratified, StratifiedWeighting
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
-from stratal.designs.stratified import stratified_factors
 from stratal.designs.successive import Successive
 from stratal.errors import InputError, names_mistyped, not_positive
-from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
-from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.candidates import scenario_half_width, worst_bounds
-from stratal.planning.expected_widths import (
-    MOST_LABELS,
-    REPLICATES,
-    normal_half_width,
-    orders,
-    unbounded_half_width,
-)
+from stratal.planning.expected_widths import normal_half_width
 from stratal.population.expressions import Number
 from stratal.population.population import Population
 from stratal.population.rules import cells_of
@@ -46,7 +27,7 @@ from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.pages import plan_page
 from stratal.report.text import Page, PageDisplay, TableDisplay, json_dict
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.strata import Scenario, expected_variance
+from stratal.strata.strata import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,241 +466,6 @@ def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, kn
             return minima
         part, step = (part + step if fits else part - step), step / 2.0
     return minima if fits else drawn
-
-
-# What the real quantile of a count may exceed a whole number by.
-_ROUNDING = 1e-9
-
-
-def expected_half_width(
-    sizes: IntArray,
-    n_h: IntArray,
-    means: FloatArray,
-    variances: FloatArray,
-    *,
-    bounds: tuple[float, float],
-    confidence_level: float,
-    seen: tuple[FloatArray, IntArray, bool] | None = None,
-) -> float:
-    """Return half the mean width of the default interval of a stratified mean.
-
-    Parameters
-    ----------
-    sizes : int (H,)
-        N_h; one stratum is a simple random sample.
-    n_h : int (H,)
-        Labels.
-    means, variances : float (H,)
-        Mean and S_h² of the outcome in each stratum.
-    bounds : (float, float)
-        Of the outcome; infinite ones give the skewness-corrected interval.
-    confidence_level : float
-    seen : (float (m,), int (m,), bool), optional
-        Outcome and stratum of labels that are in already, and count towards n_h; whether labels decided the
-        n_h.
-
-    Examples
-    --------
-    >>> one = np.array([10_000])
-    >>> w = expected_half_width(one, np.array([100]), np.array([0.5]), np.array([0.25]), bounds=(0, 1),
-    ...                         confidence_level=0.95)
-    >>> round(w, 2)
-    0.1
-    """
-    low, high = bounds
-    known, of_known, label_driven = seen or (np.empty(0), np.empty(0, np.int64), False)
-    error, share = math.sqrt(expected_variance(sizes, n_h, variances)), (1.0 - confidence_level) / 2.0
-    if not np.isfinite(high - low):
-        return unbounded_half_width(sizes, n_h, variances, confidence_level, (known, of_known))
-    if n_h.sum() > MOST_LABELS or np.all(n_h >= sizes):
-        return float(-student_quantile(share, np.inf)) * error
-    new = n_h - np.bincount(of_known, minlength=len(sizes))
-    unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
-    if seen is None and len(sizes) > 1 and np.all(unit_variances >= _NEARLY * unit_means * (1 - unit_means)):
-        return (high - low) * float(expected_of_counts(sizes, n_h, unit_means, confidence_level))
-    stratum = np.concatenate([of_known, np.repeat(np.arange(len(sizes)), new)])
-    follow = label_driven and len(sizes) > 1
-    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes, sizes_follow_labels=follow)
-    binary = bool(np.all((known == low) | (known == high)))
-    how: dict[str, Any] = {"stratum": stratum, "estimator": "horvitz-thompson", "bounds": bounds}
-    widths = []
-    for labels in label_sets(new, unit_means, unit_variances, whole=binary):
-        z = np.concatenate([known, low + (high - low) * labels])
-        found = estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **how)
-        widths.append(found.confidence_interval(confidence_level).width)
-    return float(np.mean(widths)) / 2.0
-
-
-def label_sets(
-    n_h: IntArray, means: FloatArray, variances: FloatArray, *, whole: bool = True
-) -> list[FloatArray]:
-    """Return outcomes on the 0-1 scale (n,), stratum after stratum, several sets of them.
-
-    Each stratum's number of ones runs through the quantiles of its binomial distribution, in an order of its
-    own. An outcome that varies less than one of 0 and 1 takes the quantiles of a beta distribution.
-
-    Parameters
-    ----------
-    n_h : int (H,)
-    means, variances : float (H,)
-    whole : bool
-        Whether the outcome takes no value but 0 and 1 where it may.
-
-    Examples
-    --------
-    >>> sets = label_sets(np.array([10]), np.array([0.5]), np.array([0.25]))
-    >>> sorted(int(labels.sum()) for labels in sets)
-    [3, 4, 5, 6, 7]
-    """
-    columns = []
-    counts = quantiles(n_h, means).T[..., None]
-    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders(len(n_h)), counts, strict=True)
-    for n, mean, variance, order, ones in each:
-        largest = mean * (1.0 - mean)
-        if n == 0 or largest <= 0:
-            columns.append(np.full((REPLICATES, n), mean))
-        elif whole and variance > _NEARLY * largest:
-            columns.append((np.arange(n) < ones).astype(np.float64))
-        else:
-            strength = largest / max(min(variance, _NEARLY * largest), 1e-12) - 1.0
-            levels = (np.arange(n) + order[:, None]) / n
-            columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
-    return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
-
-
-# Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
-_NEARLY = 0.98
-
-
-def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
-    """Return each stratum's rate (…, H): the one of the smoothed deviation, on its labels' side of one half.
-
-    Examples
-    --------
-    >>> likely_means(np.array([5, 5]), np.array([5, 4]), np.array([0.3, 0.4])).round(2)
-    array([0.9, 0.8])
-    """
-    every = ones.sum(axis=-1, keepdims=True) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
-    own = np.where(counts > 0, ones / np.maximum(counts, 1), every)
-    root = np.sqrt(np.maximum(1.0 - 4.0 * deviations**2, 0.0))
-    return np.asarray(np.where(own > 0.5, 1.0 + root, 1.0 - root) / 2.0)
-
-
-def stratum_labels(
-    sizes: IntArray,
-    counts: FloatArray,
-    means: FloatArray,
-    squares: FloatArray,
-    *,
-    factors: FloatArray,
-    label_driven: Any,
-    binary: bool,
-) -> UnitMoments:
-    """Return what the labels of strata add up to, from their means and mean squares (…, H)."""
-    labelled = np.where(counts > 0, sizes, 0)
-    shares = labelled / labelled.sum(axis=-1, keepdims=True)
-    return UnitMoments(
-        means=means,
-        squares=squares,
-        counts=counts,
-        shares=shares,
-        factors=factors,
-        draws=1.0 / np.sum(shares**2 / np.maximum(counts, 1.0), axis=-1),
-        label_driven=label_driven,
-        units=float(np.sum(sizes)) if np.all(counts > 0) else np.inf,
-        binary=binary,
-    )
-
-
-def interval_of_counts(
-    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, label_driven: Any = False
-) -> tuple[FloatArray, FloatArray]:
-    """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
-
-    Parameters
-    ----------
-    sizes : int (H,)
-        N_h.
-    counts, ones : int (…, H)
-        Labels, and those of them that are 1; `ones` may have more leading axes.
-    confidence_level : float
-    label_driven : bool, or bool (…,)
-        Whether labels of earlier rounds decided the counts.
-
-    Examples
-    --------
-    >>> low, high = interval_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
-    >>> float(low.round(3)), float(high.round(3))
-    (0.477, 0.624)
-    """
-    shape = np.shape(ones)
-    n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
-    if n_h.ndim > 1:  # every replicate has its own
-        n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
-        label_driven = np.broadcast_to(label_driven, shape[:-1]).ravel()
-    rates = np.asarray(right / np.maximum(n_h, 1.0))
-    factors = stratified_factors(n_h, sizes)
-    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
-    value = np.sum(labels.shares * rates, axis=-1)
-    found = stratum_rates(value, labels, Variances())
-    share = (1.0 - confidence_level) / 2.0
-    low, high = stratified_clopper_pearson(found, share, share)
-    return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))
-
-
-def expected_of_counts(
-    sizes: IntArray,
-    counts: IntArray,
-    means: FloatArray,
-    confidence_level: float,
-    *,
-    seen: tuple[IntArray, IntArray] | None = None,
-    label_driven: Any = True,
-) -> FloatArray:
-    """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
-
-    Parameters
-    ----------
-    sizes : int (H,)
-    counts : int (…, H)
-        Labels in all.
-    means : float (…, H)
-        Rates of those to come.
-    confidence_level : float
-    seen : (int (…, H), int (…, H)), optional
-        Labels that are in, and those of them that are 1.
-    label_driven : bool, or bool (…,)
-        Whether these decided the others' number.
-
-    Examples
-    --------
-    >>> sizes, n_h = np.array([5000, 5000]), np.array([50, 50])
-    >>> float(expected_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
-    0.076
-    """
-    known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
-    sets = ones + quantiles(counts - known, means)
-    low, high = interval_of_counts(
-        sizes, counts, sets, confidence_level, label_driven=seen is not None and label_driven
-    )
-    return np.asarray((high - low).mean(axis=0) / 2.0)
-
-
-def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
-    """Return ones (K, …, H) of so many labels: quantiles of the binomial count, in each stratum's own order.
-
-    Examples
-    --------
-    >>> sorted(quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
-    [3.0, 4.0, 5.0, 6.0, 7.0]
-    """
-    levels = orders(np.shape(means)[-1]).T.reshape(REPLICATES, *(1,) * (np.ndim(counts) - 1), -1)
-    open_ = (counts > 0) & (means > 0) & (means < 1)
-    with np.errstate(invalid="ignore"):
-        found = bdtrik(levels, np.where(open_, counts, 1).astype(np.float64), np.where(open_, means, 0.5))
-    # The quantile of a binomial count; the function gives a real number, often just above a whole.
-    whole = np.clip(np.ceil(found - _ROUNDING), 0, counts)
-    return np.asarray(np.where(open_, whole, counts * (np.asarray(means) >= 1.0)))
 
 
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:

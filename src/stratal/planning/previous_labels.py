@@ -23,7 +23,7 @@ from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.entry_points import estimate
 from stratal.labels.labels import Labels, as_labels, join_labels
-from stratal.planning.plan import likely_means
+from stratal.planning.interim_widths import likely_means
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts

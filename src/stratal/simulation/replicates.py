@@ -19,7 +19,7 @@ from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, infla
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
-from stratal.planning.plan import stratum_labels
+from stratal.planning.interim_widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
 
 # λ of the estimators that do not estimate it. In strata, the weights add up to one, so that Hájek's estimator

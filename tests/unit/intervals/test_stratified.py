@@ -11,7 +11,7 @@ from scipy.special import betainc, betaincinv
 
 from stratal.intervals import stratified as tail
 from stratal.intervals.stratified import StratumRates, _tail, stratified_clopper_pearson
-from stratal.planning.plan import interval_of_counts
+from stratal.planning.interim_widths import interval_of_counts
 
 
 def rates_of(ones, counts, sizes) -> StratumRates:

@@ -10,7 +10,7 @@ from benchmarks.counts import CountsSoFar
 import stratal
 from stratal.errors import InputError
 from stratal.planning.interim_analysis import InterimAnalysis
-from stratal.planning.plan import expected_of_counts, interval_of_counts, quantiles
+from stratal.planning.interim_widths import expected_of_counts, interval_of_counts, quantiles
 
 
 def changed(seen, **changes):
