@@ -18,6 +18,7 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
+from stratal.question.question import SUPERPOPULATION
 
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
@@ -76,7 +77,11 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             bounds = pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
-        question = question.refine(models=listed(self.compare), target=self.target)
+        models = listed(self.compare)
+        if len(models) == 1:
+            action = "Name their columns of outcomes: --compare MODEL_A,MODEL_B."
+            raise InputError("a comparison needs two models", given=models[0], action=action)
+        question = question.refine(models=models, target=self.target)
         return question.with_outcome(**values)
 
 
@@ -745,6 +750,13 @@ OF_A_FILE = " ".join(
 )
 
 
+OF_THESE_UNITS = (
+    "The forecast is of the mean of these units. The interval for the superpopulation is wider: it also "
+    "covers the error of the units themselves."
+)
+OF_ONE_MODEL = "The forecast is of the mean of one model; a difference of two models may be less precise."
+
+
 @command(
     PlanOptions,
     without="show",
@@ -789,6 +801,10 @@ def plan(requested: PlanOptions) -> Result:
         requested = structs.replace(requested, half_width=width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     made = requested.plan(**_learned(requested))
+    if requested.target == SUPERPOPULATION:
+        made = replace(made, assumptions=(*made.assumptions, OF_THESE_UNITS))
+    if requested.compare:
+        made = replace(made, assumptions=(*made.assumptions, OF_ONE_MODEL))
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
     wanted: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}

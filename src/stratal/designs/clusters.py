@@ -84,6 +84,15 @@ class ClusterWeighting(Weighting):
         return np.asarray((residuals.T * self.group_clusters_of(member).stretch).T)
 
     @property
+    def are_sizes_equal(self) -> bool:
+        """Whether all clusters of the population have the same number of units, as far as is known."""
+        if np.ptp(self.drawn) > 0:
+            return False
+        if self.squared_sizes is None:
+            return True
+        return bool(np.isclose(self.squared_sizes * self.clusters, self.size**2))
+
+    @property
     def lacks_sizes(self) -> bool:
         """Whether drawn clusters differ in size, and `squared_sizes` are not known."""
         return self.squared_sizes is None and bool(np.ptp(self.drawn) > 0)

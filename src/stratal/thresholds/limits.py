@@ -17,6 +17,10 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.designs.stratum_moments import stratum_sums
 
 _TINY = 1e-12
+# Estimates up to which a finite population shortens the distance to a limit. The formula is that of rare
+# outcomes: with larger ones, limits of single strata of 13 to 5,000 units were passed with probability .07 to
+# .10 at 5 %.
+_RARE = 0.2
 # A second parameter of the beta distribution that is 0 but for rounding: all outcomes are 1.
 _ROUNDING = 1e-9
 
@@ -109,8 +113,8 @@ class WeightedTotals(Record):
         return size, (self.total + largest) * size
 
     def _undrawn(self) -> FloatArray:
-        """Return φ = f / −ln(1 − f), by which a finite population shortens the distance to a limit."""
-        fraction = np.clip(self.fraction, 0.0, 1.0)
+        """Return φ = f / −ln(1 − f), by which a finite population shortens the distance to a limit of few."""
+        fraction = np.clip(np.where(self.total <= _RARE, self.fraction, 0.0), 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = fraction / -np.log1p(-fraction)
         return np.where(fraction > 0, factor, 1.0)

@@ -23,6 +23,8 @@ ERROR = "error"
 PRECISION = "precision"
 RECALL = "recall"
 FALSE_POSITIVE_RATE = "false_positive_rate"
+# Share of a set in strata without a label up to which the labels of the others stand for it in an estimate.
+_UNLABELLED_SHARE = 0.05
 SIGNS = {ERROR: "<=", PRECISION: ">=", RECALL: ">=", FALSE_POSITIVE_RATE: "<="}
 
 
@@ -108,14 +110,16 @@ class SetEvidence:
 
     @property
     def estimates(self) -> FloatArray:
-        """Estimated rates of faults (J,), NaN without labels."""
+        """Estimated rates of faults (J,), NaN where a part that is not small has no labels."""
         if self.faults is not None:
-            labelled = self.faults.largest > 0
+            labelled = (self.faults.largest > 0) & (self.faults.unlabelled <= _UNLABELLED_SHARE)
             covered = np.where(labelled, 1.0 - self.faults.unlabelled, 1.0)
             return np.where(labelled, self.faults.total / covered, np.nan)
         assert self.part is not None
         assert self.rest is not None
         total = self.part.value + self.rest.value
+        for mean in (self.part, self.rest):
+            total = np.where(mean.successes.unlabelled * mean.share > _UNLABELLED_SHARE, 0.0, total)
         return np.where(total > 0, self.part.value / np.where(total > 0, total, 1.0), np.nan)
 
     def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
+from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.elsewhere import ids_of
 from stratal.designs.extending import require_same_population
 from stratal.designs.labelling_files import empty_folder
@@ -52,6 +53,8 @@ from stratal.thresholds.sets import (
 
 # Largest factor of labels that is tried where no set is accepted, and the precision of the answer.
 _MOST_LABELS = 2.0**14
+# Relative difference of weights that is rounding.
+_SAME_WEIGHT = 1e-9
 _HALVINGS = 12
 
 ACCEPTED_FILE = "accepted.csv"
@@ -278,6 +281,7 @@ def threshold(
     evidence = gather(request, sample, labels, labelled, design or {})
     names = (score,) if isinstance(score, str) else tuple(score or ())
     sample = evidence.sample
+    is_named = bool(names)
     names = names or (_default_score(sample, requirement),)
     if labelled is not None:
         sample = _with_scores(sample, evidence, names)
@@ -290,7 +294,7 @@ def threshold(
         source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
     units = _read_population(sample, source, names, by, is_drawn=labelled is None)
     known, requirement = _labelled_outcomes(sample, evidence.labels, requirement, request)
-    return _decide(sample, known, units, requirement, names, by, target, confidence_level)
+    return _decide(sample, known, units, requirement, names, by, target, confidence_level, is_named=is_named)
 
 
 def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sample:
@@ -312,10 +316,21 @@ def _population_of_table(
         return None
     groups = [name for name in (*rule.columns, *((by,) if by else ())) if name not in scores]
     return Population.from_arrays(
-        proxy={name: np.array([float(value) for value in columns.values(name)]) for name in scores},
+        proxy={name: _numbers(columns.values(name), name) for name in scores},
         groups={name: [str(value) for value in columns.values(name)] for name in dict.fromkeys(groups)},
         ids=ids,
     )
+
+
+def _numbers(values: Sequence[Any], name: str) -> FloatArray:
+    """Return a column of scores (N,), refusing what is no number."""
+    numbers = np.array([number_of_text(str(value)) for value in values])
+    if not np.all(np.isfinite(numbers)):
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InputError(
+            f"score {name!r} is not numeric", given=repr(values[row])[:60], allowed="a number for every unit"
+        )
+    return numbers
 
 
 def _default_score(sample: Sample, requirement: SetRequirement) -> str:
@@ -350,6 +365,13 @@ def _read_population(
     if is_drawn:
         population = require_same_population(sample, population)
     columns = (*population.proxy_names, *population.feature_names, *population.group_names)
+    for name in scores:
+        if name in population.group_names:
+            raise InputError(
+                f"score {name!r} is not numeric",
+                given="a category",
+                action="Draw with it as a number: --proxy or --features.",
+            )
     for name in (*scores, *((by,) if by else ())):
         if name not in columns:
             raise InputError(
@@ -418,12 +440,15 @@ def _decide(
     by: str | None,
     target: str | None,
     confidence_level: float,
+    *,
+    is_named: bool,
 ) -> Threshold:
-    """Return the accepted sets of labelled outcomes."""
+    """Return the accepted sets of labelled outcomes; `is_named`: whether the user named the scores."""
     labelled = known.labelled
+    _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or unstated_target(sample, labelled)
-    scores = np.column_stack([_score(sample, name, requirement) for name in names])
+    scores = np.column_stack([_score(sample, name, requirement, is_named=is_named) for name in names])
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
     groups: tuple[str, ...] = ("",)
@@ -473,11 +498,36 @@ def _decide(
     )
 
 
-def _score(sample: Sample, name: str, requirement: SetRequirement) -> FloatArray:
+def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
+    """Refuse labels of unequal probabilities within a stratum, and clusters of unequal sizes.
+
+    The limits count what was drawn. A unit that is rarely drawn, or a cluster that is larger than all drawn
+    ones, may hold most of the faults and leave no trace: with these, up to .9 of the accepted sets violated
+    a requirement.
+    """
+    if sample.design.counts is not None:
+        return
+    weighting = sample.weighting(labelled)
+    weights = weighting.weights
+    is_equal = bool(np.ptp(weights) <= _SAME_WEIGHT * weights.max())
+    if isinstance(weighting, ClusterWeighting):
+        is_equal = is_equal and weighting.are_sizes_equal
+    elif weighting.groups is not None:
+        is_equal = is_equal and bool(np.ptp(np.bincount(weighting.groups)) == 0)
+    if not is_equal:
+        raise InputError(
+            "a threshold needs equal probabilities within strata, and clusters of one size",
+            given=f"design {sample.design.kind!r}",
+            allowed="a simple random or stratified sample, or clusters of equal size",
+            action="Draw one: --design simple-random or stratified.",
+        )
+
+
+def _score(sample: Sample, name: str, requirement: SetRequirement, *, is_named: bool) -> FloatArray:
     """Return a score of the drawn units (n,), refusing one of something else than the requirement."""
     role = sample.question.score(name)
     if requirement.metric != ERROR and requirement.positive is not None:
-        return scores_of_class(sample, requirement.positive, name)
+        return scores_of_class(sample, requirement.positive, name if is_named else None)
     if role is not None and role.of_class is not None and requirement.metric == ERROR:
         raise InputError(
             f"{name!r} is the probability of class {role.of_class!r}, not that an answer is right",

@@ -230,3 +230,45 @@ def test_labels_that_are_no_faults_are_refused(units, drawn):
     sample, labels = drawn
     with pytest.raises((InputError, LabelError)):
         stratal.threshold(sample, dict.fromkeys(labels, 7.0), "error<=.1")
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        stratal.designs.ProportionalToSize(budget=200, size="x"),
+        stratal.designs.Poisson(budget=200, size="x"),
+        stratal.designs.ClusterSample(cluster="talk", n_clusters=80),
+    ],
+)
+def test_faults_in_rarely_drawn_units_or_large_clusters_are_refused(design):
+    """Faults lie in units of small probability, or in two large clusters: up to .9 of the sets violated."""
+    rng = np.random.default_rng(5)
+    talks = np.concatenate([np.repeat(np.arange(380), 5), np.repeat([380, 381], 60)])
+    population = stratal.Population.from_arrays(
+        proxy={"score": rng.random(len(talks))},
+        features={"x": np.where(talks >= 380, 0.03, 1.0)},
+        groups={"talk": talks.astype(str)},
+    )
+    sample = design.draw(population, seed=0)
+
+    with pytest.raises(InputError, match="equal probabilities within strata"):
+        stratal.threshold(sample, (talks < 380)[sample.ids] * 1.0, "error<=.05", score="score")
+
+
+def test_a_precision_of_a_class_needs_a_score_of_that_class(units):
+    population = stratal.Population.from_arrays(
+        proxy={"confidence": units["confidence"]},
+        groups={"answer": np.where(np.arange(N) % 3 == 0, "cat", "dog")},
+        predicted="answer",
+    )
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=5)
+    labels = {unit: "cat" if unit % 2 else "dog" for unit in sample.ids.tolist()}
+
+    with pytest.raises(InputError, match="no score of the class 'cat'"):
+        stratal.threshold(sample, labels, "precision:cat>=.9")
+
+
+def test_a_score_in_words_is_refused(units):
+    table = {"id": ["a", "b", "c"], "label": [1, 0, 1], "site": ["here", "there", "here"]}
+    with pytest.raises(InputError, match="not numeric"):
+        stratal.threshold(labelled=table, design={"population_size": 3}, require="error<=.5", score="site")
