@@ -18,7 +18,6 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
-from stratal.question.question import SUPERPOPULATION
 
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
@@ -801,7 +800,7 @@ def plan(requested: PlanOptions) -> Result:
         requested = structs.replace(requested, half_width=width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     made = requested.plan(**_learned(requested))
-    if requested.target == SUPERPOPULATION:
+    if requested.target == "superpopulation":
         made = replace(made, assumptions=(*made.assumptions, OF_THESE_UNITS))
     if requested.compare:
         made = replace(made, assumptions=(*made.assumptions, OF_ONE_MODEL))

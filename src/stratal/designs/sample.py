@@ -29,6 +29,7 @@ from stratal.population.predictions import declared_info, with_predictions
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.roles import refuse_unusable_roles
 from stratal.question.scores import Predictions, declared_scores
 from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, vocabulary
 from stratal.randomness import check_seed, id_texts
@@ -610,6 +611,7 @@ def sample_of(
         population=population,
         digest=population.digest_of_draw(seed) if digested else None,
     )
+    refuse_unusable_roles(sample.question, sample.groups)
     return with_sets(sample)
 
 

@@ -7,11 +7,13 @@ plans and studies store all roles, and the commands pass all of them on, without
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self, TypeAlias, TypedDict
 
-from stratal.arrays import Record
+from stratal.arrays import AnyArray, Record, number_of_text
+from stratal.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,35 @@ ReadNames: TypeAlias = Callable[[str, Any], Sequence[str]]
 def declared_columns(declarations: RoleKeywords, read: ReadNames) -> dict[str, Sequence[str]]:
     """Return the columns of each role by keyword."""
     return {role.keyword: read(role.keyword, declarations.get(role.keyword)) for role in ROLES}
+
+
+# Numbers with decimals from which a column of a judge is one of scores.
+_MOST_FRACTIONS = 10
+
+
+def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) -> None:
+    """Refuse judges that labels could not be compared with, before anything is labelled.
+
+    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are no proxy: no label
+    would ever equal them. Scores beside verdicts: these are compared with people in different ways.
+    """
+    verdicts = [judge for judge in roles.judges if judge in groups]
+    for judge in verdicts:
+        numbers = [number_of_text(str(value)) for value in set(groups[judge].tolist())]
+        fractions = sum(math.isfinite(number) and not number.is_integer() for number in numbers)
+        if fractions > _MOST_FRACTIONS:
+            raise InputError(
+                f"judge {judge!r} holds scores, not verdicts",
+                given=f"{fractions} numbers with decimals",
+                action=f"Declare it as a proxy too: proxy=[…, {judge!r}] (--proxy …,{judge}).",
+            )
+    if 0 < len(verdicts) < len(roles.judges):
+        scores = [judge for judge in roles.judges if judge not in verdicts]
+        raise InputError(
+            "judges that give scores cannot be declared beside judges that give verdicts",
+            given=f"scores {', '.join(scores)}; verdicts {', '.join(verdicts)}",
+            action="Declare one kind only: judge= (--judge).",
+        )
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:

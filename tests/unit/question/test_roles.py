@@ -196,3 +196,23 @@ def test_a_new_role_touches_three_files():
         "evaluation/evidence.py",
         "evaluation/request.py",
     }
+
+
+@pytest.mark.parametrize(
+    ("proxies", "judges", "what"),
+    [
+        (["score"], ["grade"], "'grade' holds scores, not verdicts"),
+        (["score", "grade"], ["grade", "verdict"], "scores cannot be declared beside"),
+    ],
+)
+def test_judges_that_no_label_can_be_compared_with_are_refused_before_labelling(data, proxies, judges, what):
+    """After 150 labels the estimate said that labels and answers are measurements."""
+    columns = {"score": data["score"], "grade": np.round(1 - data["score"] / 2, 3)}
+    names = {"verdict": data["verdict"]}
+    if "grade" not in proxies:
+        names["grade"] = columns["grade"].astype(str)
+    population = stratal.Population.from_arrays(
+        ids=data["id"], proxy={name: columns[name] for name in proxies}, groups=names, judge=judges
+    )
+    with pytest.raises(InputError, match=what):
+        stratal.designs.SimpleRandom(budget=80).draw(population, seed=7)
