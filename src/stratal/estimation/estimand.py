@@ -344,6 +344,11 @@ class Estimand(Described, noun="estimand", registry={}):
         of = ", ".join(map(str, self._named(self.listed)))
         return self.kind.replace("_", " ") + (f" of {of}" if of else "")
 
+    @property
+    def quoted_name(self) -> str:
+        """The name in messages: the kind, or the whole text of a kind that users do not write."""
+        return f"'{self.text}'" if "@" in self.kind or self.kind == "list" else f"'{self.kind}'"
+
     @staticmethod
     def parse_text(text: str) -> Estimand:
         """Return the estimand that a text names, such as `f1:match` or `difference:model_a,model_b`.
@@ -378,7 +383,7 @@ class Estimand(Described, noun="estimand", registry={}):
         if strange or (listed and not cls.listed):
             unexpected = strange[0] if strange else listed[0]
             raise InputError(
-                f"'{cls.kind}' does not take that",
+                f"'{cls.kind.rstrip('@')}' does not take that",
                 given=f"{unexpected!r} in {text!r}",
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
@@ -392,7 +397,7 @@ class Estimand(Described, noun="estimand", registry={}):
         except InputError:
             raise
         except (TypeError, ValueError):
-            problem = f"'{cls.kind}' needs more, or something else, than was given"
+            problem = f"'{cls.kind.rstrip('@')}' needs more, or something else, than was given"
             raise InputError(problem, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
 
     @classmethod
@@ -470,7 +475,7 @@ class Estimand(Described, noun="estimand", registry={}):
             If the population lacks what it needs, or nothing can be expected.
         """
         action = "Plan for the mean or a metric, and ask for it when there are labels."
-        raise InputError(f"'{self.kind}' cannot be planned for", action=action)
+        raise InputError(f"{self.quoted_name} cannot be planned for", action=action)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate | Estimates:
         """Return the estimate from labels.
@@ -491,7 +496,7 @@ class Estimand(Described, noun="estimand", registry={}):
             For estimands that have no groups.
         """
         raise InputError(
-            f"'{self.kind}' is not estimated by groups",
+            f"{self.quoted_name} is not estimated by groups",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
             action="Leave it out, or ask for one of these.",
@@ -511,7 +516,7 @@ class Estimand(Described, noun="estimand", registry={}):
             Names the first.
         """
         takes = self.takes
-        named = f"'{self.kind}'"
+        named = self.quoted_name
         if grouped and self.takes_by_group is not None:
             takes = self.takes_by_group
             named = f"{named} by groups"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stratal.errors import InputError, RequirementError, installed, kind_of, names_mistyped, near_names
+from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import json_value
@@ -150,7 +151,7 @@ def held_against(
             rows_by_name.setdefault(name, []).extend(rows)
     verdicts = []
     for requirement in map(Requirement.parse, requirements):
-        rows = rows_by_name.get(requirement.name, [])
+        rows = rows_by_name.get(requirement.name) or rows_by_name.get(_estimand_text(requirement.name), [])
         if len(rows) != 1:
             single = [name for name, each in rows_by_name.items() if len(each) == 1]
             ends = [name for name in single if name.endswith(f":{requirement.name}")]
@@ -165,6 +166,14 @@ def held_against(
         row_method = method if value_rows and rows[0] is value_rows[0] else "auto"
         verdicts.append(requirement.held_against(rows[0], confidence_level, row_method))
     return verdicts
+
+
+def _estimand_text(name: str) -> str:
+    """Return the text form of an estimand: precision@threshold=0.5 for =.50; another name as it is."""
+    try:
+        return Estimand.parse_text(name).text
+    except InputError:
+        return name
 
 
 def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]) -> list[dict[str, Any]]:

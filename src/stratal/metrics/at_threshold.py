@@ -13,6 +13,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.proportion_functions import possible_in
+from stratal.estimation.resolve import named_groups
 from stratal.labels.label_values import class_text
 from stratal.metrics.class_answers import AnsweredClasses, answered_classes
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
@@ -135,6 +136,7 @@ class _AtThreshold(Estimand):
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
+        named_groups(sample, group)  # refused without the column of answers that the threshold gives
         answered, found, which = self._answered(sample, labels)
         results = found.within(answered, group, self.metric.kind, which, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]

@@ -421,7 +421,7 @@ def next_round(
     requested = as_estimand(sample.question.estimand)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
-        problem = f"a round for '{requested.kind}' goes where its influence varies among the labels"
+        problem = f"a round for {requested.quoted_name} goes where its influence varies among the labels"
         action = "Leave these out."
         raise InputError(problem, given=f"{learner=}, {deviations=}, {allocation_of=}", action=action)
     given_one = learner is not None or features is not None

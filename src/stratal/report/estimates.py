@@ -364,9 +364,11 @@ def _value_sentence(estimate: Mapping[str, Any]) -> str:
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     else:
-        # Arguments such as `probability=COLUMN` are no part of the quantity's name.
-        parts = estimate.get("estimand", "Estimate").split(",")
-        name = ",".join(part for part in parts if "=" not in part)
+        # Arguments such as `probability=COLUMN` are no part of the quantity's name; a threshold is.
+        first, *others = estimate.get("estimand", "Estimate").split(",")
+        if "=" in first and "@" not in first:
+            first = first.partition(":")[0]
+        name = ",".join([first, *(part for part in others if "=" not in part)])
     return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
 
 

@@ -57,15 +57,15 @@ def _decide_monotone(
     divisor = len(sets.groups) if is_nested else len(sets.group)
     local_errors = np.full(len(sets.group), error / divisor)
     passing = evidence.limits(local_errors)[1] <= requirement.faults
-    if requirement.accepts_least:
-        # All units together have a recall of 1.
-        passing = passing | np.all(np.isinf(sets.thresholds), axis=1)
-    accepted = passing
-    if is_nested:
-        accepted = np.zeros(len(passing), dtype=bool)
-        for code in range(len(sets.groups)):
-            places = np.flatnonzero(sets.group == code)
+    # All units together have a recall of 1, which says nothing about the score.
+    is_trivial = requirement.accepts_least & np.all(np.isinf(sets.thresholds), axis=1)
+    accepted = passing & ~is_trivial
+    for code in range(len(sets.groups)):
+        places = np.flatnonzero((sets.group == code) & ~is_trivial)
+        if is_nested:
             # The set that satisfies it most surely comes first.
             order = places[::-1] if requirement.accepts_least else places
             accepted[order] = np.logical_and.accumulate(passing[order])
+        # They are accepted with another set of their group.
+        accepted[is_trivial & (sets.group == code)] = accepted[places].any()
     return Decision(accepted=accepted, local_errors=local_errors)

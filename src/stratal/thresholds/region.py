@@ -19,6 +19,7 @@ _CURVE_LABELS = 10.0
 # Standard deviations of the prior of intercept and slope, around a calibrated score.
 _PRIOR_DEVIATIONS = (3.0, 1.0)
 _NEWTON_STEPS = 25
+_SETTLED = 1e-9
 _CLIP = 1e-4
 
 
@@ -78,7 +79,10 @@ def _fitted_curve(cells: PilotCells) -> tuple[float, float, float]:
         rates = special.expit(design @ coefficients)
         slopes = design.T @ (cells.rights - cells.counts * rates) - precision @ (coefficients - centre)
         information = (design.T * (cells.counts * rates * (1.0 - rates))) @ design + precision
-        coefficients = coefficients + np.linalg.solve(information, slopes)
+        step = np.linalg.solve(information, slopes)
+        coefficients = coefficients + step
+        if np.abs(step).max() < _SETTLED:
+            break
     deviation = float(np.sqrt(np.linalg.inv(information)[0, 0]))
     return float(coefficients[0]), float(coefficients[1]), deviation
 
@@ -87,18 +91,15 @@ def _expected_shares(sizes: IntArray, faults: FloatArray, labels: int, limit: fl
     """Return the expected accepted units (K,) if the labels are spread evenly over the first 1 … K cells."""
     totals = np.cumsum(sizes)
     rates = np.cumsum(faults * sizes) / np.maximum(totals, 1)
-    values = np.zeros(len(sizes))
-    for last in range(len(sizes)):
-        counts = labels * totals[: last + 1] // max(int(totals[last]), 1)
-        allowed = most_faults(labels, limit, _LOCAL_ERROR)[counts]
-        # P(X ≤ a) of a binomial X, by the incomplete beta function.
-        passing = special.betaincc(
-            np.maximum(allowed, 0) + 1.0, np.maximum(counts - allowed, 1), rates[: last + 1]
-        )
-        passing = np.where(allowed >= 0, passing, 0.0)
-        best = np.maximum.accumulate(passing[::-1])[::-1]
-        values[last] = sizes[: last + 1] @ best
-    return values
+    # Row: the last cell of the region; column: the last cell of the set, which lies in the region.
+    inside = np.tri(len(sizes), dtype=bool)
+    counts = np.where(inside, labels * totals // np.maximum(totals[:, None], 1), 0)
+    allowed = most_faults(labels, limit, _LOCAL_ERROR)[counts]
+    # P(X ≤ a) of a binomial X, by the incomplete beta function.
+    passing = special.betaincc(np.maximum(allowed, 0) + 1.0, np.maximum(counts - allowed, 1), rates)
+    passing = np.where(inside & (allowed >= 0), passing, 0.0)
+    best = np.maximum.accumulate(passing[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(best @ sizes)
 
 
 @lru_cache(maxsize=8)

@@ -17,8 +17,8 @@ _SEED = 0
 
 @lru_cache(maxsize=4)
 def _normal_draws(draws: int, dimensions: int) -> FloatArray:
-    """Return standard normal variables (draws, dimensions), the same in every call."""
-    return np.random.default_rng(_SEED).standard_normal((draws, dimensions))
+    """Return standard normal variables (dimensions, draws), the same in every call."""
+    return np.ascontiguousarray(np.random.default_rng(_SEED).standard_normal((draws, dimensions)).T)
 
 
 def set_correlations(weights: FloatArray) -> FloatArray:
@@ -56,10 +56,10 @@ def step_down(
     rejected = np.zeros(len(p_values), dtype=bool)
     local_errors = np.full(len(p_values), error)
     root = correlation_root(correlations)
-    statistics = _normal_draws(draws, root.shape[1]) @ root.T
+    statistics = root @ _normal_draws(draws, root.shape[1])
     rank = min(int(np.ceil((1.0 - error) * (draws + 1))), draws) - 1
     while not rejected.all():
-        largest = statistics[:, ~rejected].max(axis=1)
+        largest = statistics[~rejected].max(axis=0)
         local_error = min(float(ndtr(-np.partition(largest, rank)[rank])), error)
         local_errors[~rejected] = local_error
         passing = ~rejected & (p_values <= local_error)

@@ -55,7 +55,9 @@ from stratal.thresholds.sets import (
 _MOST_LABELS = 2.0**14
 # Relative difference of weights that is rounding.
 _SAME_WEIGHT = 1e-9
-_HALVINGS = 12
+_HALVINGS = 6
+# Draws of the largest statistic there: the local error is simulated to a tenth of itself.
+_DRAWS_OF_FORECAST = 2_000
 
 ACCEPTED_FILE = "accepted.csv"
 REVIEW_FILE = "review.csv"
@@ -246,7 +248,8 @@ def threshold(
     target : {"population", "superpopulation"}
         Whether the guarantee is for these units or for future ones from the same source.
     population : path or Population, optional
-        What the sample was drawn from; its own while in memory. Without it, shares are estimated.
+        What the sample was drawn from; needed if the sample was read from a file. Of `labelled`, without it,
+        shares are estimated.
     confidence_level : float
     **options
         `value`, `id`, `positive`, `mapping`, `combine`, `predicted` and `predicts` as in `stratal.evaluate`.
@@ -292,6 +295,12 @@ def threshold(
         source = _population_of_table(sample, labelled, names, by)
     if source is None and sample.population is None and read_population is not None:
         source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
+    if labelled is None and source is None and sample.population is None:
+        raise InputError(
+            "the population that the sample was drawn from is needed",
+            given="a sample that was read from a file",
+            action="Give its file: population= (--population FILE).",
+        )
     units = _read_population(sample, source, names, by, is_drawn=labelled is None)
     known, requirement = _labelled_outcomes(sample, evidence.labels, requirement, request)
     return _decide(sample, known, units, requirement, names, by, target, confidence_level, is_named=is_named)
@@ -607,14 +616,10 @@ def _rows(
 
 
 def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
-    """Return the accepted set of each group: the largest, for recall the smallest.
-
-    That all units together have a recall of 1 says nothing about the score.
-    """
+    """Return the accepted set of each group: the largest, for recall the smallest."""
     best: dict[str | None, AcceptedSet] = {}
     for row in rows:
-        is_trivial = requirement.accepts_least and not any(value is not None for value in row.thresholds)
-        if not row.accepted or is_trivial:
+        if not row.accepted:
             continue
         other = best.get(row.group)
         is_smaller = other is None or row.share < other.share
@@ -641,11 +646,8 @@ def _labels_needed(
     """Return about how many labels in the same places would make a set pass, if the rates stay."""
 
     def passes(factor: float) -> bool:
-        decision = decide(requirement, evidence.scaled(factor), sets, error)
-        useful = decision.accepted
-        if requirement.accepts_least:
-            useful = useful & ~np.all(np.isinf(sets.thresholds), axis=1)
-        return bool(useful.any())
+        decision = decide(requirement, evidence.scaled(factor), sets, error, _DRAWS_OF_FORECAST)
+        return bool(decision.accepted.any())
 
     high = 2.0
     while not passes(high):

@@ -108,3 +108,25 @@ def test_a_score_of_right_answers_is_no_probability_of_the_class(data):
 def test_a_threshold_that_no_unit_reaches_cannot_be_planned_for(data):
     with pytest.raises(InputError, match="nothing can be expected"):
         stratal.plan(data[0], 100, estimand="precision@threshold=1.5")
+
+
+def test_one_estimate_has_its_name_and_meets_requirements_however_the_threshold_is_written(data):
+    sample = stratal.designs.SimpleRandom(budget=400).draw(data[0], seed=2)
+    found = stratal.estimate(sample, labels_of(data, sample), estimand="precision@threshold=.8")
+
+    assert str(found).startswith("precision@threshold=0.8 ")
+    for written in ("precision@threshold=.8>=.1", "precision@threshold=0.80>=.1"):
+        assert stratal.require(found, written) is found
+
+
+@pytest.mark.parametrize("text", ["precision@threshold=.5", "precision@threshold=.5,.8"])
+def test_messages_have_no_internal_names(data, text):
+    sample = stratal.designs.SimpleRandom(budget=100).draw(data[0], seed=2)
+    labels = labels_of(data, sample)
+
+    with pytest.raises(InputError, match=r"'precision@threshold=0.5.* takes no estimator="):
+        stratal.estimate(sample, labels, estimand=text, estimator="ppi++")
+    with pytest.raises(InputError) as refusal:
+        stratal.estimate(sample, labels, estimand=text, by="language")
+    assert "at 0.5" not in str(refusal.value)
+    assert "'list'" not in str(refusal.value)

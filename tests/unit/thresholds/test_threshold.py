@@ -272,3 +272,41 @@ def test_a_score_in_words_is_refused(units):
     table = {"id": ["a", "b", "c"], "label": [1, 0, 1], "site": ["here", "there", "here"]}
     with pytest.raises(InputError, match="not numeric"):
         stratal.threshold(labelled=table, design={"population_size": 3}, require="error<=.5", score="site")
+
+
+def test_all_units_are_accepted_for_recall_only_with_a_smaller_set(units):
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population_of(units), seed=5)
+    undecided = stratal.threshold(sample, labels_of(units, sample), "recall>=.99")
+    decided = stratal.threshold(sample, labels_of(units, sample), "recall>=.3")
+
+    assert undecided.verdict == "UNDECIDED"
+    assert not any(row.accepted for row in undecided.candidates)
+    assert decided.candidates[-1].accepted
+
+
+def test_a_sample_from_a_file_needs_its_population(units, drawn, tmp_path):
+    drawn[0].write(tmp_path / "sample.parquet")
+    read = stratal.Sample.read(tmp_path / "sample.parquet")
+
+    with pytest.raises(InputError, match="population that the sample was drawn from is needed"):
+        stratal.threshold(read, drawn[1], "error<=.1")
+    known = stratal.threshold(read, drawn[1], "error<=.1", population=population_of(units))
+    assert known.chosen == stratal.threshold(drawn[0], drawn[1], "error<=.1").chosen
+
+
+def test_a_forecast_for_groups_simulates_few_draws(units, monkeypatch):
+    import stratal.thresholds.decision as decision
+
+    draws = []
+    step_down = decision.step_down
+
+    def counted(*arguments):
+        draws.append(arguments[3])
+        return step_down(*arguments)
+
+    monkeypatch.setattr(decision, "step_down", counted)
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population_of(units), seed=5)
+    stratal.threshold(sample, labels_of(units, sample), "error<=.02", by="site")
+
+    # All sets of a forecast cost less than the test itself.
+    assert sum(draws[1:]) < draws[0]
