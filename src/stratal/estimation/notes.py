@@ -75,11 +75,17 @@ class PlannedOutcome(Record):
         Of the labelled units.
     proxy : float (m,)
         That strata are ordered by: the units' own where there is one stratum, else their stratum's mean.
+    name : str
+        Of the proxy.
+    drawn : bool
+        Whether the units were drawn by a plan, which promised a width.
     """
 
     strata: Strata
     stratum: IntArray
     proxy: FloatArray
+    name: str
+    drawn: bool
 
     @classmethod
     def of(cls, sample: Sample, labelled: BoolArray) -> PlannedOutcome | None:
@@ -93,7 +99,13 @@ class PlannedOutcome(Record):
             proxy = sample.proxies[labelled, 0]
         else:
             proxy = strata.proxy_means[stratum]
-        return cls(strata=strata, stratum=stratum, proxy=proxy)
+        return cls(
+            strata=strata,
+            stratum=stratum,
+            proxy=proxy,
+            name=sample.proxy_names[0],
+            drawn=not sample.declared_random,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -259,12 +271,18 @@ def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Not
     if strata.bounds != (estimate.bounds or (-math.inf, math.inf)):
         return ()
     scenarios = strata.scenarios
-    notes = (
-        _mean_note(strata, scenarios, estimate),
-        _spread_note(strata, scenarios, z, stratum),
-        _direction_note(strata, z, stratum, planned.proxy),
-    )
-    return tuple(Note("plan-refuted", f"{REFUTED}: {note}") for note in notes if note is not None)
+    refuted = [_slope_note(planned, z)]
+    if planned.drawn:
+        mean_note = _mean_note(strata, scenarios, estimate)
+        spread_note = _spread_note(strata, scenarios, z, stratum)
+        refuted = [mean_note, spread_note, *refuted]
+    if planned.drawn:
+        code = "plan-refuted"
+        beginning = REFUTED
+    else:
+        code = "score-refuted"
+        beginning = "the labels contradict a score"
+    return tuple(Note(code, f"{beginning}: {note}") for note in refuted if note is not None)
 
 
 def planned_strata(sample: Sample) -> Strata | None:
@@ -346,26 +364,43 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
     )
 
 
-def _direction_note(strata: Strata, z: FloatArray, stratum: IntArray, proxy: FloatArray) -> str | None:
-    """Return what is to be said of outcomes that fall where the proxy rises.
+def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
+    """Return what is to be said of outcomes that fall where the proxy rises."""
+    strata = planned.strata
+    counts = np.bincount(planned.stratum, minlength=strata.n_strata)
+    weights = (strata.weights / np.maximum(counts, 1))[planned.stratum]
+    slope = falling_slope(weights, z, planned.proxy)
+    if slope is None:
+        return None
+    if strata.n_strata > 1:
+        return (
+            f"outcomes fall where the proxy rises, with a slope of {slope:.2g}, not "
+            f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, turn it round (one minus it) and "
+            "draw anew, or draw without strata (--stratify none)."
+        )
+    return (
+        f"the outcome falls where {planned.name!r} rises (slope {slope:.2g}). The interval is valid, but "
+        "check that this is not the score of the opposite (then use one minus it), of another class or of "
+        "other units"
+    )
 
-    Were there no slope, labels could be exchanged among units: that is the variance taken.
+
+def falling_slope(weights: FloatArray, z: FloatArray, proxy: FloatArray) -> float | None:
+    """Return the slope of outcomes on a proxy where it is below 0 by more than chance, else None.
+
+    Weights, outcomes and proxy (m,) are of the labelled units. If there were no slope, labels could be
+    exchanged among units: that is the variance taken.
     """
-    counts = np.bincount(stratum, minlength=strata.n_strata)
-    weights = (strata.weights / np.maximum(counts, 1))[stratum]
-    centred = weights * (proxy - np.average(proxy, weights=weights))
-    square = float(centred @ (proxy - np.average(proxy, weights=weights)))
+    distances = proxy - np.average(proxy, weights=weights)
+    centred = weights * distances
+    square = float(centred @ distances)
     error = float(np.std(z, ddof=1) * np.sqrt(np.sum((centred - centred.mean()) ** 2)))
     total = float(centred @ z) - float(centred.sum()) * float(z.mean())
     if square <= 0 or error == 0 or total >= 0:
         return None
     if stdtr(len(z) - 2.0, total / error) > ALARM / 4:
         return None
-    return (
-        f"outcomes fall where the proxy rises, with a slope of {total / square:.2g}, not "
-        f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, turn it round (one minus it) and draw "
-        "anew, or draw without strata (--stratify none)."
-    )
+    return total / square
 
 
 _GO_ON = (

@@ -70,13 +70,13 @@ def test_a_plan_of_a_simple_random_sample_is_held_against_its_labels_too():
     said = notes(rate(1 - SURE), 5, budget=400, design="simple-random")
 
     assert all(any("the mean is" in note for note in one) for one in said)
-    assert all(any("turn it round" in note for note in one) for one in said)
+    assert all(any("one minus it" in note for note in one) for one in said)
 
 
 def test_outcomes_that_fall_where_the_proxy_rises_are_said():
     said = notes(rate(1 - SURE), 20, budget=400)
 
-    assert all(any("turn it round" in note for note in one) for one in said)
+    assert all(any("one minus it" in note for note in one) for one in said)
 
 
 def test_a_deviation_of_four_times_the_taken_one_is_said_with_one_to_plan_with():
@@ -139,3 +139,29 @@ def test_no_note_has_an_interval_of_its_own():
     assert "%" not in note
     low, high = found.confidence_interval(0.98)
     assert not any(f"{end:.3g}" in note for end in (low, high))
+
+
+def test_a_table_whose_score_is_of_the_opposite_gets_a_note_and_no_plan_is_named():
+    generator = np.random.default_rng(1)
+    score = generator.random(3000)
+    right = generator.random(3000) < 1 - score
+    labelled = generator.random(3000) < 0.05
+
+    estimate = stratal.estimate_from(
+        right[labelled].astype(float), proxy_labelled=score[labelled], proxy_population=score
+    )
+
+    note = next(note for note in estimate.notes if note.code == "score-refuted")
+    assert "plan" not in note
+    assert "'proxy'" in note
+
+
+def test_a_score_without_relation_to_the_outcome_is_not_called_refuted():
+    generator = np.random.default_rng(2)
+    noted = 0
+    for _ in range(200):
+        score = generator.random(300)
+        outcomes = (generator.random(60) < 0.5).astype(float)
+        estimate = stratal.estimate_from(outcomes, proxy_labelled=score[:60], proxy_population=score)
+        noted += "score-refuted" in {note.code for note in estimate.notes}
+    assert noted <= 5
