@@ -318,7 +318,7 @@ def draw(requested: DrawOptions) -> Result:
     With --half-width it draws a pilot; with --extend and --labels as many more units as the labels say are
     needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
+    from stratal.designs.labelling_files import columns_to_fill, empty_folder, write_labelling_folder
     from stratal.report.pages import draw_page
 
     empty_folder(requested.output)
@@ -365,6 +365,7 @@ def draw(requested: DrawOptions) -> Result:
     }
     if sample.question.outcome.label_format is not None:
         found["label_format"] = sample.question.outcome.label_format
+    found["columns_to_fill"] = list(columns_to_fill(sample))
     width = requested.half_width
     if width is not None:
         found |= {"half_width": width, "needed": None if needed is None else needed.to_dict()}

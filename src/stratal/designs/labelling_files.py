@@ -180,8 +180,16 @@ def token_columns(sample: Sample) -> dict[str, str]:
     return {} if token is None else {SAMPLE_TOKEN: token}
 
 
+def columns_to_fill(sample: Sample) -> tuple[str, ...]:
+    """Return the columns that annotators fill in: `label`, or the outcome of each compared model."""
+    models = sample.question.models
+    if models and not set(models) & {sample.question.id, *sample.shown}:
+        return models
+    return (LABEL,)
+
+
 def write_to_label(sample: Sample, path: Path) -> int:
-    """Write the table that the annotators fill in: id, shown columns, an empty column `label`.
+    """Write the table that the annotators fill in: id, shown columns, and the empty columns to fill in.
 
     If ids are row numbers, a column `sample_token` states of which rows.
 
@@ -201,7 +209,9 @@ def write_to_label(sample: Sample, path: Path) -> int:
     with path.open("w", encoding="utf-8", newline="") as stream:
         payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
         token = token_columns(sample)
-        stream.write(csv_line([sample.question.id, *payload, *token, LABEL]))
+        to_fill = columns_to_fill(sample)
+        empty = [""] * len(to_fill)
+        stream.write(csv_line([sample.question.id, *payload, *token, *to_fill]))
         columns = [values.tolist() for values in payload.values()]
         if sample.ids.dtype.kind in "iu":
             ids = sample.ids.tolist()
@@ -209,6 +219,6 @@ def write_to_label(sample: Sample, path: Path) -> int:
             ids = id_texts(sample.ids)
         newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
         for row in newest:
-            stream.write(csv_line([ids[row], *(column[row] for column in columns), *token.values(), ""]))
+            stream.write(csv_line([ids[row], *(column[row] for column in columns), *token.values(), *empty]))
     on_disk(path)
     return len(newest)

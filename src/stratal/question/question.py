@@ -224,7 +224,7 @@ class Question(ColumnRoles):
         scores : iterable of Score
             What columns predict; it takes the place of what was inferred.
         judges, models : sequence of str
-            All judges and compared models, those that were declared before included.
+            Judges and compared models: some of those that were declared before, or all of them and others.
         target : str, optional
 
         Raises
@@ -245,10 +245,10 @@ class Question(ColumnRoles):
         for score in scores:
             refined = refined._with_score(score)
         if judges:
-            _require_all("judge", judges, self.judges)
+            _require_nested("judge", judges, self.judges)
             refined = replace(refined, judges=tuple(judges))
         if models:
-            _require_all("compare", models, self.models)
+            _require_nested("compare", models, self.models)
             refined = replace(refined, models=tuple(models))
         if target is not None:
             if self.target not in (None, target):
@@ -307,9 +307,9 @@ def _declared_fields(record: Record) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 
 
-def _require_all(option: str, columns: Sequence[str], stored: Sequence[str]) -> None:
-    """Refuse columns without one that was declared before."""
-    if not set(stored) <= set(columns):
+def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) -> None:
+    """Refuse columns that are neither a part of those declared before nor all of them and more."""
+    if not (set(stored) <= set(columns) or set(columns) <= set(stored)):
         raise _contradiction(option, ",".join(columns), ",".join(stored))
 
 

@@ -68,8 +68,9 @@ def draw_page(draw: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, has_c
     Parameters
     ----------
     draw : dict
-        `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`.
-        Optional: `pilot`, the reason for the size of a pilot, and `label_format` for labels that are sets.
+        `n`, `population_size`, `design`, `seed`, `round`, `new`, `columns_to_fill`, and the paths `sample`
+        and `to_label`. Optional: `pilot`, the reason for the size of a pilot, and `label_format` for labels
+        that are sets.
     strata : sequence of (name, units, drawn units)
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
@@ -80,11 +81,15 @@ def draw_page(draw: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, has_c
     label_format = ""
     if "label_format" in draw:
         label_format = f" with {draw['label_format']}"
+    columns = draw["columns_to_fill"]
+    to_fill = ("the column " if len(columns) == 1 else "the columns ") + ", ".join(
+        f"`{name}`" for name in columns
+    )
     tables = []
     if strata:
         tables.append(ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata))
     notes = [
-        f"To label: {draw['to_label']}  (fill in the column `label`{label_format})",
+        f"To label: {draw['to_label']}  (fill in {to_fill}{label_format})",
         f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",
     ]
     if not has_columns:

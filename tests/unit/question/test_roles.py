@@ -89,6 +89,24 @@ def test_a_later_judge_refines_and_another_one_contradicts(sample, labels):
         stratal.evaluate(sample, labels, judge="second")
 
 
+def test_one_of_several_declared_judges_may_be_chosen(sample, labels):
+    both = replace(sample, question=sample.question.refine(judges=["verdict", "second"]))
+
+    chosen = stratal.evaluate(both, labels, judge="second")
+
+    assert chosen.sample.question.judges == ("second",)
+
+
+def test_the_table_to_label_has_a_column_for_each_compared_model(files, run_command):
+    options = ["--proxy", "score", "--compare", "new,old", "--budget", "80"]
+    drawn = json.loads(run_command("draw", "file.csv", *options, "--output", "compared", "--json").stdout)
+
+    header = (files / "compared" / "to_label.csv").read_text().splitlines()[0]
+
+    assert header == "id,new,old"
+    assert drawn["columns_to_fill"] == ["new", "old"]
+
+
 def test_an_estimand_of_its_own_leaves_the_stored_judge_out(sample, labels):
     assert stratal.evaluate(sample, labels, estimand="f1:cat").tables == ()
 

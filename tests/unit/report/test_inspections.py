@@ -12,6 +12,7 @@ DRAWN = {
     "new": 25_000,
     "sample": "audit/sample.parquet",
     "to_label": "audit/to_label.csv",
+    "columns_to_fill": ["label"],
 }
 
 
