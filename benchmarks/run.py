@@ -52,6 +52,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "start": list,
         "after_draw": list,
         "main_job": lambda: ["--peer", ssepy()],
+        "demonstration": list,
         "tables": lambda: ["--directory", scratch],
         "growth": list,
         "strata": lambda: ["--ssepy", ssepy()],

@@ -161,6 +161,34 @@ def test_the_lines_of_the_readme_run_as_pasted(tmp_path, monkeypatch, capsys):
     assert "0.9489" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_gain_is_the_one_that_was_measured(page):
+    measured = (ROOT / "benchmarks" / "results" / "demonstration.md").read_text()
+    equal = re.search(r"^\| chosen by confidence .*\| (\d+) \|$", measured, re.MULTILINE)[1]
+
+    assert f"as precise as {equal} random labels" in (ROOT / page).read_text()
+
+
+def test_the_range_with_other_models_is_the_one_that_was_measured():
+    results = ROOT / "benchmarks" / "results"
+    models = re.findall(
+        r"^\| ([^|]*) \| as trained \| 100 \| ([\d.]+) ",
+        (results / "peer_agreement.md").read_text(),
+        re.MULTILINE,
+    )
+    judges = re.findall(
+        r"^\| [^|]* \| [^|]* \| 100 \| ([\d.]+) ",
+        (results / "peer_agreement_files.md").read_text(),
+        re.MULTILINE,
+    )
+    worth = [float(value) for name, value in models if "fitted" not in name] + [
+        float(value) for value in judges
+    ]
+    low, high = round(100 * min(worth)), round(100 * max(worth))
+
+    assert f"between {low} and {high} random labels" in " ".join((ROOT / "README.md").read_text().split())
+
+
 def test_the_readme_is_short():
     words = re.findall(
         r"[A-Za-z0-9']+", re.sub(r"```.*?```|\]\([^)]*\)", "", (ROOT / "README.md").read_text(), flags=re.S)
