@@ -266,7 +266,7 @@ def survey(visit: Visit, rng: np.random.Generator) -> float:
     rows = [(f"{r}-{k}", r, int(rng.random() < rates[r])) for r in sizes for k in range(80)]
     write("sample.csv", ["ID", "REGION", "Y"], rows)
     write("sizes.csv", ["REGION", "N_h"], sizes.items())
-    visit.type("estimate --labelled sample.csv --value y --stratum region --sizes sizes.csv")
+    visit.type("estimate sample.csv --value y --chosen random-within:region --sizes sizes.csv")
     return sum(sizes[r] * rates[r] for r in sizes) / 10_000
 
 
@@ -406,7 +406,7 @@ def main() -> None:
     if given.roles:
         RESULTS.write_text(before + roles_page(29))
         return
-    own = "stratal estimate --labelled answers.csv --proxy judge"
+    own = "stratal estimate answers.csv --proxy judge"
     audit = "truescore audit answers.csv --judge judge --gold label"
     stratal = [sys.executable, "-m", *own.split()]
     truescore = [str(Path(given.peers).with_name("truescore")), *audit.split()[1:]]

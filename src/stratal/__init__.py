@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
     from stratal.estimation.entry_points import estimate as estimate
-    from stratal.estimation.entry_points import estimate_from as estimate_from
     from stratal.estimation.estimate import Estimate as Estimate
     from stratal.estimation.estimate import Estimates as Estimates
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.estimation.requirement import require as require
     from stratal.evaluation import Evaluation as Evaluation
     from stratal.evaluation import evaluate as evaluate
+    from stratal.evaluation.from_arrays import estimate_from as estimate_from
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels.label_files import read_labels as read_labels
@@ -61,10 +61,11 @@ __version__ = "0.1.0"
 _NAMES = {
     "designs": "Sample",
     "errors": "InputError LabelError StratalError StratalWarning",
-    "estimation.entry_points": "estimate estimate_from",
+    "estimation.entry_points": "estimate",
     "estimation.estimate": "Estimate Estimates",
     "estimation.requirement": "log_to_mlflow require",
     "evaluation": "Evaluation evaluate",
+    "evaluation.from_arrays": "estimate_from",
     "labels": "Labels annotator_agreement",
     "labels.label_files": "read_labels",
     "metrics.comparison": "Comparisons compare",

@@ -20,7 +20,7 @@ PLAN = "plan p.csv --proxy confidence --budget 40"
 DRAW = "draw p.csv --proxy confidence --budget 40 --output new"
 ESTIMATE = "estimate audit/sample.parquet labels.csv"
 CLASSES = "estimate classes/sample.parquet classes.csv --predicted answer"
-ELSEWHERE = "estimate --labelled elsewhere.csv --value right"
+ELSEWHERE = "estimate elsewhere.csv --value right"
 SIMULATE = "simulate truth.csv --outcome right --proxy confidence --replicates 20 --budget 30"
 
 ROWS = [
@@ -39,7 +39,7 @@ ROWS = [
     ("estimate labels.csv audit/sample.parquet", "The sample comes first", ESTIMATE),
     ("estimate audit/to_label.csv labels.csv", "The sample comes first", ESTIMATE),
     ("estimate audit/sample.parquet", "SAMPLE LABELS…", ESTIMATE),
-    ("estimate", "SAMPLE LABELS…, STUDY, or --labelled FILE", ESTIMATE),
+    ("estimate", "one table with labels in some rows", ESTIMATE),
     ("estimate audit/sample.parquet audit/to_label.csv", "Fill in the label column", ESTIMATE),
     ("plan empty.csv --proxy confidence --budget 40", "empty", PLAN),
     ("estimate audit/sample.parquet empty.csv", "empty", ESTIMATE),
@@ -156,18 +156,19 @@ ROWS = [
     ("estimate study", "stratal study label study", "study status study"),
     ("report study --output r.html", "stratal study label study", "study status study"),
     # ---- samples from elsewhere, and options that would be ignored
-    (ELSEWHERE, "--population-size N", f"{ELSEWHERE} --population-size 500"),
-    (f"{ELSEWHERE} --stratum kind", "sizes", f"{ELSEWHERE} --stratum kind --sizes sizes.csv"),
+    (f"{ELSEWHERE} --chosen random", "--population-size N", f"{ELSEWHERE} --population-size 500"),
+    (f"{ELSEWHERE} --chosen random-within:kind", "sizes",
+     f"{ELSEWHERE} --chosen random-within:kind --sizes sizes.csv"),
     (
-        f"{ELSEWHERE} --stratum kind --cluster kind --weight weight",
+        f"{ELSEWHERE} --chosen random-within:kind --cluster kind --weight weight",
         "clusters lie within strata",
-        f"{ELSEWHERE} --stratum kind --weight weight",
+        f"{ELSEWHERE} --chosen random-within:kind --weight weight",
     ),
     (f"{ELSEWHERE} --population-size 3", "more", f"{ELSEWHERE} --population-size 500"),
-    (f"{ESTIMATE} --stratum kind", "--labelled", ESTIMATE),
-    (f"{ESTIMATE} --weight weight", "--labelled", ESTIMATE),
-    (f"{ESTIMATE} --sizes sizes.csv", "--labelled", ESTIMATE),
-    (f"{ESTIMATE} --population-size 500", "--labelled", ESTIMATE),
+    (f"{ESTIMATE} --chosen random-within:kind", "with a table of labels", ESTIMATE),
+    (f"{ESTIMATE} --weight weight", "with a table of labels", ESTIMATE),
+    (f"{ESTIMATE} --sizes sizes.csv", "with a table of labels", ESTIMATE),
+    (f"{ESTIMATE} --population-size 500", "with a table of labels", ESTIMATE),
     # ---- drawing
     ("draw p.csv --proxy confidence --budget 40 --output audit", "not empty", DRAW),
     ("draw p.csv --proxy confidence --budget 40 --output p.csv", "is not a directory", DRAW),

@@ -218,11 +218,10 @@ def test_prediction_powered_inference_on_a_sample_that_exists(run_command, tmp_p
     labelled.to_csv("labelled.csv", sep=";", index=False)
     of_labels = score[chosen]
 
-    first = run_command("estimate", "--labelled", "labelled.csv")
-    second = run_command("estimate", "--labelled", "labelled.csv", "--proxy", "score")
+    first = run_command("estimate", "labelled.csv")
+    second = run_command("estimate", "labelled.csv", "--proxy", "score")
     done = run_command(
         "estimate",
-        "--labelled",
         "labelled.csv",
         "--proxy",
         "score",
@@ -233,18 +232,17 @@ def test_prediction_powered_inference_on_a_sample_that_exists(run_command, tmp_p
     stratified = run_command(
         *(
             "estimate",
-            "--labelled",
             "labelled.csv",
             "--proxy",
             "score",
             "--population",
             "predictions.parquet",
         ),
-        *("--stratum", "topic", "--json"),
+        *("--chosen", "random-within:topic", "--json"),
     )
 
-    assert "--population FILE" in first.message
-    assert "--population FILE" in second.message
+    assert "--population FILE" in first.stdout
+    assert "--population FILE" in second.stdout
     found = json.loads(done.stdout)
     z = (labelled["label"] == "correct").to_numpy(float)
     arrays = stratal.estimate_from(z, of_labels, np.delete(score, chosen))
@@ -259,7 +257,7 @@ def test_one_file_with_a_few_labels_is_enough(run_command, tmp_path, monkeypatch
     rows = [f"u{n};0,9;{'Pass' if n % 9 else 'Fail'}" if n < 60 else f"u{n};0,9;" for n in range(600)]
     Path("all.csv").write_text("\n".join(["id;score;label", *rows]).replace("0,9", "0.9") + "\n")
 
-    done = run_command("estimate", "--labelled", "all.csv", "--proxy", "score", "--json")
+    done = run_command("estimate", "all.csv", "--proxy", "score", "--json")
 
     assert json.loads(done.stdout)["population_size"] == 600, done.message
 
@@ -281,9 +279,9 @@ def test_a_statisticians_stratified_file(run_command, tmp_path, monkeypatch, kin
         sample.to_excel("sample.xlsx", index=False)
         frame.to_excel("sizes.xlsx", index=False)
 
-    refused = run_command("estimate", "--labelled", f"sample.{kind}", "--value", "Y", "--stratum", "region")
+    refused = run_command("estimate", f"sample.{kind}", "--value", "Y", "--chosen", "random-within:region")
     done = run_command(
-        *("estimate", "--labelled", f"sample.{kind}", "--value", "y", "--stratum", "region"),
+        *("estimate", f"sample.{kind}", "--value", "y", "--chosen", "random-within:region"),
         *("--sizes", f"sizes.{kind}", "--json"),
     )
 
@@ -318,8 +316,8 @@ def test_a_statistician_with_a_decimal_comma_and_sizes_in_each_row(run_command, 
     rows = [f"{n:03d};{'NS'[n % 2]};{(500, 1200)[n % 2]};{n % 7},5" for n in range(60)]
     (tmp_path / "survey.csv").write_text("\n".join(["unit;region;N_h;income", *rows]) + "\n")
 
-    given = ("--value", "income", "--stratum", "region", "--sizes", "survey.csv")
-    done = run_command("estimate", "--labelled", "survey.csv", *given)
+    given = ("--value", "income", "--chosen", "random-within:region", "--sizes", "survey.csv")
+    done = run_command("estimate", "survey.csv", *given)
 
     north = np.mean([n % 7 + 0.5 for n in range(0, 60, 2)])
     south = np.mean([n % 7 + 0.5 for n in range(1, 60, 2)])
@@ -343,8 +341,8 @@ def test_a_file_of_labels_alone_is_told_from_a_sample(run_command, tmp_path, mon
 
     alone = run_command("estimate", "labelled.csv")
     twice = run_command("estimate", "labelled.csv", "labelled.csv")
-    unnamed = run_command("estimate", "--labelled", "labelled.csv", "--population-size", "9")
+    unnamed = run_command("estimate", "labelled.csv", "--population-size", "9")
 
-    assert "stratal doctor labelled.csv" in alone.message
-    assert "estimate --labelled FILE" in twice.message
-    assert "--value COL" in unnamed.message
+    assert "every row has a label" in alone.stdout
+    assert "one table with labels in some rows" in twice.message
+    assert "Labels: `human` in 4 of 4 rows, taken as a random sample of 9 units" in unnamed.stdout

@@ -274,7 +274,7 @@ def sets_by_command(run, folder, separator, design, estimand, by, command="estim
     """What a command prints as JSON for labels that are sets."""
     words = [command, folder / f"{design}.parquet", folder / f"{design}.csv"]
     if design == "elsewhere":
-        words = [command, "--labelled", folder / "elsewhere.csv", "--population-size", N]
+        words = [command, folder / "elsewhere.csv", "--population-size", N]
         words += ["--predicted", "answer"]
         words += [] if separator is None else ["--tags", separator]
     for name, value in (("estimand", estimand), ("by", by)):

@@ -170,7 +170,7 @@ def test_a_table_from_elsewhere_takes_the_declaration(world, draw, run_command, 
     label = [truth[unit] if unit in kept else "" for unit in units["id"]]
     table = written(tmp_path / "table.csv", {**units, "label": label})
     design = {"proxy": "score"}
-    words = ["--labelled", table, "--proxy", "score", "--predicted", "answer"]
+    words = [table, "--proxy", "score", "--predicted", "answer"]
     predicts = None if meaning is None else {"score": meaning}
     words += [] if meaning is None else ["--predicts", f"score={meaning}"]
 

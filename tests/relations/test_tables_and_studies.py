@@ -227,9 +227,7 @@ def test_samples_and_tables_agree_by_command_and_in_python(world, run_command):
         assert (refusal is None) == (not reasons), (question, refusal, reasons)
 
         given = {"predicted": "answer"} if predicted is None and estimand in OF_CLASSES else {}
-        of_table, table_refusal = outcome_of(
-            labelled=table, design={"proxy": "score"}, **{**given, **options}
-        )
+        of_table, table_refusal = outcome_of(labelled=table, proxy="score", **{**given, **options})
         done = run_command("estimate", folder / "sample.parquet", file, *words, "--json")
         assert (done.status == 0) == (refusal is None), (question, done.message)
         if refusal is not None:

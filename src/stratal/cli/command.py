@@ -29,13 +29,13 @@ MOST_SHOWN = 20
 
 # Where an option stands in a help, and in which order; those that are not named come first, as declared.
 GROUPS = {
-    "Columns": "id proxy predicted tags judge groups by show features",
+    "Columns": "id proxy predicted tags judge groups by show features chosen",
     "Design": """half_width require score estimand design seed extend labels additional looks look strata
         stratify allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
         pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
-        predicts population labelled model stratum sizes weight population_size rate detect
+        predicts population model sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
         history margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 from msgspec import structs
 
 from stratal.cli.command import command, words
 from stratal.cli.draw import new_folder
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
-from stratal.cli.output import Result, progress
+from stratal.cli.output import Result, in_options, progress
 from stratal.cli.parsing import joined, meanings
 from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
     from stratal.labels.annotation_tools import ToolAnswers
-    from stratal.labels.label_files import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
 
 # Rows of one item at most, for each of the models that were judged.
 _MODELS = 10
-
-# The usual name of a column of labels.
-LABEL = "label"
 
 # Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
 # whole takes its time.
@@ -102,21 +101,75 @@ def _inspected(requested: Reading) -> Result:
         labelled = "To compare the models, have the answers of all to the drawn units labelled, a row each"
         return Result(found, inspection_page, "", one, f"{labelled}: {apart}.")
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
-    if requested.id is None and distinct.get(suggested[1], columns["rows"]) != columns["rows"]:
-        try:
-            structs.replace(requested, id=suggested[1], proxy=None, softmax=None).population()
-        except InputError as error:
-            return Result(found, inspection_page, "", str(error))
+    duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
+    if requested.id is None and duplicates:
+        what = f"{suggested[1]!r} holds {duplicates:,} values that occurred before, so it does not name rows."
+        advice = "Remove the duplicates, or number the rows: --id row."
+        return Result(found, inspection_page, "", f"{what} {advice}")
     if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in suggested and columns.get("log") is None:
         suggested += model_answer(columns, suggested)
-    known = [requested.file, *suggested, *others, "--budget", min(300, columns["rows"])]
+    known = [requested.file, *suggested, *others]
     cluster = columns.get("log", {}).get("cluster")
-    if cluster is None:
-        return Result(found, inspection_page, ("plan", *known))
-    together = ["--design", "clusters", "--cluster", cluster, "--seed", 7, "--output", new_folder("audit")]
-    return Result(found, inspection_page, ("draw", *known, *together))
+    if cluster is not None:
+        known += ["--budget", _budget(columns["rows"])]
+        together = [
+            "--design",
+            "clusters",
+            "--cluster",
+            cluster,
+            "--seed",
+            7,
+            "--output",
+            new_folder("audit"),
+        ]
+        return Result(found, inspection_page, ("draw", *known, *together))
+    return Result(found, inspection_page, _plan_command(known, columns["rows"]))
+
+
+# Labels that a first plan is for, in a large file; of a smaller one a quarter, and of few rows half of them.
+_BUDGET = 300
+_FEW = 50
+
+
+def _budget(rows: int) -> int:
+    """Return a budget for a first plan: at most half of the rows, so that something is left to estimate."""
+    return max(min(_BUDGET, max(rows // 4, min(_FEW, rows // 2))), 1)
+
+
+def _plan_command(known: list[Any], rows: int) -> Any:
+    """Return the first `plan` that runs, or the reason why none does.
+
+    A few rows may be too few for two labels in each stratum.
+    """
+    budget = ["--budget", _budget(rows)]
+    attempts = [[*known, *budget], [*known, *budget, "--minimum", 1], [*known, "--budget", rows]]
+    problem = ""
+    for attempt in attempts:
+        problem = _problem_of("plan", attempt)
+        if not problem:
+            return ("plan", *attempt)
+    return ["", f"As it is, nothing can be planned: {problem}"]
+
+
+def _problem_of(name: str, options: list[Any]) -> str:
+    """Return why a command fails, which is run without output; empty if it runs, or the file is too large."""
+    from stratal.cli.application import app
+
+    file = Path(str(options[0]))
+    if file.is_file() and _too_large(file):
+        return ""
+    arguments = [name, *map(str, options)]
+    silence = io.StringIO()
+    try:
+        with warnings.catch_warnings(action="ignore"), redirect_stdout(silence), redirect_stderr(silence):
+            app.main(args=arguments, standalone_mode=False)
+    except StratalError as error:
+        return in_options(error.args[0])
+    except click.ClickException as error:
+        return error.format_message()
+    return ""
 
 
 @command(Reading, without="by show features")
@@ -180,9 +233,9 @@ def _too_large(file: Path) -> bool:
 
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
-    from stratal.labels.label_files import AnswerColumn
+    from stratal.labels.label_files import answer_column
     from stratal.study.find_study import folders_with_ids
-    from stratal.tables.small_table import SmallTable
+    from stratal.tables.small_table import SmallTable, is_missing
 
     if not file.is_file() or _too_large(file):
         return None
@@ -192,25 +245,22 @@ def _of_table(file: Path) -> Result | None:
         return None
     if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
         return None  # an evaluation tool's log, a sample
-    answers = AnswerColumn.of(table)
+    name = answer_column(table)
+    entries = () if name is None else table.lists[name]
+    filled = sum(not is_missing(entry) for entry in entries)
     homes = _nearest(file, folders_with_ids(table.distinct_texts(_MODELS), (Path(), file.parent)))
     if homes:
-        described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
+        described = {"rows": len(table), "answers": filled, "belongs_to": list(map(str, homes))}
         return Result(
             {"file": str(file), **described, "id": next(iter(homes.values()))},
-            [_of_home(file, table, answers, home, ids) for home, ids in homes.items()],
+            [_of_home(file, table, name, filled, home, ids) for home, ids in homes.items()],
         )
-    looked_at = _inspected(Reading(file=file))
+    inspected = _inspected(Reading(file=file))
     about: list[Any] = []
-    if answers.name is not None and not answers.filled:
-        about = [f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row."]
-    own = answers.counted and answers.name == LABEL
-    unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
-    if (own or unnamed) and answers.model is None:
-        labelled = _labelled(file, answers)
-    else:
-        labelled = None
-    return Result(looked_at.found, *about, *(labelled or looked_at.parts))
+    if name is not None and not filled:
+        about = [f"{file}: nothing is filled in yet, {name!r} is empty in every row."]
+    labelled = _of_labelled_table(file, table)
+    return Result(inspected.found, *about, *(labelled or inspected.parts))
 
 
 def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
@@ -225,7 +275,7 @@ def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
 
 def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
     """Return the command that estimates, or what it would say is wrong."""
-    requested = EvidenceOptions(sample=sample, labels=[labels], **more)
+    requested = EvidenceOptions(files=[sample, labels], **more)
     try:
         with warnings.catch_warnings(action="ignore"):
             requested.evaluate()
@@ -234,22 +284,27 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
     return ("estimate", *words(requested))
 
 
-def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
+def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
     from stratal.labels.label_files import ANNOTATOR_NAMES
-    from stratal.tables.logs import ID_NAMES
+    from stratal.question.recognition import ID_NAMES
+    from stratal.tables.column_facts import facts_of_table
 
-    about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
+    about: list[Any] = [f"{file}: {len(table):,} rows, items of {home} by the column {ids!r}."]
     then = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
     then += [] if ids in ID_NAMES else ["--id", ids]
-    others = [name for name in answers.others if name != ids]
-    if answers.name is None:
+    others = [
+        facts.name
+        for facts in facts_of_table(table)
+        if facts.verdicts is not None and facts.name not in (ids, name)
+    ]
+    if name is None:
         if home.is_dir() or len(others) < 2:
             rename = "rename that of the answers, or name it: estimate … --value COL."
             return [*about, f"No column is called 'label': {rename}"]
         then += ["--compare", ",".join(others)]
-    elif not answers.filled:
-        empty = f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:"
+    elif not filled:
+        empty = f"Nothing is filled in yet: {name!r} is empty in every row. Once it is filled in:"
         return [*about, empty, f"  {shlex.join(['stratal', *then])}"]
     elif home.is_dir():
         if table.find(*ANNOTATOR_NAMES) is None:
@@ -259,43 +314,44 @@ def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, i
         about = [*about, *said]
         then = [*then, *who, "--dry-run"]
     else:
-        return [*about, _estimated(home, file, id=None if ids in ID_NAMES else ids, model=answers.model)]
+        return [
+            *about,
+            _estimated(home, file, id=None if ids in ID_NAMES else ids, model=table.find("model")),
+        ]
     return [*about, tuple(then)]
 
 
-def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
-    """Return how to estimate from labels of no sample that is known; None if it cannot be."""
-    from stratal.population.inspection import describe_columns, suggestion
+def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
+    """Return how to estimate from a table with labels; None for a table without labels."""
+    from stratal.question.recognition import recognise
+    from stratal.tables.column_facts import facts_of_table
+
+    recognition = recognise(facts_of_table(table))
+    columns = recognition.columns
+    about: list[Any] = [_page_of_columns(file), ""]
+    asked = [question for question in recognition.questions if question.is_about_labels(columns)]
+    if asked:
+        return [*about, in_options(asked[0].error(str(file)).args[0])]
+    if recognition.value is None and not recognition.models:
+        return None
+    about += [f"{recognition.sentence()[:1].upper()}{recognition.sentence()[1:]}."]
+    about += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
+    about += [f"Note: {note}." for note in recognition.notes]
+    command = ["estimate", file, *recognition.options]
+    problem = _problem_of(str(command[0]), command[1:])
+    if problem:
+        return [*about, f"As it is, it gives no estimate: {problem}"]
+    labels = columns.get(recognition.value or "")
+    if labels is not None and labels.is_partial:
+        about += ["If the labelled rows were not chosen at random, state how: --chosen."]
+    return [*about, tuple(command)]
+
+
+def _page_of_columns(file: Path) -> Any:
+    from stratal.population.inspection import describe_columns
     from stratal.report.pages import inspection_page
 
-    found = describe_columns(file)
-    others = [row for row in found["columns"] if row["name"] not in (answers.human, answers.predicted)]
-    known = suggestion({**found, "columns": others}, None, None)
-    whole = answers.filled == answers.rows
-    if not whole and "--proxy" not in known:
-        return None
-    about = [
-        inspection_page({"file": str(file), **found}),
-        "",
-        f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw other units to label anyway:",
-        f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
-    ]
-    if answers.alternatives:
-        named = ", ".join(map(repr, (answers.human, *answers.alternatives)))
-        about.append(
-            f"Each of {named} may be the column of labels. The command takes {answers.human!r}; another one: "
-            f"--value {shlex.quote(answers.alternatives[0])}."
-        )
-    then = ["estimate", "--labelled", str(file)]
-    then += [] if answers.human == LABEL else ["--value", str(answers.human)]
-    then += [] if answers.predicted is None else ["--predicted", answers.predicted]
-    if whole and "--proxy" in known:
-        about += [
-            "If the labelled ones were drawn at random from a file with the proxy of all units:",
-            f"  {shlex.join(['stratal', *then, *known[:4]])} --population FILE",
-        ]
-    size = ["--population-size", answers.rows, "--target", "superpopulation"]
-    return [*about, "If the labelled ones were drawn at random:", (*then, *(size if whole else known[:4]))]
+    return inspection_page({"file": str(file), **describe_columns(file)})
 
 
 def _of_answers(file: Path, found: ToolAnswers) -> Result:

@@ -37,20 +37,15 @@ FOR_NUMBERS = Needs(
     _labels_are_numbers,
 )
 
-# Options that describe how the units of --labelled were drawn.
-OF_DESIGN = ("stratum", "sizes", "cluster", "weight", "population_size", "proxy", "tags")
-
 # Options whose values are passed on to `stratal.evaluate` as they are.
 SAME_KEYWORDS = (
     *("value", "id", "positive", "combine", "estimand", "estimator", "post_stratify"),
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
-    "same_rows",
+    *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags"),
 )
 
-ELSEWHERE = "with --labelled"
 OF_NEW_VERSION = "with --against"
-DRAWN = "without --labelled"
 NO_PLAIN_MEAN = (
     "without --estimand, --predicted, --cross-fit, --calibration, --outcome, --bounds, --metric, "
     "--compare, --model, --by, --against, --target or --combine (for the mean of numbers)"
@@ -65,10 +60,10 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    value : str, default label
+    value : str, default label, in a table recognised
         Column of the label.
     id : str, default the sample's
-        Column of ids in LABELS; row for rows in the order of to_label.csv.
+        Column of ids; of labels of a sample, row for rows in the order of to_label.csv.
     positive : LABEL
         The label that counts as 1, and every other as 0.
     map : LABEL=NUMBER,…
@@ -96,8 +91,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     features : COL,…, default the sample's proxies
         With a learner: columns of --population to learn from; also 'judge_*'.
     population : FILE
-        With --labelled: all units, or the others, with the proxy. With --calibration, or for a coefficient:
-        what the sample was drawn from.
+        Of a table of labels: all units, or the others, with the proxy. With --calibration, or for a
+        coefficient: what the sample was drawn from.
     outcome : str
         binary, bounded or unbounded; inferred where that is safe.
     winsorise : LOW,HIGH
@@ -132,31 +127,30 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Labels of answers that changed, as far as they are there.
     same_rows : bool
         Row numbers in the labels are those of the sample's rows, though no column sample_token states it.
-    labelled : path
-        Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
+    chosen : HOW, default random while rows have no label, else all
+        How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
+        (inclusion probabilities), all (every row is labelled) or unknown.
     tags : FORMAT, default json if every answer is a list
-        With --labelled: how answers and labels hold sets of tags: json, or the separator ';', '|' or ','.
-    stratum : str
-        With --labelled: column of strata.
+        How answers and labels of a table hold sets of tags: json, or the separator ';', '|' or ','.
     sizes : path
-        With --labelled: file with columns stratum,size, and of the proxy perhaps mean,variance,count.
+        Of a table: file with columns stratum,size, and of the proxy perhaps mean,variance,count.
     cluster : str
-        With --labelled: column of the groups that were drawn together.
+        Of a table: column of the groups that were drawn together.
     weight : str
-        With --labelled: column of weights.
+        Of a table: column of weights.
     population_size : int
-        With --labelled: units of the population.
-    proxy : COL,…
-        With --labelled: column of the proxy; several where the table has all units.
+        Of a table: units of the population.
+    proxy : COL,…, default recognised
+        Of a table: column of the proxy, which is known for every row; none for no proxy.
     """
 
-    sample: Annotated[
-        Path | None,
-        argument("SAMPLE", "The sample file that `draw` wrote, or a study's folder.", needs=DRAWN),
-    ] = None
-    labels: Annotated[
+    files: Annotated[
         list[Path] | None,
-        argument("LABELS…", "Labels, joined by id: CSV, Excel, JSON, Parquet, Feather.", needs=DRAWN),
+        argument(
+            "FILE…",
+            "A table with labels in some rows; or a sample that `draw` wrote and its labels, a study, "
+            "logs of one evaluation tool (one of each model), or a count such as 47/50.",
+        ),
     ] = None
     value: Text = None
     id: Text = None
@@ -180,27 +174,26 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     bounds: Bounds = None
     winsorise: Annotated[Text, Option(needs=NO_PLAIN_MEAN)] = None
     confidence_level: ConfidenceLevel = 0.95
-    look: Annotated[Whole, Option(needs=DRAWN)] = None
+    look: Whole = None
     interval: str = "auto"
     metric: Text = None
     class_: Annotated[Text, Option(needs="with --metric")] = None
     compare: Text = None
     model: Text = None
     by: Text = None
-    failed_answers: Annotated[Text, Option(needs=DRAWN)] = None
+    failed_answers: Text = None
     require: Text = None
-    against: Annotated[Path | None, Option(needs=DRAWN)] = None
+    against: Path | None = None
     answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
     new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
-    same_rows: Annotated[bool, Option(needs=DRAWN)] = False
-    labelled: Path | None = None
-    tags: Annotated[Text, Option(needs="with --labelled and --predicted")] = None
-    stratum: Annotated[Text, Option(needs=ELSEWHERE)] = None
-    sizes: Annotated[Path | None, Option(needs=ELSEWHERE)] = None
-    cluster: Annotated[Text, Option(needs=ELSEWHERE)] = None
-    weight: Annotated[Text, Option(needs=ELSEWHERE)] = None
-    population_size: Annotated[Whole, Option(needs=ELSEWHERE)] = None
-    proxy: Annotated[Text, Option(needs=ELSEWHERE)] = None
+    same_rows: bool = False
+    chosen: Text = None
+    tags: Text = None
+    sizes: Path | None = None
+    cluster: Text = None
+    weight: Text = None
+    population_size: Whole = None
+    proxy: Text = None
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -216,28 +209,23 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
             "metric": listed(self.metric),
             "classes": listed(self.class_),
             "compare": listed(self.compare),
-            "design": self.design or None,
+            "proxy": listed(self.proxy),
         }
 
     @property
-    def design(self) -> dict[str, Any]:
-        """How the units of --labelled were drawn, as far as it is stated."""
-        stated = given(self, *OF_DESIGN) | {"proxy": listed(self.proxy)}
-        return {name: value for name, value in stated.items() if value not in (None, ())}
+    def source(self) -> Path | None:
+        """The first file: a sample, a study, a table, a log, or a count."""
+        return None if self.files is None else self.files[0]
+
+    @property
+    def other_files(self) -> list[Path] | None:
+        """The other files: labels of a sample, or logs of other models."""
+        return None if self.files is None else self.files[1:] or None
 
     def evaluate(self) -> Evaluation:
         """Return what is asked for."""
-        place = self.sample
-        reader = None
-        if place is not None:
-            reader = partial(read_population, place)
-        return stratal.evaluate(
-            place,
-            self.labels,
-            labelled=self.labelled,
-            read_population=reader,
-            **self.keywords,
-        )
+        reader = None if self.source is None else partial(read_population, self.source)
+        return stratal.evaluate(self.source, self.other_files, read_population=reader, **self.keywords)
 
 
 def read_population(
@@ -284,9 +272,9 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
 def estimate(requested: EstimateCommand) -> Result:
     """Estimate how good the model is, with an interval.
 
-    Labels are joined to the sample by id. Units without a label are counted
-    as nonresponse and handled within their strata. With --labelled the sample was drawn elsewhere: give what
-    is known of its design (strata and sizes, or weights).
+    Of a table with labels in some rows, the columns with the labels, the model's answers, a judge or a score
+    are recognised and printed; options name others. --chosen states how the labelled rows were chosen.
+    Labels of a sample are joined by id, and units without one are handled within their strata.
 
     With --require the exit status is 0 if the whole interval satisfies it (PASS), 4 if none of it does
     (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
@@ -329,7 +317,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 def report(requested: ReportOptions) -> Result:
     """Write a report of the estimate: one self-contained page to send to others.
 
-    Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
+    Takes the files and the options of `estimate`, and gives the same figures. The
     page asks the network for nothing, and holds nothing that annotators saw unless --items is given.
     With --against it says what the same labels show about a new version of the model, and what needs labels.
     """
@@ -337,7 +325,7 @@ def report(requested: ReportOptions) -> Result:
         evaluation = requested.evaluate()
         asked = words(part(EvidenceOptions, requested))
         findings = evaluation.report(
-            title=_title(requested.sample),
+            title=_title(requested.source),
             question=requested.question,
             quantity=requested.quantity,
             commands=[

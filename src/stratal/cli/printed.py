@@ -62,6 +62,7 @@ class Required(Struct, kw_only=True):
     confidence_interval: Interval | None
     verdict: str
     more_labels: int | None
+    reason: Text = UNSET
 
 
 # What is printed of several estimates, one record for each table.
@@ -75,6 +76,7 @@ SEVERAL = [
             ("leaderboard", Objects | UnsetType, UNSET),
             ("label_values", Objects | UnsetType, UNSET),
             ("requirements", list[Required] | UnsetType, UNSET),
+            ("roles", Object | UnsetType, UNSET),
         ],
         namespace={"__doc__": "Several estimates, as a table only."},
     )
@@ -120,6 +122,8 @@ class Estimated(Label, kw_only=True):
     new_version: Object | UnsetType = UNSET
     requirements: list[Required] | UnsetType = UNSET
     unscored: Object | UnsetType = UNSET
+    roles: Object | UnsetType = UNSET
+    post_stratified: Object | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
 
 

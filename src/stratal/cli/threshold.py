@@ -15,7 +15,10 @@ from stratal.cli.parsing import listed, mapping, meanings
 from stratal.errors import InputError
 
 # Keywords of `stratal.threshold` whose values are passed on as they are.
-_SAME = ("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population")
+_SAME = (
+    *("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population"),
+    *("chosen", "sizes", "cluster", "weight", "population_size", "tags"),
+)
 
 
 class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -58,7 +61,7 @@ def threshold(requested: ThresholdOptions) -> Result:
 
     Returns the largest set of items with the highest scores for which the requirement holds with 95 %
     confidence, whatever the score is worth; for recall the smallest set. Without such a set it says how many
-    labels would be needed. A table from elsewhere is given with --labelled, as for `estimate`.
+    labels would be needed. It takes the files of `estimate`.
 
     The exit status is 0 if a set is accepted (PASS), 4 if every candidate violates the requirement (FAIL),
     and 5 if labels do not decide (UNDECIDED).
@@ -67,16 +70,15 @@ def threshold(requested: ThresholdOptions) -> Result:
         allowed = "--require 'error<=.05', 'precision>=.9', 'recall>=.8' or 'false_positive_rate<=.01'"
         raise InputError("--require is missing", allowed=allowed)
     reader = None
-    if requested.sample is not None:
-        reader = partial(read_population, requested.sample, is_needed=True)
+    if requested.source is not None:
+        reader = partial(read_population, requested.source, is_needed=True)
     with progress("testing thresholds"):
         found = stratal.threshold(
-            requested.sample,
-            requested.labels,
+            requested.source,
+            requested.other_files,
             requested.require,
             score=listed(requested.score) or None,
-            labelled=requested.labelled,
-            design=requested.design or None,
+            proxy=listed(requested.proxy),
             read_population=reader,
             mapping=mapping("--map", requested.map),
             predicts=meanings(requested.predicts),

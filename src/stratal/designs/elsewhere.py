@@ -19,13 +19,14 @@ from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
 from stratal.question.tags import NO_SETS, read_set
 from stratal.randomness import id_array, id_texts
+from stratal.report.notes import RANDOM_ROWS, Note
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
-from stratal.tables.logs import ID_NAMES
 from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.small_table import SmallTable, is_missing
 
@@ -52,6 +53,7 @@ class Labelled(DeclaredRoles):
     placeholders: Sequence[str] = ()
     tags: str | None = None
     predicts: Predictions | None = None
+    whole: bool = False
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -427,7 +429,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
             raise LabelError(
                 what, action="Fill in labels, or name the column of labels: value= (--value COL)."
             )
-        if len(labelled) < len(columns):
+        if given.whole or len(labelled) < len(columns):
             return _parts_of_whole_table(columns, given, labelled)
         # Placeholders such as NA for labels that are not there yet.
         refuse_no_answer_words([str(entry) for entry in dict.fromkeys(map(str, columns.values(given.value)))])
@@ -593,7 +595,7 @@ def _parts_of_whole_table(
         shown = "the 1 row with a label is"
     else:
         shown = f"the {len(rows):,} rows with a label are"
-    note = f"{shown} taken as {among}"
+    note = Note(RANDOM_ROWS, f"{shown} taken as {among}")
     labels = _labels(ids[rows], columns.only(labelled), given.value, sets=sets)
     return parts, replace(labels, notes=(*labels.notes, note))
 

@@ -21,7 +21,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, lone_surrogate
 from stratal.randomness import id_texts
-from stratal.tables.files import existing_file
+from stratal.tables.files import csv_header, existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
 from stratal.tables.parquet import read_bounded_table
 
@@ -34,7 +34,8 @@ _LARGEST = 2**30
 
 _WRITTEN_BY_DRAW = (
     "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
-    "Units that were labelled elsewhere: estimate --labelled FILE; stratal doctor FILE says the rest."
+    "A table with labels in some rows is given alone: stratal estimate FILE; stratal doctor FILE shows "
+    "the rest."
 )
 
 
@@ -110,6 +111,23 @@ def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
         return pa.array(values.tolist())
     except (pa.ArrowException, OverflowError):
         return pa.array([None if value is None else str(value) for value in values.tolist()])
+
+
+# Columns that every sample file has.
+_OF_SAMPLES = {"stratum", "inclusion_probability", "round"}
+
+
+def is_sample_file(path: Path) -> bool:
+    """Return whether a file is a sample, which may be damaged: by its metadata or its columns."""
+    if path.suffix not in (".parquet", ".csv") or not path.is_file():
+        return False
+    try:
+        if path.suffix == ".csv":
+            return set(csv_header(path)[2] or ()) >= _OF_SAMPLES
+        schema = pyarrow.parquet.read_schema(path)
+    except (InputError, *_UNREADABLE):
+        return False
+    return _KEY in (schema.metadata or {}) or set(schema.names) >= _OF_SAMPLES
 
 
 def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:

@@ -19,7 +19,7 @@ FAIL = "FAIL"
 UNDECIDED = "UNDECIDED"
 
 # A name, a sign, a number.
-_PARTS = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
+_PARTS = re.compile(r"\s*(.*?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Requirement:
         except ValueError:
             limit = math.nan
         if match is None or not math.isfinite(limit):
-            allowed = "a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'"
+            allowed = "a name (value unless given), >= or <=, and a finite number: '>=.9', 'kappa>=.6'"
             action = "In a shell, put it in quotation marks."
             raise InputError("this is not a requirement", given=repr(text), allowed=allowed, action=action)
-        return cls(match[1], match[2], limit)
+        return cls(match[1] or "value", match[2], limit)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"

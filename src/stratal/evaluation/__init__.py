@@ -4,9 +4,9 @@ from stratal.estimation.requirement import UNDECIDED as UNDECIDED
 from stratal.estimation.requirement import status_of as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
-from stratal.evaluation.evidence import require_present as require_present
-from stratal.evaluation.evidence import sample_file as sample_file
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
+from stratal.evaluation.sources import require_present as require_present
+from stratal.evaluation.sources import sample_file as sample_file
 
 __all__ = [
     "UNDECIDED",

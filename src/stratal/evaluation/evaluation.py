@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingExtraError, listing, no_effect, refuse_unknown
@@ -15,13 +16,15 @@ from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.resolve import class_column
 from stratal.evaluation.evidence import Evidence, gather
+from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, labels_with_sample_ids
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
-from stratal.report.notes import FIRST_MODEL, Note
+from stratal.question.selection import UNKNOWN
+from stratal.report.notes import FIRST_MODEL, UNREPRESENTATIVE, Note
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
@@ -64,6 +67,10 @@ class Evaluation:
         Of the sample's own answers, if the estimate is of the new ones.
     study : Path, optional
         Folder of the study that the labels are from.
+    table : LabelledTable, optional
+        The table that the labels are from, with the recognised roles of its columns.
+    post_stratified : Estimate, optional
+        Weighted by quantiles of the proxy, if the labelled rows of a table are not a random sample of it.
     """
 
     request: EvaluationRequest
@@ -79,6 +86,8 @@ class Evaluation:
     new: NewVersion | None = None
     old: Evaluation | None = None
     study: Path | None = None
+    table: LabelledTable | None = None
+    post_stratified: Estimate | None = None
 
     @property
     def status(self) -> str | None:
@@ -116,6 +125,10 @@ class Evaluation:
             described["requirements"] = list(self.verdicts)
         if self.unscored is not None:
             described["unscored"] = self.unscored
+        if self.table is not None:
+            described["roles"] = self._roles(self.table)
+        if self.post_stratified is not None:
+            described["post_stratified"] = self.post_stratified.to_dict(level)
         if self.new is not None:
             described["new_version"] = self.new.to_dict()
             described["notes"] = [self._note_on_new_answers(self.new), *described["notes"]]
@@ -189,7 +202,7 @@ class Evaluation:
             result.labels,
             found=result.estimate,
             tables=result.tables,
-            notes=result.remarks,
+            notes=(*result._role_notes, *result.remarks),
             require=self.verdicts or (),
             title=None if question else title,  # the question is the heading
             question=question,
@@ -217,6 +230,25 @@ class Evaluation:
         if not request.judge:
             raise InputError("no judge was requested", allowed="judge= (--judge)")
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
+
+    @property
+    def _role_notes(self) -> tuple[str, ...]:
+        """The recognised roles, as notes of a report."""
+        if self.table is None:
+            return ()
+        roles = self._roles(self.table)
+        return (roles["sentence"], *roles["notes"])
+
+    def _roles(self, table: LabelledTable) -> dict[str, Any]:
+        """Return the roles of a table's columns, and how its labelled rows were chosen."""
+        recognition = table.recognition
+        sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
+        return {
+            **recognition.to_dict(),
+            "chosen": str(table.selection),
+            "sentence": f"{recognition.sentence()}, {sentence}",
+            "notes": list(recognition.notes),
+        }
 
     def _new_answers_label(self) -> str:
         against = self.request.against
@@ -247,8 +279,6 @@ def evaluate(
     sample: Any = None,
     labels: Any = None,
     *,
-    labelled: Any = None,
-    design: Any = None,
     read_population: PopulationReader | None = None,
     **options: Any,
 ) -> Evaluation:
@@ -256,22 +286,29 @@ def evaluate(
 
     Parameters
     ----------
-    sample : Sample, path, or Study
-        The sample, its file or the folder that `draw` wrote; or a study or its folder.
+    sample : Sample, Study, table, path, list of paths, or text
+        The sample, its file or the folder that `draw` wrote; a study or its folder; a table with labels in
+        some or all rows, in memory or as a file; logs of one evaluation tool, one of each model; or a count
+        such as `"47/50"`.
     labels : path, list of paths, table, or see `stratal.estimate`
-        A study has its labels in itself.
-    labelled : path or table, optional
-        Units that were drawn and labelled elsewhere, instead of `sample` and `labels`.
-    design : mapping, optional
-        How the units of `labelled` were drawn: keywords of `Sample.from_labelled`, such as `proxy`,
-        `stratum`, `sizes`, `cluster`, `weight` and `population_size`.
+        Of a sample. A study and a table have their labels in themselves.
+    chosen : str
+        How the labelled rows of a table were chosen: `random` (the default while some rows have no label),
+        `random-within:COLUMN`, `probability:COLUMN` (inclusion probabilities of independent draws), `all`
+        (every row is labelled, the default then), or `unknown` (weighted by quantiles of the proxy; no
+        requirement is decided).
+    proxy : str or sequence of str
+        Column of the proxy of a table. This role, and those of `judge`, `id`, `value`, `predicted`, `model`
+        and `compare`, are recognised by name and content unless given; "none" is no column.
+    sizes, cluster, weight, population_size, tags
+        Of a table: see `Sample.from_labelled`.
     read_population : callable, optional
         Reads the population of the sample again with further columns (sample, names). Ignored if
         `population=` is given.
     value : str
-        Column of the label, `label` unless given.
+        Column of the label; `label` of a sample unless given.
     id : str
-        Column of ids in the labels; `row` for rows in the order of to_label.csv.
+        Column of ids; of labels of a sample, `row` for rows in the order of to_label.csv.
     positive : str
         The label that counts as 1; every other counts as 0.
     mapping : mapping of label to number, class or None
@@ -333,8 +370,8 @@ def evaluate(
     (0.5, 'FAIL')
     """
     request = EvaluationRequest(**options)
-    evidence = gather(request, sample, labels, labelled, design or {})
-    if labelled is None:  # a table from elsewhere has its population already
+    evidence = gather(request, sample, labels)
+    if evidence.table is None:  # a table has its population already
         evidence = _with_population(evidence, read_population)
     if request.against is None:
         return _evaluate_evidence(evidence)
@@ -351,7 +388,7 @@ def _with_population(evidence: Evidence, read_population: PopulationReader | Non
         if not columns and request.calibration is None:
             raise InputError(
                 "population= (--population) would have no effect",
-                allowed="with calibration= (--calibration) or labelled= (--labelled), or for a coefficient",
+                allowed="with calibration= (--calibration), a table of labels, or for a coefficient",
                 action="Leave it out.",
             )
         from stratal.estimation.calibrated import population_of
@@ -414,6 +451,9 @@ def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     verdicts = None
     if request.require is not None:
         verdicts = tuple(_verdicts(evidence, columns, result, tables))
+    post_stratified = _post_stratified(evidence, columns, result)
+    if verdicts is not None and evidence.table is not None:
+        verdicts = tuple(_undecided(verdict, evidence, result) for verdict in verdicts)
     is_first_model = not columns and evidence.column != (request.value or LABEL)
     return Evaluation(
         request=request,
@@ -427,7 +467,39 @@ def _evaluate_evidence(evidence: Evidence) -> Evaluation:
         verdicts=verdicts,
         unscored=unscored,
         study=evidence.study,
+        table=evidence.table,
+        post_stratified=post_stratified,
     )
+
+
+def _is_unrepresentative(result: Estimate | Estimates) -> bool:
+    """Return whether the labelled rows are not a random sample of their table, as far as proxies show."""
+    return any(isinstance(note, Note) and note.code == UNREPRESENTATIVE for note in result.notes)
+
+
+def _post_stratified(
+    evidence: Evidence, columns: Sequence[str], result: Estimate | Estimates
+) -> Estimate | None:
+    """Return the estimate weighted by quantiles of the proxy, if labelled rows are no random sample."""
+    if evidence.table is None or columns or not isinstance(result, Estimate):
+        return None
+    if not _is_unrepresentative(result):
+        return None
+    weighted = post_stratify(evidence.sample, evidence.sample.proxy_names[0])
+    estimate_of_strata, _ = _estimate_and_labels(replace(evidence, sample=weighted), columns)
+    return estimate_of_strata if isinstance(estimate_of_strata, Estimate) else None
+
+
+def _undecided(verdict: dict[str, Any], evidence: Evidence, result: Estimate | Estimates) -> dict[str, Any]:
+    """Return a verdict that labelled rows decide only as far as they are known to be a random sample."""
+    assert evidence.table is not None
+    if evidence.table.selection.kind == UNKNOWN:
+        reason = "how the labelled rows were chosen is unknown"
+    elif verdict["verdict"] == "PASS" and _is_unrepresentative(result):
+        reason = "the labelled rows are not a random sample of the table"
+    else:
+        return verdict
+    return verdict | {"verdict": "UNDECIDED", "more_labels": None, "reason": reason}
 
 
 def _refuse_single_estimand_options(request: EvaluationRequest) -> None:

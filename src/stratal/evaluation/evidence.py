@@ -9,23 +9,27 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stratal.arrays import same_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.elsewhere import labels_of
-from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
-from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
+from stratal.errors import InputError, LabelError, MissingColumnError, no_effect
 from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.resolve import with_corrected_scores, with_group
+from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.evaluation.sources import (
+    FORMS,
+    Form,
+    form_of,
+    require_present,
+    sample_file,
+    table_and_request,
+)
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
-from stratal.tables.files import existing_file
-from stratal.tables.logs import ID_NAMES
-from stratal.tables.no_answer import is_placeholder
-from stratal.tables.small_table import SmallTable
+from stratal.question.selection import UNKNOWN
 
 if TYPE_CHECKING:
     from stratal.study import Study
@@ -57,6 +61,8 @@ class Evidence:
         Columns of a study that asks several questions, if no single one was requested.
     study_words : Labels, optional
         A study's answers in the annotators' words.
+    table : LabelledTable, optional
+        The table that the labels are from, if no sample was drawn.
     """
 
     request: EvaluationRequest
@@ -68,6 +74,7 @@ class Evidence:
     study: Path | None = None
     questions: tuple[str, ...] = ()
     study_words: Labels | None = None
+    table: LabelledTable | None = None
 
     @property
     def labels(self) -> Labels:
@@ -97,74 +104,39 @@ class Evidence:
         return replace(self, read=read)
 
 
-def gather(request: EvaluationRequest, source: Any, labels: Any, table: Any, design: Any) -> Evidence:
+def gather(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
     """Return the evidence of a request.
 
     Parameters
     ----------
     request : EvaluationRequest
-    source : Sample, path, Study or None
-        The sample, its file or folder, or a study or its folder.
+    source : Sample, Study, table, path, list of paths, or text
+        A sample or a study, its file or folder; a table with labels in some rows; logs of one evaluation
+        tool, one of each model; or a count such as `47/50`.
     labels
-        Files of labels, or labels as `stratal.estimate` takes them.
-    table : path or table, optional
-        Units that were drawn and labelled elsewhere, instead of the sample and the labels.
-    design : mapping
-        Keywords of `Sample.from_labelled` that describe how the units of `table` were drawn.
+        Of a sample: files of labels, or labels as `stratal.estimate` takes them.
     """
-    if table is None and design:
-        raise no_effect("design=", "with labelled=")
-    if table is not None and (source is not None or labels is not None):
-        raise no_effect("a sample, a study or labels", "without labelled= (--labelled)")
-    if table is not None and not isinstance(design, Mapping):
-        allowed = "a mapping of keywords of Sample.from_labelled, such as {'proxy': 'score'}"
-        raise InputError("design= is not understood", given=repr(design), allowed=allowed)
-    if table is not None:
-        evidence = _of_external_table(request, table, design)
-    elif _is_study(source):
-        evidence = _of_study(request, source, labels)
+    form = form_of(source, labels)
+    if form in (Form.SAMPLE, Form.STUDY):
+        if request.table_options:
+            option = next(iter(request.table_options)).replace("_", "-")
+            raise no_effect(f"--{option}", "with a table of labels")
+        gather_drawn = _of_study if form == Form.STUDY else _of_sample
+        evidence = gather_drawn(request, source, labels)
     else:
-        evidence = _of_sample(request, source, labels)
+        table, request = table_and_request(form, source, labels, request)
+        evidence = _of_table(request, table)
     return _with_models(_with_columns(evidence))
-
-
-def sample_file(path: Path) -> Path:
-    """Return the file of a sample, given it or the folder that `draw` wrote."""
-    if (path / SAMPLE_NAME).is_file():
-        return path / SAMPLE_NAME
-    return path
-
-
-def require_present(path: Path) -> None:
-    """Refuse the path of a study or of a sample at which there is nothing."""
-    if path.suffix and not path.is_dir():
-        existing_file(path)  # its error names the files that are there
-    elif not path.exists():
-        allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
-        raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
-
-
-def _is_study(source: Any) -> bool:
-    if isinstance(source, str | Path):
-        return sample_file(Path(source)).is_dir()
-    if source is None or isinstance(source, Sample):
-        return False
-    from stratal.study import Study  # loaded only where there may be one
-
-    return isinstance(source, Study)
 
 
 def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
     """Return the evidence of a sample that stratal drew."""
-    allowed = "SAMPLE LABELS…, STUDY, or --labelled FILE"
-    if source is None:
-        raise InputError("nothing to estimate from", allowed=allowed)
     if isinstance(source, str | Path):
-        sample = _read_sample(Path(source), labels, allowed)
+        sample = _read_sample(Path(source), labels)
     else:
         sample = require_sample(source, "evaluate")
     if labels is None:
-        raise InputError("the labels are missing", allowed=allowed)
+        raise InputError("the labels are missing", allowed=FORMS)
     if isinstance(sample.design, Disagreements):
         sample.weighting()  # it explains what such a sample is for
     sample, request = _with_question(sample, request)
@@ -200,13 +172,12 @@ def _with_question(sample: Sample, request: EvaluationRequest) -> tuple[Sample, 
     return sample, replace(request, judge=judges, compare=models)
 
 
-def _read_sample(path: Path, labels: Any, allowed: str) -> Sample:
+def _read_sample(path: Path, labels: Any) -> Sample:
     require_present(path)
     file = sample_file(path)
     if labels is None or labels == []:
         example = f"Give their file too: stratal estimate {file} {file.parent / 'to_label.csv'}"
-        other = f"If {file} was labelled elsewhere: stratal doctor {file} shows the command"
-        raise InputError(f"{file}: the labels are missing", allowed=allowed, action=f"{example}. {other}.")
+        raise InputError(f"{file}: the labels are missing", allowed=FORMS, action=f"{example}.")
     return Sample.read(file)
 
 
@@ -322,44 +293,16 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     )
 
 
-def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> Evidence:
-    """Return the evidence of units that were drawn and labelled elsewhere."""
-    design_options = {name: value for name, value in dict(design).items() if value is not None}
-    if request.model is not None:
-        # From here on each model is a column of labels.
-        needed = [request.by, request.post_stratify, request.answer_column, *request.judge]
-        needed += [design_options.get(name) for name in ("stratum", "cluster", "weight", "proxy")]
-        table, models = _one_row_for_each_unit(table, request, [name for name in needed if name])
-        request = replace(request, model=None, value=models[0], compare=models)
+def _of_table(request: EvaluationRequest, source: Any) -> Evidence:
+    """Return the evidence of a table with labels in some or all rows."""
+    table = read_labelled_table(source, request)
+    request = table.request
     groups = [request.by, request.post_stratify, *_margin_groups(request)]
-    proxy = design_options.get("proxy") or ()
-    others = {design_options.get("stratum"), *((proxy,) if isinstance(proxy, str) else proxy)}
-    kept = tuple(dict.fromkeys(name for name in groups if name and name not in others))
-    # A file of sizes with a column of variances also holds the proxy's moments.
-    if (
-        design_options.get("sizes") is not None
-        and request.population is None
-        and design_options.get("proxy") is not None
-    ):
-        moments = SmallTable.of(design_options["sizes"], "--sizes").find("variance") is not None
-        if moments:
-            design_options["proxy_moments"] = design_options["sizes"]
-        else:
-            design_options["proxy_moments"] = None
-    sample, first = Sample.from_labelled(
-        table,
-        value=request.label_column,
-        groups=kept,
-        id=request.id,
-        population=request.population,
-        placeholders=_placeholders(request),
-        **request.roles.keywords | {"predicted": request.answer_column},
-        **design_options,
-    )
+    sample, first = sample_of_table(table, tuple(dict.fromkeys(name for name in groups if name)))
     sample, request = _with_question(sample, request)
 
     def read(name: str) -> Labels:
-        return replace(labels_of(sample, table, name), notes=first.notes)
+        return replace(labels_of(sample, table.rows, name), notes=first.notes)
 
     return Evidence(
         request=request,
@@ -367,79 +310,8 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         read=read,
         column=request.label_column,
         bounds=request.bounds,
+        table=table,
     )
-
-
-def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
-    """Return the words, such as NA, that the request says to be no label."""
-    mapped = request.mapping or {}
-    return tuple(str(word) for word, value in mapped.items() if value is None and is_placeholder(str(word)))
-
-
-def _one_row_for_each_unit(
-    table: Any, request: EvaluationRequest, needed: Sequence[Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a table with a row per unit and model as one with a column of labels for each model.
-
-    Other columns are kept if they have one value for each unit; those that are `needed` must.
-    """
-    rows = SmallTable.of(table, "the table of labels")
-    assert request.model is not None
-    models = [str(entry) for entry in rows.values(request.model)]
-    id_name = request.id or rows.find(*ID_NAMES)
-    if id_name is None:
-        action = "Name the column: id= (--id COL)."
-        raise InputError(f"{rows.label}: rows of several models need a column of ids", action=action)
-    ids = [str(entry) for entry in rows.values(id_name)]
-    names = tuple(request.compare) or tuple(dict.fromkeys(models))
-    for name in names:
-        if name not in models:
-            allowed = near_names(name, dict.fromkeys(models))
-            raise InputError(f"{rows.label}: no row is of the model {name!r}", allowed=allowed)
-    labels = rows.values(request.value or LABEL)
-    units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
-    labels_by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
-    seen_pairs = set()
-    for unit, model, label in zip(ids, models, labels, strict=True):
-        if (unit, model) in seen_pairs:
-            what = f"{rows.label}: unit {unit!r} has two rows of model {model!r}"
-            raise LabelError(what, allowed="one row for each unit and model")
-        seen_pairs.add((unit, model))
-        if model in labels_by_model:
-            labels_by_model[model][units[unit]] = label
-    others = _columns_of_units(rows, ids, {request.model, request.value or LABEL, id_name}, needed)
-    clash = next((name for name in names if name in (*others, id_name)), None)
-    if clash is not None:
-        what = f"{rows.label}: {clash!r} is a column and the name of a model"
-        raise InputError(what, action="Rename the column or the model.")
-    return {id_name: list(units), **others, **labels_by_model}, names
-
-
-def _columns_of_units(
-    rows: SmallTable, ids: Sequence[str], without: set[str], needed: Sequence[Any]
-) -> dict[str, list[Any]]:
-    """Return the columns that have one value for each unit, an entry per unit.
-
-    `ids` are the units of the rows, `without` columns that are left out.
-    """
-    required = {name for entry in needed for name in ((entry,) if isinstance(entry, str) else entry)}
-    columns = {}
-    for name, entries in rows.lists.items():
-        if name in without:
-            continue
-        first: dict[str, Any] = {}
-        differing = None
-        for unit, entry in zip(ids, entries, strict=True):
-            if not same_value(first.setdefault(unit, entry), entry):
-                differing = unit
-                break
-        if differing is None:
-            columns[name] = list(first.values())
-        elif name in required:
-            what = f"{rows.label}: column {name!r} differs between the rows of unit {differing!r}"
-            action = "Give a column with one value for each unit, or the rows of one model alone."
-            raise InputError(what, action=action)
-    return columns
 
 
 def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:
@@ -470,7 +342,7 @@ def _with_columns(evidence: Evidence) -> Evidence:
     if request.predicts is not None:
         sample = with_corrected_scores(sample, request.predicts, read(evidence.column))
         sample = with_declared_scores(sample, request.predicts)
-    sample = _weighted(sample, request)
+    sample = _weighted(sample, evidence)
     sample = _with_answers(sample, request.answer_column, read_once, "--predicted", "--predicted")
     for judge in request.judge:
         if judge not in sample.proxy_names:
@@ -478,14 +350,33 @@ def _with_columns(evidence: Evidence) -> Evidence:
     return replace(evidence, sample=sample, read=read)
 
 
-def _weighted(sample: Sample, request: EvaluationRequest) -> Sample:
-    """Return the sample weighted to the known sizes of groups and means of proxies, if any are named."""
+def _weighted(sample: Sample, evidence: Evidence) -> Sample:
+    """Return the sample weighted to the known sizes of groups and means of proxies, if any are named.
+
+    Rows that were chosen in an unknown way are weighted by quantiles of the proxy.
+    """
+    request = evidence.request
     if request.margins is not None:
         method, groups = _margins(request)
         return fit_margins(sample, groups, method=method)
     if request.post_stratify is not None:
-        return post_stratify(sample, request.post_stratify)
-    return sample
+        return post_stratify(sample, _column_of_table(evidence, request.post_stratify))
+    if evidence.table is None or evidence.table.selection.kind != UNKNOWN:
+        return sample
+    if not sample.proxy_names:
+        raise InputError(
+            "rows that were chosen in an unknown way need a proxy that is known for every row",
+            given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
+            action="Name the column of the judge or of the score: judge= (--judge), proxy= (--proxy).",
+        )
+    return post_stratify(sample, sample.proxy_names[0])
+
+
+def _column_of_table(evidence: Evidence, name: str) -> str:
+    """Return the column of numbers instead of a proxy that is written in words."""
+    if evidence.table is None:
+        return name
+    return evidence.table.numeric_names.get(name, name)
 
 
 def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: str, kept_by: str) -> Sample:

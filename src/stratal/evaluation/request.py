@@ -8,7 +8,9 @@ from typing import Any
 
 from stratal.errors import InputError, refuse_unknown
 from stratal.question.question import NOT_COMPARED
+from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
+from stratal.question.selection import RowSelection
 
 # Column of the labels unless another is named.
 LABEL = "label"
@@ -43,6 +45,13 @@ class EvaluationRequest(DeclaredRoles):
     features: tuple[str, ...] = ()
     population: Any = None
     target: str | None = None
+    chosen: str | None = None
+    proxy: tuple[str, ...] = ()
+    sizes: Any = None
+    cluster: str | None = None
+    weight: str | None = None
+    population_size: int | None = None
+    tags: str | None = None
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
@@ -63,11 +72,13 @@ class EvaluationRequest(DeclaredRoles):
 
     def __post_init__(self) -> None:
         self._freeze()
-        for name in ("features", "metric", "classes", "compare", "judge"):
-            names = getattr(self, name)
+        for name in ("features", "metric", "classes", "compare", "judge", "proxy"):
+            names = getattr(self, name) or ()
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names)})
+        if self.chosen is not None:
+            RowSelection.parse(self.chosen)
         refuse_unknown("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
-        if self.estimand is not None and self.judge:
+        if self.estimand is not None and self.judge and not self.states_no_judge:
             raise InputError(
                 "a judge is compared with the labels of a mean",
                 given="judge= (--judge) and estimand= (--estimand)",
@@ -78,6 +89,23 @@ class EvaluationRequest(DeclaredRoles):
                 "answers= and new_labels= (--answers, --new-labels) describe the answers of a new version",
                 allowed="with against= (--against)",
             )
+
+    @property
+    def table_options(self) -> dict[str, Any]:
+        """The options that describe a table with labels, as far as they are given."""
+        names = ("chosen", "proxy", "sizes", "cluster", "weight", "population_size", "tags")
+        values = self.keywords(*names)
+        return {name: value for name, value in values.items() if value not in (None, ())}
+
+    @property
+    def states_no_judge(self) -> bool:
+        """Whether it is stated that no column is a judge."""
+        return self.judge == (NO_COLUMN,)
+
+    @property
+    def states_no_proxy(self) -> bool:
+        """Whether it is stated that no column is a proxy."""
+        return self.proxy == (NO_COLUMN,)
 
     @property
     def requirements(self) -> tuple[str, ...]:

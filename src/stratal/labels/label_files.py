@@ -12,11 +12,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +39,10 @@ from stratal.labels.annotation_tools import (
     task_columns,
     write_json_records,
 )
-from stratal.labels.label_values import are_numeric_labels, class_text
+from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
 from stratal.population.declaration import ROW
+from stratal.question.recognition import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
 from stratal.randomness import id_text
 from stratal.tables import files
@@ -57,7 +58,6 @@ from stratal.tables.files import (
     local_path,
     open_text,
 )
-from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 # Names of the column of annotators, in order of preference.
@@ -65,15 +65,6 @@ ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 
 # Names of the column of labels, in order of preference.
 ANSWER_NAMES = ("label", "verdict", "labels")
-
-# Names of the column of labels in files that were not made for labelling, in order of preference.
-HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
-
-# A column of verdicts has at most three values, such as win, tie and loss.
-_MAX_DISTINCT_VERDICTS = 3
-
-# Part of the name of a column of the model's answers, as in `prediction` and `y_pred`.
-_PREDICTION_MARK = "pred"
 
 
 def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
@@ -251,125 +242,9 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     return tuple(map(id_text, ids))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerColumn:
-    """The column of labels of a table, and the number of its entries.
-
-    Parameters
-    ----------
-    name : str, optional
-        None if no column has a name of `ANSWER_NAMES`.
-    rows, filled : int
-        Rows of the table, and entries of the column.
-    counted : bool
-        Whether every label is a number or a word that counts as a number.
-    others : tuple of str
-        Other columns of verdicts: at most three values, which count as numbers.
-    model : str, optional
-        Column of the judged model, in long tables.
-    human : str, optional
-        Column of human labels of some units: recognised by its name, or as verdicts that most rows lack.
-    predicted : str, optional
-        Column of the model's answers, if it has the same classes as the column `human`.
-    alternatives : tuple of str
-        Other columns that may contain human labels.
-    """
-
-    name: str | None
-    rows: int
-    filled: int = 0
-    counted: bool = False
-    others: tuple[str, ...] = ()
-    model: str | None = None
-    human: str | None = None
-    predicted: str | None = None
-    alternatives: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, table: SmallTable) -> Self:
-        """Return the column of labels of a table."""
-        name = table.find(*ANSWER_NAMES)
-        present_values = {
-            column: [value for value in values if not is_missing(value)]
-            for column, values in table.lists.items()
-        }
-        verdict_columns = [column for column, values in present_values.items() if _are_verdicts(values)]
-        others = tuple(column for column in verdict_columns if column != name)
-        sparse_verdicts = [column for column in others if _is_sparse(present_values[column], table)]
-        human = name
-        if name is None:
-            human = table.find(*HUMAN_NAMES)
-            if human is None or not _are_numeric_answers(present_values[human]):
-                human = next(iter(sparse_verdicts), None)
-        human, predicted = _find_class_columns(table, present_values) or (human, None)
-        answers = present_values.get(name or human or "", [])
-        usual_names = {*ANSWER_NAMES, *HUMAN_NAMES}
-        alternatives = tuple(
-            column
-            for column in present_values
-            if column not in (name, human, predicted)
-            and (column.strip().casefold() in usual_names or column in sparse_verdicts)
-        )
-        return cls(
-            name=name,
-            rows=len(table),
-            filled=len(answers),
-            counted=name is not None and _are_numeric_answers(answers),
-            others=others,
-            model=table.find("model"),
-            human=human,
-            predicted=predicted,
-            alternatives=alternatives,
-        )
-
-
-def _is_sparse(values: Sequence[Any], table: SmallTable) -> bool:
-    """Return whether most rows lack a value, as human labels of a sample do."""
-    return 2 * len(values) < len(table)
-
-
-def _are_verdicts(values: list[Any]) -> bool:
-    """Return whether values are of few kinds and count as numbers."""
-    return len(set(map(plain_text, values))) <= _MAX_DISTINCT_VERDICTS and _are_numeric_answers(values)
-
-
-def _find_class_columns(table: SmallTable, present_values: dict[str, list[Any]]) -> tuple[str, str] | None:
-    """Return a column of human labels and one of the model's answers that have the same classes.
-
-    Classes that are numbers need a model's column with "pred" in its name.
-    """
-    answer_column = table.find(*ANSWER_NAMES)
-    candidates = [answer_column]
-    if answer_column is None:
-        sparse_columns = (name for name, values in present_values.items() if _is_sparse(values, table))
-        candidates = [table.find(*HUMAN_NAMES), *sparse_columns]
-    if not any(candidates):
-        return None
-    complete_columns = {
-        name: set(map(plain_text, values))
-        for name, values in present_values.items()
-        if len(values) == len(table) and not any(isinstance(value, dict | list) for value in values[:1])
-    }
-    # With fewer than two rows for each class, a column contains free text.
-    class_columns = {
-        name: classes for name, classes in complete_columns.items() if 1 < len(classes) <= len(table) / 2
-    }
-    for human in filter(None, candidates):
-        human_classes = set(map(plain_text, present_values[human]))
-        are_numbers = _are_numeric_answers(present_values[human])
-        for name, classes in class_columns.items():
-            is_model_column = name != human and (not are_numbers or _PREDICTION_MARK in name.lower())
-            have_same_classes = 2 * len(human_classes & classes) > len(human_classes)
-            if is_model_column and have_same_classes:
-                return human, name
-    return None
-
-
-def _are_numeric_answers(values: list[Any]) -> bool:
-    """Return whether there are values, and all of them are numbers or words that count as numbers."""
-    if any(isinstance(value, dict | list) for value in values):
-        return False
-    return are_numeric_labels(class_text(text) for text in map(plain_text, values) if text)
+def answer_column(table: SmallTable) -> str | None:
+    """Return the column of a table that has a usual name of labels, None without one."""
+    return table.find(*ANSWER_NAMES)
 
 
 # ---- tables as annotation tools

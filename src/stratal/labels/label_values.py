@@ -21,39 +21,8 @@ from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, kind_of
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.tags import is_set
+from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, vocabulary
 from stratal.tables.no_answer import is_no_answer
-
-# Pairs of opposites: words before the slash count as 1, words after it as 0.
-_BINARY_WORDS = (
-    "pass passed p / fail failed f",
-    "yes y / no n",
-    "true t / false f",
-    "correct / incorrect",
-    "right / wrong",
-    "good / bad",
-    "accept accepted / reject rejected",
-    "valid / invalid",
-)
-
-# Graded outcomes and preferences between two models; a tie or a partly correct answer counts as 1/2.
-_GRADED_WORDS: tuple[Mapping[str, float], ...] = (
-    {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0},  # Inspect's grades: correct, partial, incorrect, no answer
-    {"correct": 1.0, "partial": 0.5, "incorrect": 0.0, "no answer": 0.0},
-    {"win": 1.0, "won": 1.0, "w": 1.0, "tie": 0.5, "tied": 0.5, "draw": 0.5, "t": 0.5}
-    | {"loss": 0.0, "lose": 0.0, "lost": 0.0, "l": 0.0},
-    {"a": 1.0, "tie": 0.5, "b": 0.0},
-    {"model_a": 1.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5, "model_b": 0.0},
-)
-
-
-def _binary_vocabulary(pair: str) -> dict[str, float]:
-    """Return the words before the slash with the number 1 and the words after it with 0."""
-    ones, zeros = pair.split("/")
-    return dict.fromkeys(ones.split(), 1.0) | dict.fromkeys(zeros.split(), 0.0)
-
-
-# Each vocabulary gives words their numbers. A column is numeric if one vocabulary contains all of its words.
-VOCABULARIES = (*map(_binary_vocabulary, _BINARY_WORDS), *_GRADED_WORDS)
 
 _WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
 # A column with more distinct words contains classes or free text, and is not compared with the vocabularies.
@@ -66,12 +35,6 @@ _MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Number of labels from which it is no coincidence that none of them equals an answer of the model.
 _MIN_UNMATCHED_LABELS = 10
-# Next step in errors about labels that do not count as numbers.
-MAPPING_HELP = (
-    "Declare what labels count as: positive='…' (--positive VALUE), or "
-    "mapping={'Pass': 1, 'Fail': 0, 'unsure': None} (--map Pass=1,Fail=0,unsure=)."
-)
-
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -91,37 +54,6 @@ def _comparison_key(value: Any) -> str:
     if isinstance(value, str):
         value = value.strip()
     return class_text(value).casefold()
-
-
-def is_known_word(text: str) -> bool:
-    """Return whether any vocabulary contains a word."""
-    return any(text.casefold() in words for words in VOCABULARIES)
-
-
-def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
-    """Return the number of each word, or None if no vocabulary contains all words.
-
-    Raises
-    ------
-    LabelError
-        If several vocabularies contain all words and disagree, for example about a single `P` or `T`.
-    """
-    distinct_words = list(dict.fromkeys(words))
-    normalized_words = [word.strip().casefold() for word in distinct_words]
-    candidates = [
-        [numbers[word] for word in normalized_words]
-        for numbers in VOCABULARIES
-        if numbers.keys() >= set(normalized_words)
-    ]
-    if not distinct_words or not candidates:
-        return None
-    if any(other != candidates[0] for other in candidates):
-        raise LabelError(
-            f"labels: ambiguous label values: {', '.join(map(repr, distinct_words))}",
-            allowed="words that have one meaning together",
-            action=MAPPING_HELP,
-        )
-    return dict(zip(distinct_words, candidates[0], strict=True))
 
 
 # Truth values as text. Their numbers need no explanation in the table of label values.
@@ -599,9 +531,8 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
     if len(classes) > _MAX_ROWS_SHOWN:
         label_list += " …"
     folded_classes = [name.casefold() for name in classes]
-    binary_vocabularies = map(_binary_vocabulary, _BINARY_WORDS)
     are_opposites = any(
-        {numbers.get(name) for name in folded_classes} == {0.0, 1.0} for numbers in binary_vocabularies
+        {numbers.get(name) for name in folded_classes} == {0.0, 1.0} for numbers in BINARY_VOCABULARIES
     )
     differ_in_kind = {_is_number(name) for name in classes} == {not _is_number(positive)}
     if differ_in_kind or are_opposites:

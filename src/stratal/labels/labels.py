@@ -28,20 +28,18 @@ from stratal.arrays import (
 from stratal.errors import LabelError, kind_of
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
-    MAPPING_HELP,
     LabelMapping,
     LabelValue,
     are_numeric_labels,
     class_text,
     count_values,
     format_mapping,
-    is_known_word,
     label_value_notes,
     refuse_no_answer_words,
-    vocabulary,
 )
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
+from stratal.question.vocabulary import MAPPING_HELP, is_known_word, vocabulary
 from stratal.randomness import id_text, id_texts
 from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing

@@ -18,12 +18,12 @@ from stratal.population.predictions import with_predictions
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
+from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import ColumnRoles, declared_columns
 from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
 from stratal.tables.engine import arrow_reader
 from stratal.tables.frames import frame_table
-from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.row_index import index_name, refuse_two_ids, require_unique_index, shared_index
 from stratal.tables.source import (

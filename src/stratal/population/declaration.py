@@ -13,10 +13,11 @@ from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.question import Outcome
+from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
-from stratal.tables.logs import ID_NAMES, Log
+from stratal.tables.logs import Log
 from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.source import FileReading
 

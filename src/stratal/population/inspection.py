@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
@@ -15,8 +14,9 @@ from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import POINT, Declaration
 from stratal.population.summary import proxy_info_for
+from stratal.question.recognition import ID_NAMES, MODEL_NAMES, StatedRoles, recognise
+from stratal.tables.column_facts import facts_of_description
 from stratal.tables.frames import register_columns
-from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, stack_columns, translate_engine_errors
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
-
-
-# How a column is called that names the model of each row, best first.
-MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 
 
 def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, Any] | None:
@@ -66,10 +62,6 @@ def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, 
         "count": model_column["distinct"],
         "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
     }
-
-
-# Names by which a proxy is guessed, best first.
-LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge", "p")
 
 
 # How columns of models' answers begin.
@@ -414,52 +406,23 @@ def suggestion(
     columns: dict[str, Any], id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
     """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`."""
-    described = columns["columns"]
     models = columns.get("models") or {}
-    ids = [row["name"] for row in described if row["name"] and _may_be_id(row, columns["rows"])]
-    chosen_id = id_name or models.get("id") or _likeliest(ids, ID_NAMES)
-    first = ["--id", chosen_id or declaration.ROW]
+    proxies = None if proxy is None else tuple(proxy.split(","))
+    stated = StatedRoles(
+        id=id_name or models.get("id"),
+        proxies=proxies,
+        others=(*answer_columns(columns["columns"]), *([models["column"]] if models else [])),
+    )
+    recognition = recognise(facts_of_description(columns), stated)
+    first = ["--id", recognition.id or declaration.ROW]
     softmax = softmax or columns.get("softmax")
     if softmax and proxy is None:
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    excluded = (chosen_id, *answer_columns(described))
-    numbers = [row for row in described if row["kind"] == "number" and row["name"] not in excluded]
-    scores = [row for row in described if "log" in columns and row["name"] == columns["log"]["proxy"]]
-    # The column that is likeliest a proxy: of probabilities, best without gaps, or named like one.
-    probable = [row for row in numbers if row["minimum"] >= 0 and row["maximum"] <= 1]
-    complete = [row for row in probable if not row["missing"]]
-    named = [row for row in numbers if any(word in row["name"].lower() for word in LIKELY_PROXIES[:-1])]
-    likely_name = _likeliest([row["name"] for row in complete or probable or named[:1]], LIKELY_PROXIES)
-    guessed = [row for row in numbers if row["name"] == likely_name and "log" not in columns]
-    chosen = next(iter(scores or guessed), None)
-    if chosen and chosen["missing"]:
-        missing_option = ["--missing", declaration.OWN_STRATUM]
-    else:
-        missing_option = []
-    if chosen:
-        return [*first, "--proxy", chosen["name"], *missing_option]
-    return first
-
-
-def _may_be_id(row: dict[str, Any], rows: int) -> bool:
-    """Return whether a column could hold ids: all there, all different, and no measurements.
-
-    So is one that is called like an id, and nearly one: a plan says which of its values come twice.
-    """
-    if row["name"].lower() in ID_NAMES and row["distinct"] and 2 * row["distinct"] > rows:
-        return True
-    if row["missing"] or row["distinct"] != rows:
-        return False
-    if row["kind"] == "text" or "id" in row["name"].lower():
-        return True
-    is_whole = float(row["minimum"]).is_integer() and float(row["maximum"]).is_integer()
-    return is_whole and row["maximum"] - row["minimum"] >= rows - 1
-
-
-def _likeliest(names: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the name that is a likely one, or else has one in it, or else the first."""
-    exact = (name for word in words for name in names if name.lower() == word)
-    within = (name for word in words[:-1] for name in names if word in name.lower())
-    return next(itertools.chain(exact, within, names), None)
+    chosen = columns["log"]["proxy"] if "log" in columns else recognition.plan_proxy
+    if chosen is None:
+        return first
+    missing = next(row["missing"] for row in columns["columns"] if row["name"] == chosen)
+    missing_option = ["--missing", declaration.OWN_STRATUM] if missing else []
+    return [*first, "--proxy", chosen, *missing_option]

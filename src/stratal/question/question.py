@@ -147,6 +147,8 @@ class Question(ColumnRoles):
         Columns to report by, to learn from, and to show to annotators.
     stratum, cluster, weight : str, optional
         Columns that describe how units were chosen elsewhere.
+    chosen : str, optional
+        How the labelled rows of a table were chosen, as `RowSelection` reads it.
     models : tuple of str
         Columns of the labels with the outcomes of the models that are compared.
     target : {"population", "superpopulation"}, optional
@@ -171,6 +173,7 @@ class Question(ColumnRoles):
     stratum: str | None = None
     cluster: str | None = None
     weight: str | None = None
+    chosen: str | None = None
     models: tuple[str, ...] = ()
     target: str | None = None
     outcome: Outcome = field(default_factory=Outcome)

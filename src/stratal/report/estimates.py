@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stratal.report.notes import FIRST_MODEL, UNLABELLED, without_code
+from stratal.report.notes import FIRST_MODEL, RANDOM_ROWS, UNLABELLED, without_code
 from stratal.report.text import (
     MOST_ROWS,
     Page,
@@ -228,6 +228,11 @@ def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
         others = len(warned) - 1
         line = f"{first}{f' ({others} more: --details)' if others else ''}."
         lines.insert(1 if "estimate" in result else len(lines), line)
+    if "roles" in result:
+        lines.append(f"{result['roles']['sentence'][:1].upper()}{result['roles']['sentence'][1:]}.")
+        notes = [*without_code(notes, RANDOM_ROWS), *result["roles"]["notes"]]
+    if "post_stratified" in result:
+        lines.append(f"Weighted by quantiles of the proxy: {value_with_interval(result['post_stratified'])}.")
     tables = []
     for kind in TABLES:
         rows = result.get(kind, ())
@@ -288,6 +293,8 @@ def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
 def requirement_text(requirement: Mapping[str, Any]) -> str:
     """Return a requirement with its verdict."""
     text = f"{requirement['required']}: {requirement['verdict']}"
+    if "reason" in requirement:
+        return f"{text} ({requirement['reason']})"
     if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
         return text
     more_labels = requirement["more_labels"]

@@ -15,6 +15,9 @@ WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
 # Of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"
 
+# Of the note that the labelled rows of a table are taken as a random sample of it.
+RANDOM_ROWS = "rows-at-random"
+
 # Of the note on drawn units without a label, which a page may say in a sentence of its own.
 UNLABELLED = "units-without-label"
 

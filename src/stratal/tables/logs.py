@@ -41,10 +41,8 @@ from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError, installed
+from stratal.question.recognition import ID_NAMES
 from stratal.tables.no_answer import is_no_verdict
-
-# Names of the id column, unless another is stated.
-ID_NAMES = ("id", "item_id")
 
 # Separates a column from its filter or model, in logs with several: `score@large`.
 VARIANT_SEPARATOR = "@"

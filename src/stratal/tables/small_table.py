@@ -62,7 +62,7 @@ class SmallTable:
 
     @classmethod
     def of(cls, table: Any, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
-        """Return a path, a mapping of columns or a dataframe as a small table.
+        """Return a path, a mapping of columns or a dataframe as a small table; a small table as it is.
 
         Of a workbook with several sheets the one is read that has the `required_columns` columns.
 
@@ -71,6 +71,8 @@ class SmallTable:
         InputError
             For a file that cannot be read, an empty table, and other types.
         """
+        if isinstance(table, SmallTable):
+            return table
         if isinstance(table, str | Path):
             return _read_file(Path(table), required_columns)
         if isinstance(table, Mapping):

@@ -32,11 +32,13 @@ from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
 from stratal.evaluation.evidence import Evidence, gather
 from stratal.evaluation.request import EvaluationRequest
+from stratal.evaluation.sources import Form, form_of
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval import tail_shares
 from stratal.labels.label_values import class_text
 from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.population.population import UNIT_ID, Population
+from stratal.question.recognition import NO_COLUMN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
 from stratal.tables.small_table import SmallTable
@@ -220,8 +222,6 @@ def threshold(
     target: str | None = None,
     population: Any = None,
     confidence_level: float = 0.95,
-    labelled: Any = None,
-    design: Any = None,
     read_population: PopulationReader | None = None,
     **options: Any,
 ) -> Threshold:
@@ -235,8 +235,8 @@ def threshold(
 
     Parameters
     ----------
-    sample, labels, labelled, design, read_population
-        As `stratal.evaluate` takes them.
+    sample, labels, read_population
+        As `stratal.evaluate` takes them: a sample and its labels, a study, or a table with labels.
     require : str
         `error<=.05`, `precision>=.9`, `recall>=.8` or `false_positive_rate<=.01`; of a class
         `precision:spam>=.9`.
@@ -248,11 +248,12 @@ def threshold(
     target : {"population", "superpopulation"}
         Whether the guarantee is for these units or for future ones from the same source.
     population : path or Population, optional
-        What the sample was drawn from; needed if the sample was read from a file. Of `labelled`, without it,
-        shares are estimated.
+        What the sample was drawn from; needed if the sample was read from a file. Of a table, shares
+        are estimated without it.
     confidence_level : float
     **options
-        `value`, `id`, `positive`, `mapping`, `combine`, `predicted` and `predicts` as in `stratal.evaluate`.
+        `value`, `id`, `positive`, `mapping`, `combine`, `predicted`, `predicts`, and of a table `proxy`,
+        `chosen` and the others that describe it, as in `stratal.evaluate`.
 
     Returns
     -------
@@ -279,29 +280,31 @@ def threshold(
         require_target(target)
     tail_shares(confidence_level, "greater")
     request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
-    if labelled is not None:
-        request = replace(request, population=population)
-    evidence = gather(request, sample, labels, labelled, design or {})
+    is_table = form_of(sample, labels) not in (Form.SAMPLE, Form.STUDY)
+    if is_table:
+        # No judge is compared with the labels here.
+        request = replace(request, population=population, judge=(NO_COLUMN,))
+    evidence = gather(request, sample, labels)
     names = (score,) if isinstance(score, str) else tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
     names = names or (_default_score(sample, requirement),)
-    if labelled is not None:
+    if is_table:
         sample = _with_scores(sample, evidence, names)
     if len(names) > 2:
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
     source = population
-    if labelled is not None and source is None:
-        source = _population_of_table(sample, labelled, names, by)
+    if evidence.table is not None and source is None:
+        source = _population_of_table(sample, evidence.table.rows, names, by)
     if source is None and sample.population is None and read_population is not None:
         source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
-    if labelled is None and source is None and sample.population is None:
+    if not is_table and source is None and sample.population is None:
         raise InputError(
             "the population that the sample was drawn from is needed",
             given="a sample that was read from a file",
             action="Give its file: population= (--population FILE).",
         )
-    units = _read_population(sample, source, names, by, is_drawn=labelled is None)
+    units = _read_population(sample, source, names, by, is_drawn=not is_table)
     known, requirement = _labelled_outcomes(sample, evidence.labels, requirement, request)
     return _decide(sample, known, units, requirement, names, by, target, confidence_level, is_named=is_named)
 

@@ -139,7 +139,7 @@ MISTAKES = [
      "would lead the annotators"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--output", "FULL"], "not empty"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--seed", "-1", "--output", "OUT"], "seed"),
-    (["estimate", "FILE", "FILE"], "not a sample file"),
+    (["estimate", "FILE", "FILE"], "neither a sample nor a study"),
 ]  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def test_a_sample_from_elsewhere(tmp_path):
     (tmp_path / "labels.csv").write_text("right,kind\n1,a\n0,a\n1,b\n1,b\n0,b\n")
     (tmp_path / "sizes.csv").write_text("stratum,size\na,10\nb,30\n")
     result = json.loads(
-        run("estimate", "--labelled", tmp_path / "labels.csv", "--value", "right", "--stratum", "kind",
+        run("estimate", tmp_path / "labels.csv", "--value", "right", "--chosen", "random-within:kind",
             "--sizes", tmp_path / "sizes.csv", "--json")
     )  # fmt: skip
 
@@ -330,7 +330,7 @@ def test_models_are_compared_on_a_sample_from_elsewhere(tmp_path):
     (tmp_path / "labels.csv").write_text("right,kind,large,small\n" + "\n".join(rows) + "\n")
     (tmp_path / "sizes.csv").write_text("stratum,size\na,100\nb,300\n")
     result = json.loads(
-        run("estimate", "--labelled", tmp_path / "labels.csv", "--value", "right", "--stratum", "kind",
+        run("estimate", tmp_path / "labels.csv", "--value", "right", "--chosen", "random-within:kind",
             "--sizes", tmp_path / "sizes.csv", "--compare", "large,small", "--json")
     )  # fmt: skip
 

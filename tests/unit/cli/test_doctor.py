@@ -71,7 +71,7 @@ def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
     assert said.exit_code == 0, said.exception
     words = shlex.split(next_line(said.output))
 
-    done = run(*words, *(["--minimum", "1"] if words[0] == "plan" else []))
+    done = run(*words)
 
     assert done.exit_code == 0, done.exception
 
@@ -123,8 +123,8 @@ def test_damaged_exports_say_what_is_wrong(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "command"),
     [
-        ("id,proxy,label\na,0.5,1\nb,0.7,0\nc,.1,0\n", "--population-size 3 --target superpopulation"),
-        ("id,proxy,label\na,0.5,Pass\nb,0.7,Fail\nc,.1,\nd,.2,\n", "--id id --proxy proxy"),
+        ("id,proxy,label\na,0.5,1\nb,0.7,0\nc,.1,0\n", "--value label --id id --proxy proxy"),
+        ("id,proxy,label\na,0.5,Pass\nb,0.7,Fail\nc,.1,\nd,.2,\n", "--value label --id id --proxy proxy"),
     ],
 )
 def test_a_table_of_labels_from_elsewhere_gets_its_command(tmp_path, monkeypatch, rows, command):
@@ -133,8 +133,8 @@ def test_a_table_of_labels_from_elsewhere_gets_its_command(tmp_path, monkeypatch
 
     said = run("doctor", "rows.csv").output
 
-    assert "stratal plan rows.csv --id id --proxy proxy --budget N" in said
-    assert next_line(said) == f"estimate --labelled rows.csv {command}"
+    assert "labels: `label` in" in said
+    assert next_line(said) == f"estimate rows.csv {command}"
     assert run(*next_line(said).split()).exit_code == 0
 
 
@@ -170,11 +170,10 @@ def test_classes_that_people_gave_to_some_are_compared_with_the_models(
 
     said = run("doctor", f"rows.{ending}").output
 
-    assert "15 of 60 rows are labelled" in said
+    assert f"labels: `{human}` in 15 of 60 rows" in said
     words = shlex.split(next_line(said))
-    value = [] if human == "label" else ["--value", human]
-    known = ["--predicted", predicted, "--id", "id", "--proxy", "score"]
-    assert words == ["estimate", "--labelled", f"rows.{ending}", *value, *known]
+    known = ["--value", human, "--id", "id", "--predicted", predicted, "--proxy", "score"]
+    assert words == ["estimate", f"rows.{ending}", *known]
     right = [row[human] == row[predicted] for row in rows if row[human]]
     alone = run(*words, "--json", "--estimator", "horvitz-thompson")
     assert json.loads(alone.output)["estimate"] == pytest.approx(sum(right) / len(right))
@@ -246,8 +245,8 @@ PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in r
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("id,judge,human\n" + PASSED, "--value human --population-size 40 --target superpopulation"),
-        ("id,judge,checked\n" + PASSED.replace("Pass", ""), "--value checked --id id --proxy judge"),
+        ("id,judge,human\n" + PASSED, "--value human --id id --judge judge"),
+        ("id,judge,checked\n" + PASSED.replace("Pass", ""), "--value checked --id id --judge judge"),
     ],
     ids=["of some", "in one file"],
 )  # fmt: skip
@@ -259,7 +258,7 @@ def test_samples_from_elsewhere_get_their_command_whatever_the_labels_are_called
 
     line = next_line(run("doctor", "rows.csv").output)
 
-    assert line == f"estimate --labelled rows.csv {command}"
+    assert line == f"estimate rows.csv {command}"
     done = run(*shlex.split(line))
     assert done.exit_code == 0, done.exception
 
@@ -337,14 +336,14 @@ def test_labels_on_the_web_are_to_be_downloaded_first(sample, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["long o'f.csv", "long.parquet"])
-def test_of_a_long_table_no_plan_is_offered(tmp_path, monkeypatch, name):
+def test_the_models_of_a_long_table_are_compared(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     rows = "SELECT 'm' || (i % 4) AS model, 'q' || (i // 4) AS question, (i * 37 % 100) / 100 AS score"
     duckdb.sql(f"""COPY ({rows} FROM range(200) t(i)) TO '{name.replace("'", "''")}'""")
 
-    said = run("doctor", name)
-    assert "by --model model" in said.output
-    assert "Next:" not in said.output
+    words = shlex.split(next_line(run("doctor", name).output))
+    assert words == ["estimate", name, "--value", "score", "--id", "question", "--model", "model"]
+    assert "leaderboard" in run(*words, "--json").output
 
 
 def test_a_parquet_file_of_too_many_cells_for_labels_is_not_read_row_by_row(tmp_path, monkeypatch):
@@ -382,8 +381,9 @@ def test_every_column_that_may_hold_labels_is_named(tmp_path, monkeypatch):
 
     printed = " ".join(run("doctor", "rows.csv").stdout.split())
 
-    assert "Each of 'rater_1', 'rater_2' may be the column of labels" in printed
+    assert "several columns may be that of the labels (given: 'rater_1', 'rater_2')" in printed
     assert "--value rater_2" in printed
+    assert "Next:" not in printed
 
 
 def test_a_model_answer_is_suggested_with_what_the_proxy_predicts(tmp_path, monkeypatch, run_command):

@@ -113,7 +113,7 @@ BASES = {
         *("--estimand", "recall:1.0,predicted=z"),
     ],
     "estimate elsewhere": [
-        *("estimate", "--labelled", "{place}/l.csv", "--stratum", "language", "--sizes", "{place}/sizes.csv"),
+        *("estimate", "{place}/l.csv", "--chosen", "random-within:language", "--sizes", "{place}/sizes.csv"),
     ],
 }  # fmt: skip
 OPTIONS = {
@@ -133,11 +133,12 @@ OPTIONS = {
     ],
     "doctor": ["--bounds 0,2", "--margin", "--delimiter ;", "--groups language"],
     "estimate": [
-        "--stratum language", "--sizes {place}/sizes.csv", "--weight w", "--population-size 600", "--proxy p",
+        "--chosen random-within:language", "--sizes {place}/sizes.csv", "--weight w",
+        "--population-size 600", "--proxy p",
         "--class 1", "--population {place}/p.csv", "--bounds 0,2",
         "--cross-fit 4", "--calibration isotonic", "--confidence-level 0.8", "--by language",
         "--target superpopulation", "--interval t", "--compare answer,second", "--outcome unbounded",
-        "--estimator difference", "--labelled {place}/l.csv", "--winsorise 0.2,0.8",
+        "--estimator difference", "--winsorise 0.2,0.8",
     ],
 }  # fmt: skip
 PAIRS = [(base, option) for base in BASES for option in OPTIONS.get(base.split()[0], ())]
@@ -154,7 +155,7 @@ IDLE = [
     *[("draw parquet", "--delimiter ;"), ("plan none", "--strata 4"), ("plan none", "--minimum 8")],
     *[
         ("estimate", f"--{name}")
-        for name in ("stratum language", "weight w", "class 1", "population-size 600")
+        for name in ("chosen random-within:language", "weight w", "class 1", "population-size 600")
     ],
     ("estimate binary", "--bounds 0,2"),
     ("draw binary", "--bounds 0,2"),

@@ -149,7 +149,7 @@ def test_words_are_those_of_the_help():
     from stratal.cli.command import words
     from stratal.cli.estimate import EvidenceOptions
 
-    asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
+    asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", files=None)
     assert words(asked) == ["--predicted", "answer", "--value", "right", "--id", "key", "--class", "3,8"]
 
 
@@ -248,8 +248,6 @@ def test_a_median_that_no_width_is_known_of_needs_no_population(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     write("labels.csv", ["id", "label"], [[f"u{k}", int(k % 2)] for k in range(240)])
 
-    done = run_command(
-        "estimate", "--labelled", "labels.csv", "--population-size", 5000, "--estimand", "quantile:.5"
-    )
+    done = run_command("estimate", "labels.csv", "--population-size", 5000, "--estimand", "quantile:.5")
 
     assert done.status == 0

@@ -209,11 +209,13 @@ def test_a_sample_drawn_elsewhere(tmp_path, monkeypatch, run_command):
     rows = [[k, k % 2, "de" if k < 20 else "en"] for k in range(40)]
     write("labelled.csv", ["id", "label", "language"], rows)
     write("sizes.csv", ["stratum", "size"], [["de", 100], ["en", 300]])
-    words = ["--labelled", "labelled.csv", "--stratum", "language", "--sizes", "sizes.csv"]
+    words = ["labelled.csv", "--chosen", "random-within:language", "--sizes", "sizes.csv"]
     found = figures(run_command, "report", *words, "--output", "report.json")
 
     more = {"more_labels": found["more_labels"]}
-    assert found["estimate"] | more == figures(run_command, "estimate", *words)
+    estimate = figures(run_command, "estimate", *words)
+    assert estimate.pop("roles")["sentence"] in str(found)
+    assert found["estimate"] | more == estimate
 
 
 def test_the_lines_of_the_pipeline_in_the_guide_work(audit, run_command, tmp_path):

@@ -136,7 +136,7 @@ def test_the_command_warns_and_post_stratifies(tmp_path, run_command):
     lines = [",".join("" if entry is None else str(entry) for entry in row) for row in rows]
     path = tmp_path / "table.csv"
     path.write_text("\n".join([",".join(table), *lines]) + "\n")
-    words = ("estimate", "--labelled", path, "--proxy", "confidence")
+    words = ("estimate", path, "--proxy", "confidence")
     done = run_command(*words)
     assert not done.status, done.message
     assert any("not a random sample of the table" in line for line in done.stdout.splitlines()[:3])

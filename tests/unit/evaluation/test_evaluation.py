@@ -81,7 +81,7 @@ def flat(described, path=""):
     """Yield the entries of a result by their paths, without notes on where labels are from."""
     if isinstance(described, dict):
         for name, entry in described.items():
-            if name not in ("notes", "label_values"):
+            if name not in ("notes", "label_values", "roles"):
                 yield from flat(entry, f"{path}.{name}")
     elif isinstance(described, list | tuple):
         for place, entry in enumerate(described):
@@ -95,8 +95,10 @@ def test_a_table_gives_what_the_drawn_sample_gives(units, question):
     options = REQUESTS[question]
     sample, labels, table = sample_and_table(units)
     drawn = stratal.evaluate(sample, labels, **options)
+    others = {name: option for name, option in options.items() if name != "judge"}
+    judge = options.get("judge", "none")
 
-    from_table = stratal.evaluate(labelled=table, design={"proxy": "confidence"}, **options)
+    from_table = stratal.evaluate(table, proxy="confidence", judge=judge, **others)
 
     expected = dict(flat(drawn.to_dict()))
     found = dict(flat(from_table.to_dict()))
@@ -114,7 +116,7 @@ def test_several_proxies_of_a_table_are_those_of_the_sample(units):
     options = {"value": "right", "predicted": "none"}
     drawn = stratal.evaluate(sample, labels, **options).estimate
 
-    found = stratal.evaluate(labelled=table, design={"proxy": ["confidence", "second"]}, **options).estimate
+    found = stratal.evaluate(table, proxy=["confidence", "second"], **options).estimate
 
     assert found.value == pytest.approx(drawn.value, rel=1e-9)
     assert found.standard_error == pytest.approx(drawn.standard_error, rel=1e-9)
@@ -124,8 +126,9 @@ def test_strata_of_a_table_are_given_by_a_column(units):
     _, _, table = sample_and_table(units)
 
     found = stratal.evaluate(
-        labelled=table,
-        design={"proxy": "confidence", "stratum": "site"},
+        table,
+        proxy="confidence",
+        chosen="random-within:site",
         value="right",
         predicted="none",
     ).estimate
@@ -138,18 +141,18 @@ def test_strata_of_a_table_are_given_by_a_column(units):
 def test_rows_without_ids_are_numbered_by_their_place(units):
     _, _, table = sample_and_table(units)
     without = {name: column for name, column in table.items() if name != "id"}
-    options = {"design": {"proxy": "confidence"}, "value": "right", "compare": ["right", "right_b"]}
+    options = {"proxy": "confidence", "value": "right", "compare": ["right", "right_b"]}
 
-    found = stratal.evaluate(labelled=without, **options).tables[0]
+    found = stratal.evaluate(without, **options).tables[0]
 
-    expected = stratal.evaluate(labelled=table, **options).tables[0]
+    expected = stratal.evaluate(table, **options).tables[0]
     assert [row.value for row in found] == [row.value for row in expected]
 
 
 def test_a_table_says_that_its_labels_are_taken_as_random(units):
     _, _, table = sample_and_table(units)
 
-    found = stratal.evaluate(labelled=table, value="right", predicted="none")
+    found = stratal.evaluate(table, value="right", predicted="none")
 
     assert any(f"{LABELLED} rows with a label are taken" in note for note in found.to_dict()["notes"])
 
@@ -230,7 +233,7 @@ def long_table(n_units=40, labelled=20):
 
 
 def test_a_table_with_a_row_per_unit_and_model_compares_models():
-    found = stratal.evaluate(labelled=long_table(), model="model", by="site")
+    found = stratal.evaluate(long_table(), model="model", by="site")
 
     (difference,) = found.tables[0]
     assert found.estimate.value == 1.0
@@ -242,12 +245,12 @@ def test_two_rows_of_one_unit_and_model_are_refused():
     table = {name: [*column, column[0]] for name, column in long_table().items()}
 
     with pytest.raises(InputError, match="two rows of model 'A'"):
-        stratal.evaluate(labelled=table, model="model")
+        stratal.evaluate(table, model="model")
 
 
 def test_a_table_without_any_label_is_refused(units):
     with pytest.raises(InputError, match="no row of column 'label' has a label"):
-        stratal.evaluate(labelled={**units, "label": [None] * N})
+        stratal.evaluate({"id": units["id"], "confidence": units["confidence"], "label": [None] * N})
 
 
 def test_groups_of_several_estimands_are_in_the_result(units):
@@ -270,9 +273,9 @@ def test_a_second_column_of_labels_is_read_for_the_same_units(units, id_name):
         others[id_name] = units["id"]
 
     found = stratal.evaluate(
-        labelled=table,
+        table,
         population=others,
-        design={"proxy": "confidence"},
+        proxy="confidence",
         value="right",
         compare=["right", "right_b"],
         predicted="none",
@@ -295,8 +298,10 @@ def test_a_mistyped_file_of_labels_is_named(units, tmp_path):
 
 
 def test_anything_but_a_sample_is_refused(units):
-    with pytest.raises(InputError, match="takes a Sample"):
+    with pytest.raises(InputError, match="has its labels in itself"):
         stratal.evaluate(units, [1.0])
+    with pytest.raises(InputError, match="takes a Sample"):
+        stratal.evaluate(object(), [1.0])
 
 
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
@@ -353,19 +358,22 @@ def test_a_difference_is_of_no_single_model(units):
 @pytest.mark.parametrize(
     "given",
     [
-        {"sample": True, "labelled": True},
-        {"sample": True, "design": {"proxy": "confidence"}},
-        {"labelled": True, "design": "confidence"},
+        {"sample": True, "proxy": "confidence"},
+        {"sample": True, "chosen": "random"},
+        {"chosen": "random-within"},
+        {"chosen": "by hand"},
+        {"chosen": "all"},
+        {"labels": True},
     ],
 )
 def test_evidence_that_contradicts_is_refused(units, given):
     sample, labels, table = sample_and_table(units)
-    evidence = {"sample": sample, "labels": labels} if given.get("sample") else {}
-    evidence |= {"labelled": table} if given.get("labelled") else {}
-    evidence |= {"design": given["design"]} if "design" in given else {}
+    source = sample if "sample" in given else table
+    answers = labels if {"sample", "labels"} & set(given) else None
+    options = {name: given[name] for name in ("proxy", "chosen") if name in given}
 
     with pytest.raises(InputError):
-        stratal.evaluate(value="right", **evidence)
+        stratal.evaluate(source, answers, value="right", **options)
 
 
 @pytest.mark.parametrize(
@@ -379,27 +387,25 @@ def test_columns_of_a_long_table_that_mislead_are_refused(change, message):
     table = {**long_table(), **change}
 
     with pytest.raises(InputError, match=message):
-        stratal.evaluate(
-            labelled=table, model="model", design={"proxy": "score"} if "score" in change else {}
-        )
+        stratal.evaluate(table, model="model", proxy="score" if "score" in change else "none")
 
 
 def test_an_unknown_model_of_a_long_table_is_named():
     with pytest.raises(InputError, match="no row is of the model 'C'"):
-        stratal.evaluate(labelled=long_table(), model="model", compare=["A", "C"])
+        stratal.evaluate(long_table(), model="model", compare=["A", "C"])
 
 
 @pytest.mark.parametrize("word", ["NA", "nan", "-"])
 def test_placeholders_of_empty_cells_need_to_be_named(units, word):
     _, _, table = sample_and_table(units)
-    expected = stratal.evaluate(labelled=table, value="right", predicted=False)
+    expected = stratal.evaluate(table, value="right", predicted=False)
     written = {**table, "right": [word if np.isnan(entry) else str(int(entry)) for entry in table["right"]]}
 
-    found = stratal.evaluate(labelled=written, value="right", predicted=False, mapping={word: None})
+    found = stratal.evaluate(written, value="right", predicted=False, mapping={word: None})
 
     assert found.estimate.value == expected.estimate.value
     with pytest.raises(InputError, match="says that there is no answer"):
-        stratal.evaluate(labelled=written, value="right", predicted=False)
+        stratal.evaluate(written, value="right", predicted=False)
 
 
 def test_several_answers_of_a_unit_are_no_table(units):

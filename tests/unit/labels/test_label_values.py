@@ -11,8 +11,9 @@ import pytest
 import stratal
 from stratal.cli import parsing
 from stratal.errors import LabelError
-from stratal.labels.label_values import VOCABULARIES, label_value_notes, vocabulary
+from stratal.labels.label_values import label_value_notes
 from stratal.labels.labels import Labels, join_labels
+from stratal.question.vocabulary import VOCABULARIES, vocabulary
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_a_table_from_elsewhere_gives_the_same_set(units, tmp_path):
         writer.writerows(
             zip(*[["" if v is None else v for v in column] for column in table.values()], strict=True)
         )
-    other = stratal.threshold(labelled=path, design={"proxy": "confidence"}, require="error<=.15")
+    other = stratal.threshold(path, proxy="confidence", require="error<=.15")
 
     assert other.chosen[0].items == own.chosen[0].items
     assert other.chosen[0].limit == pytest.approx(own.chosen[0].limit)
@@ -190,9 +190,9 @@ def test_a_table_of_clusters_has_a_wider_limit_than_one_of_single_units(units):
         "talk": [str(row // 10) for row in range(600)],
         "weight": [5.0] * 600,
     }
-    asked = {"labelled": table, "require": "error<=.3", "score": "confidence", "target": "superpopulation"}
-    single = stratal.threshold(**asked, design={"weight": "weight"})
-    clustered = stratal.threshold(**asked, design={"weight": "weight", "cluster": "talk"})
+    asked = {"sample": table, "require": "error<=.3", "score": "confidence", "target": "superpopulation"}
+    single = stratal.threshold(**asked, weight="weight")
+    clustered = stratal.threshold(**asked, weight="weight", cluster="talk")
 
     assert clustered.candidates[-1].estimate == pytest.approx(single.candidates[-1].estimate)
     assert clustered.candidates[-1].limit > single.candidates[-1].limit
@@ -271,7 +271,7 @@ def test_a_precision_of_a_class_needs_a_score_of_that_class(units):
 def test_a_score_in_words_is_refused(units):
     table = {"id": ["a", "b", "c"], "label": [1, 0, 1], "site": ["here", "there", "here"]}
     with pytest.raises(InputError, match="not numeric"):
-        stratal.threshold(labelled=table, design={"population_size": 3}, require="error<=.5", score="site")
+        stratal.threshold(table, population_size=3, require="error<=.5", score="site")
 
 
 def test_all_units_are_accepted_for_recall_only_with_a_smaller_set(units):

@@ -1,0 +1,120 @@
+"""`estimate_from`: the estimate from a table with labels, or from labels and predictions in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import finite_vector, same_length
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, listing, names_mistyped
+from stratal.estimation.entry_points import estimate
+from stratal.estimation.estimand import Request, ToolQuestion
+from stratal.evaluation.evaluation import evaluate
+
+
+@names_mistyped
+@listing(Request)
+def estimate_from(
+    labels: object,
+    proxy_labelled: object = None,
+    proxy_population: object = None,
+    *,
+    stratum_labelled: object = None,
+    stratum_population: object = None,
+    groups_labelled: Mapping[str, Any] | None = None,
+    groups_population: Mapping[str, Any] | None = None,
+    by: object = None,
+    judge: str | Sequence[str] | None = None,
+    estimand: ToolQuestion = None,
+    predicts: str | None = None,
+    **options: Any,
+) -> Any:
+    """Estimate from a table with labels in some rows, or from labels and predictions in arrays.
+
+    Of a table alone, the roles of the columns are recognised: it is what `stratal.evaluate(table)` returns.
+    Labels in arrays must be of a simple random sample, of each stratum where strata are given. A sample that
+    `stratal.plan` drew needs none of this: use `stratal.estimate`.
+
+    Parameters
+    ----------
+    labels : table, path, or array-like (n,)
+        A table or its file alone; or numbers, words such as pass and fail, or classes with `predicted=`.
+    proxy_labelled : array-like (n,)
+        Predictions of the labelled units' outcomes.
+    proxy_population : array-like (m,)
+        Predictions of the other units' outcomes.
+    stratum_labelled, stratum_population : array-like (n,), (m,), optional
+        Strata of both.
+    groups_labelled, groups_population : mapping of name to array-like (n,), (m,), optional
+        Further columns of both: groups for `by=`, a judge's verdicts for `judge=`, the model's answers for
+        `predicted=`.
+    by, judge, estimand, predicts, and all other options
+        See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
+        at hand, `population`, is known better.
+
+    Returns
+    -------
+    Estimate, or Estimates of several estimands or groups; an Evaluation of a table
+
+    Raises
+    ------
+    InputError
+        For arrays of different lengths, values that are no numbers, columns on one side alone, and strata
+        without a labelled unit.
+
+    Notes
+    -----
+    Angelopoulos, Duchi & Zrnic (2023), PPI++; with strata Fisch et al. (2024).
+
+    Examples
+    --------
+    >>> result = estimate_from([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], [0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
+    >>> result.n, result.population_size
+    (4, 10)
+    """
+    if proxy_labelled is None and proxy_population is None:
+        stated: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts, "judge": judge or ()}
+        options |= {name: value for name, value in stated.items() if value not in (None, ())}
+        return evaluate(labels, **options)
+    if (stratum_labelled is None) != (stratum_population is None):
+        raise InputError(
+            "strata are given of one side alone", action="Give stratum_labelled= and stratum_population=."
+        )
+    groups = dict(groups_labelled or {})
+    other_groups = dict(groups_population or {})
+    if set(groups) != set(other_groups):
+        stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
+        action = "Give each column in groups_labelled= and in groups_population=."
+        raise InputError("groups are given of one side alone", given=stated_columns, action=action)
+    stratum = None if stratum_labelled is None else "stratum"
+    columns = {
+        "label": np.asarray(labels, dtype=object),
+        "proxy": finite_vector("proxy_labelled", proxy_labelled),
+        **{name: np.asarray(values) for name, values in groups.items()},
+    }
+    others = {
+        "proxy": finite_vector("proxy_population", proxy_population),
+        **{name: np.asarray(values) for name, values in other_groups.items()},
+    }
+    if stratum is not None:
+        columns[stratum] = np.asarray(stratum_labelled)
+        others[stratum] = np.asarray(stratum_population)
+    same_length(**columns)
+    same_length(**others)
+    # One table, the other units without a label: a unit whose label is missing stays one of the population.
+    others["label"] = np.full(len(others["proxy"]), None, dtype=object)
+    table = {name: np.concatenate([values, others[name]]) for name, values in columns.items()}
+    predicted = options.get("predicted")
+    sample, joined = Sample.from_labelled(
+        table,
+        value="label",
+        stratum=stratum,
+        proxy="proxy",
+        groups=tuple(groups),
+        predicted=predicted if isinstance(predicted, str) and predicted in groups else None,
+        predicts=predicts,
+    )
+    return estimate(sample, joined, estimand=estimand, by=by, judge=judge, **options)

@@ -1,0 +1,361 @@
+"""Evidence from a table that has labels in some or all rows, drawn and labelled elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import same_value
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names
+from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.question.recognition import (
+    ID_NAMES,
+    NO_COLUMN,
+    Recognition,
+    StatedRoles,
+    recognise,
+    verdict_numbers,
+)
+from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
+from stratal.tables.column_facts import facts_of_table
+from stratal.tables.no_answer import is_no_verdict, is_placeholder
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledTable:
+    """A table with the roles of its columns, and the request with the columns that have them.
+
+    Parameters
+    ----------
+    rows : SmallTable
+        With a column of numbers for each proxy that is written in words.
+    request : EvaluationRequest
+        With the recognised columns.
+    recognition : Recognition
+    selection : RowSelection
+        How the labelled rows were chosen, stated or by default.
+    proxies : tuple of str
+    numeric_names : mapping of str to str
+        The column of numbers of each proxy that is written in words.
+    """
+
+    rows: SmallTable
+    request: EvaluationRequest
+    recognition: Recognition
+    selection: RowSelection
+    proxies: tuple[str, ...]
+    numeric_names: Mapping[str, str]
+
+
+def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable:
+    """Return a table with the roles of its columns.
+
+    Raises
+    ------
+    InputError
+        For a needed role that is not clear, with the options to type; and for a statement of how rows were
+        chosen that contradicts the table.
+    """
+    required = [request.value, request.model, *request.compare]
+    rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
+    stated = None if request.chosen is None else RowSelection.parse(request.chosen)
+    recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    recognition.require_answered(rows.label)
+    request = _with_roles(_without_no_column(request), recognition)
+    if request.model is not None:
+        needed = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
+        needed += [request.cluster, request.weight, None if stated is None else stated.column]
+        columns, models = _one_row_for_each_unit(rows, request, [name for name in needed if name])
+        rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
+        request = replace(request, model=None, value=models[0], compare=models)
+    selection = stated or _default_selection(rows, request)
+    proxies = _proxies(request, recognition, rows)
+    recognition = replace(recognition, proxy=next(iter(proxies), None))
+    rows, numeric_names = _with_verdict_numbers(rows, proxies)
+    return LabelledTable(
+        rows=rows,
+        request=request,
+        recognition=recognition,
+        selection=selection,
+        proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
+        numeric_names=numeric_names,
+    )
+
+
+def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample, Any]:
+    """Return the sample that the labelled rows are, and their labels.
+
+    `groups` are columns to report by.
+    """
+    request = table.request
+    rows = table.rows
+    selection = table.selection
+    options: dict[str, Any] = {
+        "sizes": request.sizes,
+        "cluster": request.cluster,
+        "weight": request.weight,
+        "population_size": request.population_size,
+        "population": request.population,
+        "tags": request.tags,
+    }
+    is_labelled = _is_labelled(rows, request)
+    if selection.kind == RANDOM_WITHIN:
+        options["stratum"] = selection.column
+    if selection.kind == PROBABILITY:
+        rows = rows.only(np.flatnonzero(is_labelled).tolist())
+        options |= {"inclusion_probability": selection.column, "mechanism": "poisson"}
+    if selection.kind == ALL:
+        _require_all_labelled(rows, is_labelled)
+        options["whole"] = True
+    # A file of sizes with a column of variances also holds the proxy's moments.
+    uses_moments = request.sizes is not None and request.population is None and bool(table.proxies)
+    if uses_moments and SmallTable.of(request.sizes, "the sizes").find("variance") is not None:
+        options["proxy_moments"] = request.sizes
+    kept = tuple(name for name in groups if name not in (*table.proxies, selection.column))
+    sample, labels = Sample.from_labelled(
+        rows,
+        value=request.label_column,
+        groups=kept,
+        id=request.id,
+        proxy=table.proxies or None,
+        placeholders=_placeholders(request),
+        **request.roles.keywords | {"predicted": request.answer_column},
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    question = replace(sample.question, chosen=str(selection))
+    return replace(sample, question=question), labels
+
+
+# ---- roles
+
+
+def _stated_roles(
+    request: EvaluationRequest, selection: RowSelection | None, rows: SmallTable
+) -> StatedRoles:
+    """Return the roles that the request states, by the names of the table."""
+
+    def name(column: str | None) -> str | None:
+        return None if column is None else rows.find(column) or column
+
+    is_compared = None
+    if isinstance(request.predicted, bool) or request.predicted == NO_COLUMN:
+        is_compared = request.predicted is True
+    if request.positive is not None or _maps_to_numbers(request):
+        is_compared = False
+    others = (request.cluster, request.weight, None if selection is None else selection.column)
+    stated = _without_no_column(request)
+    judges: tuple[str, ...] | None = None
+    if request.judge or request.states_no_judge or not _may_recognise_judge(request):
+        judges = tuple(str(name(judge)) for judge in stated.judge)
+    proxies: tuple[str, ...] | None = None
+    if request.proxy or request.states_no_proxy or not _may_recognise_proxy(request, selection):
+        proxies = tuple(str(name(proxy)) for proxy in stated.proxy)
+    return StatedRoles(
+        id=name(request.id),
+        value=name(request.value),
+        answer=name(request.answer_column),
+        is_compared=is_compared,
+        judges=judges,
+        proxies=proxies,
+        model=name(request.model),
+        models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
+        others=tuple(str(name(other)) for other in (*others, request.by, request.post_stratify) if other),
+    )
+
+
+def _without_no_column(request: EvaluationRequest) -> EvaluationRequest:
+    """Return the request without the word that states that no column is a judge or a proxy."""
+    judge = () if request.states_no_judge else request.judge
+    proxy = () if request.states_no_proxy else request.proxy
+    return replace(request, judge=judge, proxy=proxy)
+
+
+def _maps_to_numbers(request: EvaluationRequest) -> bool:
+    return any(isinstance(value, float | int) for value in (request.mapping or {}).values())
+
+
+def _may_recognise_judge(request: EvaluationRequest) -> bool:
+    """Return whether a recognised judge may be added to what the request asks for."""
+    return request.estimand is None and not request.metric and not request.compare and not request.model
+
+
+def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
+    """Return whether the design that is stated can use a proxy of the rows without a label."""
+    design = (request.sizes, request.cluster, request.weight, request.population_size, request.population)
+    is_probability = selection is not None and selection.kind == PROBABILITY
+    return all(value is None for value in design) and not is_probability
+
+
+def _with_roles(request: EvaluationRequest, recognition: Recognition) -> EvaluationRequest:
+    """Return the request with the recognised columns."""
+    changes: dict[str, Any] = {"model": recognition.model, "id": request.id}
+    if request.id is None and recognition.model is not None:
+        changes["id"] = recognition.id
+    if not request.compare:
+        changes["compare"] = recognition.models
+    if request.value is None and recognition.value is not None:
+        changes["value"] = recognition.value
+    if recognition.answer is not None and request.predicted in (None, True):
+        changes["predicted"] = recognition.answer
+    if not request.judge:
+        changes["judge"] = recognition.judges
+    return replace(request, **changes)
+
+
+def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> tuple[str, ...]:
+    """Return the columns of proxies: the stated ones, or the recognised one if some rows have no label."""
+    if request.proxy or recognition.proxy is None:
+        return request.proxy
+    is_score = recognition.judges and not _are_verdict_words(rows, recognition.proxy)
+    if np.all(_is_labelled(rows, request)) and not is_score:
+        return ()
+    if any(is_missing(entry) for entry in rows.values(recognition.proxy)) and is_score:
+        return ()
+    judges = [judge for judge in recognition.judges if not _are_verdict_words(rows, judge)]
+    return tuple(dict.fromkeys((recognition.proxy, *judges)))
+
+
+def _are_verdict_words(rows: SmallTable, column: str) -> bool:
+    return _verdict_numbers(rows, column) is not None
+
+
+def _verdict_numbers(rows: SmallTable, column: str) -> dict[str, float] | None:
+    """Return the number of each verdict in a column; None for scores."""
+    texts = {plain_text(entry) for entry in rows.values(column)}
+    verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
+    return verdict_numbers(verdicts) if len(verdicts) <= 3 else None
+
+
+def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
+    """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
+
+    A row without a verdict gets the mean of the others, so that it predicts nothing.
+    """
+    lists = dict(rows.lists)
+    names = {}
+    for proxy in proxies:
+        numbers = _verdict_numbers(rows, proxy)
+        if numbers is None or len(numbers) < 2:
+            continue
+        entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
+        mean = float(np.mean([entry for entry in entries if entry is not None]))
+        positive = max(numbers, key=numbers.__getitem__)
+        name = f"{proxy} ({positive} = 1)"
+        lists[name] = [mean if entry is None else entry for entry in entries]
+        names[proxy] = name
+    return replace(rows, lists=lists), names
+
+
+# ---- which rows have a label
+
+
+def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any, Any]:
+    """Return which rows (m,) have a label; of several models a label of any."""
+    empty = {word.casefold() for word in _placeholders(request)}
+    names = request.compare or (request.label_column,)
+    columns = [rows.values(name, "Name the column of labels: value= (--value COL).") for name in names]
+    return np.array(
+        [
+            any(not is_missing(entry) and str(entry).strip().casefold() not in empty for entry in entries)
+            for entries in zip(*columns, strict=True)
+        ],
+        dtype=bool,
+    )
+
+
+def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelection:
+    """Return how rows were chosen if nothing states it: at random, or all of them."""
+    design = (request.sizes, request.cluster, request.weight, request.population_size, request.population)
+    is_stated = any(value is not None for value in design)
+    if not is_stated and rows.log is None and np.all(_is_labelled(rows, request)):
+        return RowSelection(kind=ALL)
+    return RowSelection(kind=RANDOM)
+
+
+def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:
+    missing = int(np.sum(~is_labelled))
+    if missing:
+        raise InputError(
+            f"{rows.label}: {missing:,} of {len(rows):,} rows have no label",
+            given=f"chosen={ALL!r} (--chosen {ALL})",
+            allowed=f"chosen={RANDOM!r} (--chosen {RANDOM}), or {UNKNOWN} if rows were not chosen at random",
+        )
+
+
+def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
+    """Return the words, such as NA, that the request declares to be no label."""
+    mapped = request.mapping or {}
+    return tuple(str(word) for word, value in mapped.items() if value is None and is_placeholder(str(word)))
+
+
+# ---- tables with a row for each unit and model
+
+
+def _one_row_for_each_unit(
+    rows: SmallTable, request: EvaluationRequest, needed: Sequence[Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a table with a row per unit and model as one with a column of labels for each model.
+
+    Other columns are kept if they have one value for each unit; those that are `needed` must.
+    """
+    assert request.model is not None
+    models = [str(entry) for entry in rows.values(request.model)]
+    id_name = request.id or rows.find(*ID_NAMES)
+    if id_name is None:
+        action = "Name the column: id= (--id COL)."
+        raise InputError(f"{rows.label}: rows of several models need a column of ids", action=action)
+    ids = [str(entry) for entry in rows.values(id_name)]
+    names = tuple(request.compare) or tuple(dict.fromkeys(models))
+    for name in names:
+        if name not in models:
+            allowed = near_names(name, dict.fromkeys(models))
+            raise InputError(f"{rows.label}: no row is of the model {name!r}", allowed=allowed)
+    labels = rows.values(request.value or LABEL)
+    units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
+    labels_by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
+    seen_pairs = set()
+    for unit, model, label in zip(ids, models, labels, strict=True):
+        if (unit, model) in seen_pairs:
+            what = f"{rows.label}: unit {unit!r} has two rows of model {model!r}"
+            raise LabelError(what, allowed="one row for each unit and model")
+        seen_pairs.add((unit, model))
+        if model in labels_by_model:
+            labels_by_model[model][units[unit]] = label
+    others = _columns_of_units(rows, ids, {request.model, request.value or LABEL, id_name}, needed)
+    clash = next((name for name in names if name in (*others, id_name)), None)
+    if clash is not None:
+        what = f"{rows.label}: {clash!r} is a column and the name of a model"
+        raise InputError(what, action="Rename the column or the model.")
+    return {id_name: list(units), **others, **labels_by_model}, names
+
+
+def _columns_of_units(
+    rows: SmallTable, ids: Sequence[str], without: set[str], needed: Sequence[Any]
+) -> dict[str, list[Any]]:
+    """Return the columns that have one value for each unit, an entry per unit.
+
+    `ids` are the units of the rows, `without` columns that are left out.
+    """
+    required = {name for entry in needed for name in ((entry,) if isinstance(entry, str) else entry)}
+    columns = {}
+    for name, entries in rows.lists.items():
+        if name in without:
+            continue
+        first: dict[str, Any] = {}
+        differing = None
+        for unit, entry in zip(ids, entries, strict=True):
+            if not same_value(first.setdefault(unit, entry), entry):
+                differing = unit
+                break
+        if differing is None:
+            columns[name] = list(first.values())
+        elif name in required:
+            what = f"{rows.label}: column {name!r} differs between the rows of unit {differing!r}"
+            action = "Give a column with one value for each unit, or the rows of one model alone."
+            raise InputError(what, action=action)
+    return columns

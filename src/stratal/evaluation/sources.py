@@ -1,0 +1,249 @@
+"""The forms in which the evidence of an evaluation is given: sample, study, table, logs or count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from stratal.designs.labelling_files import SAMPLE_NAME
+from stratal.designs.sample import Sample
+from stratal.designs.sample_file import is_sample_file
+from stratal.errors import InputError, near_names
+from stratal.evaluation.request import EvaluationRequest
+from stratal.question.question import SUPERPOPULATION
+from stratal.question.selection import ALL
+from stratal.randomness import id_text
+from stratal.tables.files import existing_file
+from stratal.tables.logs import find_log_tool, find_logs
+from stratal.tables.small_table import SmallTable
+
+FORMS = (
+    "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one of each "
+    "model; a count such as 47/50"
+)
+
+_COUNT = re.compile(r"(\d+)/(\d+)")
+# Units of a count. More are no labels by people, and each becomes a row.
+_MAX_COUNT = 1_000_000
+
+
+class Form(Enum):
+    """In which form the evidence is given."""
+
+    SAMPLE = "sample"
+    STUDY = "study"
+    TABLE = "table"
+    LOGS = "logs"
+    COUNT = "count"
+
+
+def sample_file(path: Path) -> Path:
+    """Return the file of a sample, given it or the folder that `draw` wrote."""
+    if (path / SAMPLE_NAME).is_file():
+        return path / SAMPLE_NAME
+    return path
+
+
+def require_present(path: Path) -> None:
+    """Refuse the path of a study or of a file at which there is nothing."""
+    if path.suffix and not path.is_dir():
+        existing_file(path)  # its error names the files that are there
+    elif not path.exists():
+        allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
+        raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
+
+
+def form_of(source: Any, labels: Any = None) -> Form:
+    """Return the form of the evidence.
+
+    Parameters
+    ----------
+    source, labels
+        As `stratal.evaluate` takes them.
+
+    Raises
+    ------
+    InputError
+        If nothing is given, and for several files of which the first is neither a sample nor a study, unless
+        all are logs of one evaluation tool.
+    """
+    if source is None:
+        raise InputError("nothing to estimate from", allowed=FORMS)
+    if isinstance(source, list | tuple):
+        return _form_of_files(list(map(Path, source)))
+    if isinstance(source, str | Path):
+        paths = [Path(source), *_paths_among(labels)]
+        return _form_of_files(paths, labels)
+    if isinstance(source, Sample):
+        return Form.SAMPLE
+    from stratal.study import Study  # loaded only where there may be one
+
+    if isinstance(source, Study):
+        return Form.STUDY
+    if labels is not None and _is_table(source):
+        what = "a table has its labels in itself: further labels would have no effect"
+        raise InputError(what, allowed=FORMS, action="Leave them out, or give the sample instead.")
+    return Form.TABLE if _is_table(source) else Form.SAMPLE
+
+
+def _is_table(source: Any) -> bool:
+    is_frame = hasattr(source, "__arrow_c_stream__") or hasattr(source, "with_format")
+    return is_frame or isinstance(source, dict | SmallTable)
+
+
+def _paths_among(labels: Any) -> list[Path]:
+    if isinstance(labels, str | Path):
+        return [Path(labels)]
+    if isinstance(labels, list | tuple) and all(isinstance(label, str | Path) for label in labels):
+        return list(map(Path, labels))
+    return []
+
+
+def _form_of_files(paths: Sequence[Path], labels: Any = None) -> Form:
+    first = paths[0]
+    if first.is_dir() and not (first / SAMPLE_NAME).is_file():
+        from stratal.study.database import DATABASE
+
+        if (first / DATABASE).is_file() or not find_logs(first):
+            return Form.STUDY
+    elif is_sample_file(sample_file(first)):
+        return Form.SAMPLE
+    elif len(paths) == 1 and not first.exists() and _COUNT.fullmatch(str(first)):
+        return Form.COUNT
+    require_present(first)
+    if len(paths) == 1:
+        # Labels in memory belong to a sample, whose reader states what is wrong with the file.
+        return Form.TABLE if labels is None or labels == [] else Form.SAMPLE
+    tools = {path: _tool_of(path) for path in paths}
+    if None not in tools.values() and len(set(tools.values())) == 1:
+        return Form.LOGS
+    for path in paths:
+        if not path.is_dir():
+            existing_file(path)  # its error names the files that are there
+    raise InputError(
+        f"{first}: is neither a sample nor a study, and several files are given",
+        given=", ".join(f"{path} ({tool or 'no log'})" for path, tool in tools.items()),
+        allowed=FORMS,
+        action="The sample comes first, then its labels. Labels of a table are a column of it: join them by "
+        "id.",
+    )
+
+
+def _tool_of(path: Path) -> str | None:
+    """Return the evaluation tool that wrote a log, or the logs in a folder."""
+    if path.is_dir():
+        return next(iter(find_logs(path).values()), None)
+    return find_log_tool(path) if path.is_file() else None
+
+
+def table_and_request(
+    form: Form, source: Any, labels: Any, request: EvaluationRequest
+) -> tuple[Any, EvaluationRequest]:
+    """Return a table with labels, and the request about it."""
+    if form == Form.COUNT:
+        return _table_of_count(str(source if isinstance(source, str | Path) else source[0]), request)
+    paths = [Path(path) for path in source] if isinstance(source, list | tuple) else []
+    if form == Form.LOGS:
+        return _table_of_logs(paths or [Path(source), *_paths_among(labels)], request)
+    table = paths[0] if paths else source
+    if isinstance(table, str | Path) and Path(table).is_dir():
+        table = _only_log(Path(table))
+    return table, request
+
+
+def _only_log(folder: Path) -> Path:
+    """Return the only log in a folder."""
+    logs = find_logs(folder)
+    if len(logs) != 1:
+        raise InputError(
+            f"{folder}: holds {len(logs):,} logs",
+            given=", ".join(str(path.relative_to(folder)) for path in list(logs)[:6]),
+            action=f"Give the log of one model, or one of each model. Forms: {FORMS}.",
+        )
+    return next(iter(logs))
+
+
+def _table_of_count(text: str, request: EvaluationRequest) -> tuple[dict[str, Any], EvaluationRequest]:
+    """Return a table with a label for each unit of a count such as 47/50."""
+    successes, total = map(int, text.split("/"))
+    if not 0 <= successes <= total or not 0 < total <= _MAX_COUNT:
+        raise InputError(
+            "this is no count of successes among labels",
+            given=text,
+            allowed=f"K/N with 0 ≤ K ≤ N, and N from 1 to {_MAX_COUNT:,}",
+        )
+    table = {"label": [1] * successes + [0] * (total - successes)}
+    if request.population_size is None and request.chosen is None:
+        request = replace(request, chosen=ALL)
+    return table, replace(request, value="label")
+
+
+# ---- logs of several models
+
+
+def _table_of_logs(
+    paths: Sequence[Path], request: EvaluationRequest
+) -> tuple[dict[str, list[Any]], EvaluationRequest]:
+    """Return logs of several models as one table, with a row per unit and a column of scores per model."""
+    files = [_only_log(path) if path.is_dir() else path for path in paths]
+    logs = [SmallTable.of(path, str(path)) for path in files]
+    names = _model_names(paths)
+    score = request.value or _common_score(logs)
+    units: dict[str, int] = {}
+    for log in logs:
+        for unit in map(id_text, log.lists["id"]):
+            units.setdefault(unit, len(units))
+    columns: dict[str, list[Any]] = {"id": list(units)}
+    first = logs[0].log
+    kept = (*([first.cluster] if first is not None and first.cluster else []), request.by)
+    for name in filter(None, kept):
+        columns[name] = _by_unit(logs, name, units)
+    for name, log in zip(names, logs, strict=True):
+        columns[name] = _by_unit([log], score, units)
+    request = replace(request, value=None, compare=names, id="id")
+    if request.population_size is None and request.chosen is None:
+        # Units without a score in one of the logs count as missing.
+        target = request.target or SUPERPOPULATION
+        request = replace(request, population_size=len(units), target=target)
+    return columns, request
+
+
+def _by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, int]) -> list[Any]:
+    """Return the entries of a column by unit; None where no log has one."""
+    entries: list[Any] = [None] * len(units)
+    for log in logs:
+        for unit, entry in zip(map(id_text, log.lists["id"]), log.values(column), strict=True):
+            entries[units[unit]] = entry
+    return entries
+
+
+def _common_score(logs: Sequence[SmallTable]) -> str:
+    """Return the only score that all logs have."""
+    scores = [log.log.proxies for log in logs if log.log is not None]
+    common = [name for name in scores[0] if all(name in others for others in scores)]
+    if len(common) == 1:
+        return common[0]
+    if common:
+        names = " or ".join(f"value={name!r} (--value {name})" for name in common)
+        raise InputError(
+            "the logs have several scores", given=", ".join(common), action=f"Name one: {names}."
+        )
+    raise InputError(
+        "the logs have no score in common",
+        given="; ".join(", ".join(names) for names in scores),
+        allowed=near_names(scores[0][0], scores[0]) if scores[0] else None,
+        action="Give logs of one task.",
+    )
+
+
+def _model_names(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Return a different name for each log: of its file, or of its folder too."""
+    for parts in (1, 2, 3):
+        names = ["/".join((*path.parts[-parts:-1], path.stem)) for path in paths]
+        if len(set(names)) == len(names):
+            return tuple(names)
+    raise InputError("a log is given twice", given=", ".join(map(str, paths)), action="Give each log once.")

@@ -1,0 +1,798 @@
+"""Recognise the roles of a table's columns by their names and contents.
+
+A needed role with several candidates is a `RoleQuestion`, which callers turn into an error with the options
+to type. An optional role with several candidates is not used, and a note names the options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from shlex import quote
+from typing import Any
+
+from stratal.errors import InputError, LabelError
+from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.vocabulary import vocabulary
+
+# Names of a column of ids, in order of preference.
+ID_NAMES = ("id", "item_id")
+
+# Names of a column of the models' names, in order of preference.
+MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
+
+# A text that states that no column has a role.
+NO_COLUMN = "none"
+
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words in the names of columns. A name is split at punctuation, at capitals and before digits.
+_HUMAN_WORDS = _word_set(
+    """
+    human humans gold golden truth groundtruth expert experts manual manually annotation annotated
+    annotator adjudicated reviewer review rater sme
+    """
+)
+_MACHINE_WORDS = _word_set(
+    """
+    judge llm llmjudge autorater grader grading evaluator critic verifier auto automatic ai gpt claude
+    gemini llama mistral qwen deepseek bot machine model classifier pred preds predicted prediction
+    predictions
+    """
+)
+_JUDGE_WORDS = _word_set(
+    """
+    judge llm llmjudge autorater grader evaluator critic verifier auto automatic verdict grade gpt
+    claude gemini ai
+    """
+)
+_MODEL_WORDS = _word_set(
+    """
+    gpt claude gemini llama mistral mixtral qwen deepseek phi gemma grok opus sonnet haiku model system
+    """
+)
+_ANSWER_WORDS = _word_set(
+    """
+    pred preds predicted prediction predictions output outputs answer response choice completion yhat
+    """
+)
+_PROXY_WORDS = _word_set(
+    """
+    proxy confidence conf score scores prob probs probability proba p likelihood certainty rating
+    similarity faithfulness relevancy relevance correctness toxicity hallucination precision recall
+    coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu rouge
+    """
+)
+# Names of columns of labels: a label in every row may also be the model's answer.
+_LABEL_NAMES = _word_set(
+    """
+    label labels y_true ytrue true_label ground_truth groundtruth gt y
+    """
+)
+_WEAK_LABEL_WORDS = _word_set(
+    """
+    target expected reference actual verdict outcome winner rating feedback thumbs correct
+    """
+)
+# Names of outcomes of a benchmark that has a row per item and model.
+_OUTCOME_WORDS = _word_set(
+    """
+    correct acc accuracy score success passed pass match reward right outcome result resolved
+    """
+)
+# Words of columns that describe a label, and are none.
+_NO_LABEL_WORDS = _word_set(
+    """
+    comment comments note notes reason reasoning explanation rationale by at name email id ids count
+    agreement confidence status duration url link
+    """
+)
+# Words of measurements, positions and dates, which predict nothing about the quality of an answer.
+_MEASUREMENT_WORDS = _word_set(
+    """
+    cost costs price usd eur dollars tokens token latency duration time times ms sec secs seconds
+    minutes hours elapsed date datetime timestamp ts created updated modified start end index idx
+    position pos rank row number no num nr width height area bbox box lat lon lng latitude
+    longitude length len count counts size bytes age year month day week weekday hour version seed step
+    epoch run repeat trial temperature line page offset char chars words iscrowd crowd segmentation zip
+    postcode phone code salary amount total weight weights stratum cluster inclusion fold split unnamed
+    """
+)
+
+_WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
+
+_MAX_VERDICTS = 3
+_MAX_CLASS_LENGTH = 60
+# Distinct values above which whole numbers are no ratings.
+_MAX_RATINGS = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """Facts of a column from which its role is recognised.
+
+    Parameters
+    ----------
+    name : str
+    rows, present, distinct : int
+        Rows of the table, entries that are not missing, and distinct entries.
+    is_number : bool
+        Whether every entry is a number.
+    minimum, maximum : float, optional
+        Of numbers.
+    is_whole : bool
+        Whether every number is whole.
+    values : frozenset of str, optional
+        The distinct entries as text; None if they are many or unknown.
+    is_date, is_nested : bool
+        Whether entries are dates or times, or lists and objects.
+    mean_length : float
+        Mean number of characters of an entry.
+    is_metric : bool
+        Whether an evaluation tool's log declares the column as a score.
+    """
+
+    name: str
+    rows: int
+    present: int
+    distinct: int
+    is_number: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    is_whole: bool = False
+    values: frozenset[str] | None = None
+    is_date: bool = False
+    is_nested: bool = False
+    mean_length: float = 0.0
+    is_metric: bool = False
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the name."""
+        return frozenset(word.casefold() for word in _WORD_BREAKS.split(self.name) if word)
+
+    @property
+    def plain_name(self) -> str:
+        """The name without differences in case and surrounding spaces."""
+        return self.name.strip().casefold()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row has an entry."""
+        return self.present == self.rows
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some rows have an entry and others do not."""
+        return 0 < self.present < self.rows
+
+    @property
+    def is_measurement(self) -> bool:
+        """Whether the name or the content is that of a measurement, a position or a date."""
+        is_named = bool(self.words & _MEASUREMENT_WORDS) or self.plain_name in ("x", "y", "w", "h")
+        is_position = self.is_position and not self.words & (_PROXY_WORDS | _JUDGE_WORDS)
+        return self.is_date or self.is_nested or is_named or is_position
+
+    @property
+    def is_position(self) -> bool:
+        """Whether the entries number the rows."""
+        if not self.is_number or not self.is_whole or self.distinct != self.rows:
+            return False
+        return self.minimum is not None and self.maximum is not None and self.minimum >= 0
+
+    @property
+    def verdicts(self) -> dict[str, float] | None:
+        """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
+        if self.values is None or not 0 < self.distinct <= _MAX_VERDICTS or self.is_nested:
+            return None
+        return verdict_numbers(self.values)
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether the entries may be classes: text or whole numbers, each of several rows."""
+        if self.is_nested or self.is_date or self.distinct > max(2, self.present / 2):
+            return False
+        return self.is_whole if self.is_number else self.mean_length <= _MAX_CLASS_LENGTH
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the entries are numbers from 0 to 1."""
+        return (
+            self.minimum is not None and self.maximum is not None and 0 <= self.minimum <= self.maximum <= 1
+        )
+
+
+def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
+    """Return the number of each verdict; None for words of no vocabulary and for other numbers."""
+    texts = list(values)
+    if {TRUTH_VALUES.get(text, text) for text in texts} <= {"0", "1"}:
+        return {text: float(TRUTH_VALUES.get(text, text)) for text in texts}
+    try:
+        return vocabulary(texts)
+    except LabelError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleQuestion:
+    """A needed role with several candidates, or none.
+
+    Parameters
+    ----------
+    role : str
+    text : str
+        The problem.
+    candidates : tuple of str
+        Columns that may have the role.
+    options : tuple of str
+        What to type, as `value='human' (--value human)`.
+    is_ambiguous : bool
+        Whether several columns may have the role; otherwise none is recognised.
+    """
+
+    role: str
+    text: str
+    candidates: tuple[str, ...]
+    options: tuple[str, ...]
+    is_ambiguous: bool = True
+
+    def is_about_labels(self, columns: Mapping[str, ColumnFacts]) -> bool:
+        """Return whether the table has labels; without any, there is nothing to ask for."""
+        if self.role != "value":
+            return True
+        return self.is_ambiguous and any(
+            columns[name].is_partial or _label_level(columns[name]) >= 2 for name in self.candidates
+        )
+
+    def error(self, label: str) -> InputError:
+        """Return the error that asks for the role of a column of the table `label`."""
+        return InputError(
+            f"{label}: {self.text}",
+            given=", ".join(map(repr, self.candidates)) or None,
+            action=f"State it: {', or '.join(self.options)}.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognition:
+    """The recognised roles of a table's columns.
+
+    Parameters
+    ----------
+    rows : int
+    id : str, optional
+    value : str, optional
+        Column of the labels.
+    answer : str, optional
+        Column of the model's answers, which labels are compared with.
+    judges : tuple of str
+    proxy : str, optional
+    model : str, optional
+        Column of the models' names, in a table with a row per item and model.
+    models : tuple of str
+        Columns with the outcomes of several models.
+    groups : tuple of str
+        Columns of categories by which results may be reported.
+    scores : tuple of str
+        Columns that may be the proxy, the likeliest first.
+    questions : tuple of RoleQuestion
+    notes : tuple of str
+        Optional roles that several columns may have, and duplicate ids.
+    columns : mapping of name to ColumnFacts
+    """
+
+    rows: int
+    id: str | None = None
+    value: str | None = None
+    answer: str | None = None
+    judges: tuple[str, ...] = ()
+    proxy: str | None = None
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()
+    questions: tuple[RoleQuestion, ...] = ()
+    notes: tuple[str, ...] = ()
+    columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
+
+    @property
+    def plan_proxy(self) -> str | None:
+        """The proxy of a plan: the recognised one, or the likeliest score."""
+        return self.proxy or next(iter(self.scores), None)
+
+    def sentence(self) -> str:
+        """Return the roles in one line."""
+        parts = []
+        if self.models:
+            parts.append(f"models: {', '.join(f'`{name}`' for name in self.models)}")
+        if self.model is not None:
+            count = self.columns[self.model].distinct if self.model in self.columns else 0
+            parts.append(f"models: `{self.model}`{f' ({count:,})' if count else ''}")
+        if self.judges:
+            parts.append(f"judge: {', '.join(self._with_values(name) for name in self.judges)}")
+        if self.answer is not None:
+            parts.append(f"the model's answer: `{self.answer}`")
+        if self.proxy is not None and self.proxy not in self.judges:
+            parts.append(f"proxy: `{self.proxy}`")
+        if self.value is not None and not self.models:
+            labels = self.columns.get(self.value)
+            present = self.rows if labels is None else labels.present
+            parts.append(f"labels: `{self.value}` in {present:,} of {self.rows:,} rows")
+        return "; ".join(parts)
+
+    @property
+    def options(self) -> list[str]:
+        """The options of a command that name the recognised columns."""
+        named = {
+            "--value": self.value,
+            "--id": self.id,
+            "--predicted": self.answer,
+            "--judge": ",".join(self.judges),
+            "--proxy": None if self.judges else self.proxy,
+            "--model": self.model,
+            "--compare": ",".join(self.models),
+        }
+        return [word for option, name in named.items() if name for word in (option, name)]
+
+    def _with_values(self, name: str) -> str:
+        facts = self.columns.get(name)
+        numbers = None if facts is None else facts.verdicts
+        if not numbers:
+            return f"`{name}`"
+        ordered = sorted(numbers, key=lambda value: -numbers[value])
+        return f"`{name}` ({'/'.join(ordered)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the roles that a column has, for JSON."""
+        roles: dict[str, Any] = {
+            "id": self.id,
+            "label": self.value,
+            "predicted": self.answer,
+            "judge": list(self.judges),
+            "proxy": self.proxy,
+            "model": self.model,
+            "compare": list(self.models),
+        }
+        return {name: value for name, value in roles.items() if value not in (None, [])}
+
+    def require_answered(self, label: str) -> None:
+        """Refuse a table with a needed role that is not clear."""
+        for question in self.questions:
+            raise question.error(label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRoles:
+    """Roles that the user states; None where nothing is stated, and empty where no column has the role."""
+
+    id: str | None = None
+    value: str | None = None
+    answer: str | None = None
+    is_compared: bool | None = None
+    judges: tuple[str, ...] | None = None
+    proxies: tuple[str, ...] | None = None
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None) -> Recognition:
+    """Return the roles of columns by name and content.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnFacts
+    stated : StatedRoles, optional
+        Roles that the user states. They are not recognised again, and their columns have no other role.
+    """
+    stated = StatedRoles() if stated is None else stated
+    by_name = {column.name: column for column in columns}
+    rows = max((column.rows for column in columns), default=0)
+    taken = {stated.id, stated.value, stated.answer, stated.model, *stated.models, *stated.others}
+    taken |= {*(stated.judges or ()), *(stated.proxies or ())}
+    recognition = Recognition(
+        rows=rows,
+        id=stated.id,
+        value=stated.value,
+        answer=stated.answer,
+        judges=stated.judges or (),
+        proxy=next(iter(stated.proxies or ()), None),
+        model=stated.model,
+        models=stated.models,
+        columns=by_name,
+    )
+    free = [column for column in columns if column.name not in taken and column.present]
+    if recognition.model is None and not recognition.models:
+        recognition = _with_model_column(recognition, free)
+    free = [column for column in free if column.name != recognition.model]
+    if recognition.id is None:
+        recognition = _with_id(recognition, free)
+    free = [column for column in free if column.name != recognition.id]
+    if recognition.value is None and not recognition.models:
+        recognition = _with_labels(recognition, free, stated)
+    free = [column for column in free if column.name not in (recognition.value, *recognition.models)]
+    labels = by_name.get(recognition.value or "")
+    if labels is not None and recognition.model is None and not recognition.models:
+        if stated.answer is None and stated.is_compared is None:
+            recognition = _with_answer(recognition, free, labels)
+        free = [column for column in free if column.name != recognition.answer]
+        if stated.judges is None and recognition.answer is None:
+            recognition = _with_judges(recognition, free, labels)
+    free = [column for column in free if column.name not in recognition.judges]
+    if stated.proxies is None and recognition.model is None and not recognition.models:
+        recognition = _with_proxy(recognition, free)
+    groups = [column.name for column in free if _is_group(column) and column.name != recognition.proxy]
+    return replace(recognition, groups=tuple(groups))
+
+
+# ---- ids and models
+
+
+def _is_named_id(column: ColumnFacts) -> bool:
+    return "id" in column.words or "uuid" in column.words or column.plain_name.endswith("id")
+
+
+def _may_be_id(column: ColumnFacts) -> bool:
+    """Return whether a column could hold ids: no entry missing, all different, and no measurement.
+
+    A column that is named like an id may have duplicates, which a note mentions.
+    """
+    if column.is_nested or column.is_date:
+        return False
+    if column.plain_name in ID_NAMES and 2 * column.distinct > column.rows:
+        return True
+    if not column.is_complete or column.distinct != column.rows:
+        return False
+    if _is_named_id(column):
+        return True
+    if column.is_number:
+        return column.is_position and not column.words & (_PROXY_WORDS | _HUMAN_WORDS)
+    return column.mean_length <= _MAX_CLASS_LENGTH and not column.words & (
+        _MEASUREMENT_WORDS - {"code", "no"}
+    )
+
+
+def _with_id(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    candidates = [column for column in columns if _may_be_id(column)]
+    chosen = min(candidates, key=_id_preference, default=None)
+    if chosen is None:
+        return recognition
+    duplicates = chosen.present - chosen.distinct
+    notes = recognition.notes
+    if duplicates:
+        text = f"{chosen.name!r} holds {duplicates:,} values that occurred before: an id names one row"
+        notes = (*notes, f"{text}; id='row' (--id row) numbers the rows")
+    return replace(recognition, id=chosen.name, notes=notes)
+
+
+def _id_preference(column: ColumnFacts) -> tuple[bool, bool, bool, bool]:
+    is_usual = column.plain_name in ID_NAMES
+    return (
+        not is_usual,
+        not _is_named_id(column),
+        column.is_number,
+        column.mean_length > _MAX_CLASS_LENGTH / 2,
+    )
+
+
+def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    """Return the recognition with the column of models, if each item has a row for each of them."""
+    named = {column.plain_name: column for column in columns}
+    model = next((named[name] for name in MODEL_NAMES if name in named), None)
+    if model is None or not model.is_complete or not 1 < model.distinct <= recognition.rows // 2:
+        return recognition
+    if any(column.distinct == column.rows and not column.is_number for column in columns):
+        return recognition
+    items = [
+        column
+        for column in columns
+        if column is not model
+        and column.is_complete
+        and column.distinct * model.distinct == column.rows
+        and (_is_named_id(column) or not column.is_number)
+    ]
+    item = min(items, key=_id_preference, default=None)
+    if item is None:
+        return recognition
+    return replace(recognition, model=model.name, id=recognition.id or item.name)
+
+
+# ---- labels
+
+
+def _label_level(column: ColumnFacts) -> int:
+    """Return how clearly the name is that of labels by people, from 0 to 3."""
+    words = column.words
+    if column.plain_name in _LABEL_NAMES:
+        return 3 if column.is_partial else 2
+    if words & _NO_LABEL_WORDS or (column.is_measurement and not words & _HUMAN_WORDS):
+        return -1
+    if words & _HUMAN_WORDS and not words & _MACHINE_WORDS:
+        return 3
+    if words & _MACHINE_WORDS:
+        return -1
+    return 1 if words & _WEAK_LABEL_WORDS else 0
+
+
+def _may_be_labels(column: ColumnFacts) -> bool:
+    if column.is_nested or column.is_date:
+        return False
+    return column.is_number or column.are_classes or column.verdicts is not None
+
+
+def _with_labels(
+    recognition: Recognition, columns: Sequence[ColumnFacts], stated: StatedRoles
+) -> Recognition:
+    """Return the recognition with the column of labels, or a question."""
+    levels = {column.name: _label_level(column) for column in columns if _may_be_labels(column)}
+    usable = [column for column in columns if levels.get(column.name, -1) >= 0]
+    partial = [column for column in usable if column.is_partial and _holds_labels(column, columns, levels)]
+    complete = [
+        column
+        for column in usable
+        if column.is_complete and levels[column.name] >= 2 and _are_decodable(column, columns)
+    ]
+    metrics = [column for column in columns if column.is_metric]
+    if not partial and not complete and metrics:
+        return _chosen_labels(recognition, metrics)
+    if not partial and not complete and recognition.model is not None:
+        outcomes = [column for column in columns if _is_outcome(column)]
+        return _chosen_labels(recognition, outcomes)
+    best = max((levels[column.name] for column in partial), default=-1)
+    if best >= 1:
+        candidates = [column for column in partial if levels[column.name] == best]
+        if best < 3:
+            candidates += complete
+        elif any(levels[column.name] == 3 for column in complete):
+            candidates += [column for column in complete if levels[column.name] == 3]
+        return _chosen_labels(recognition, candidates)
+    if partial:
+        return _chosen_labels(recognition, [*partial, *complete])
+    if complete:
+        best = max(levels[column.name] for column in complete)
+        return _chosen_labels(recognition, [c for c in complete if levels[c.name] == best])
+    return _with_compared_models(recognition, columns)
+
+
+def _holds_labels(column: ColumnFacts, columns: Sequence[ColumnFacts], levels: Mapping[str, int]) -> bool:
+    """Return whether a column with gaps holds labels: by its name, or as verdicts that most rows lack."""
+    if levels[column.name] >= 1:
+        return True
+    is_sparse = 2 * column.present < column.rows
+    return is_sparse and (column.verdicts is not None or _has_same_classes(column, columns))
+
+
+def _are_decodable(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
+    """Return whether labels count as numbers, or are classes of another column.
+
+    Classes in every row, and in no other column, are what a model predicts.
+    """
+    return column.is_number or column.verdicts is not None or _has_same_classes(column, columns)
+
+
+def _has_same_classes(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
+    if not column.are_classes or column.is_number:
+        return False
+    return any(
+        other is not column and other.is_complete and _share_classes(column, other) for other in columns
+    )
+
+
+def _is_outcome(column: ColumnFacts) -> bool:
+    is_named = bool(column.words & _OUTCOME_WORDS) and not column.is_measurement
+    return is_named and (column.is_number or column.verdicts is not None)
+
+
+def _chosen_labels(recognition: Recognition, candidates: Sequence[ColumnFacts]) -> Recognition:
+    if len(candidates) == 1:
+        return replace(recognition, value=candidates[0].name)
+    names = tuple(column.name for column in candidates)
+    if not candidates:
+        text = "no column is recognised as that of the labels"
+        options: tuple[str, ...] = ("value='COLUMN' (--value COLUMN)",)
+    else:
+        text = "several columns may be that of the labels"
+        options = tuple(f"value={name!r} (--value {quote(name)})" for name in names)
+        options += (_compare_option(names),) if all(c.is_number or c.verdicts for c in candidates) else ()
+    question = RoleQuestion(
+        role="value", text=text, candidates=names, options=options, is_ambiguous=len(names) > 1
+    )
+    return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _compare_option(names: Sequence[str]) -> str:
+    joined = ",".join(names)
+    return f"if they are the outcomes of several models: compare={list(names)} (--compare {quote(joined)})"
+
+
+def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    """Return the recognition with the outcomes of several models, or a question."""
+    outcomes = [
+        column
+        for column in columns
+        if column.is_complete and column.verdicts is not None and not column.is_measurement
+    ]
+    if len(outcomes) > 1 and all(column.words & _MODEL_WORDS for column in outcomes):
+        return replace(recognition, models=tuple(column.name for column in outcomes))
+    if len(outcomes) > 1:
+        return _chosen_labels(recognition, outcomes)
+    empty = [name for name, column in recognition.columns.items() if not column.present]
+    empty = [name for name in empty if _label_level(recognition.columns[name]) >= 2]
+    if empty:
+        question = RoleQuestion(
+            role="value",
+            text=f"no row of column {empty[0]!r} has a label",
+            candidates=(),
+            options=("fill in labels, or name another column: value='COLUMN' (--value COLUMN)",),
+        )
+        return replace(recognition, questions=(*recognition.questions, question))
+    names = tuple(column.name for column in columns if _may_be_labels(column) and not column.is_measurement)
+    question = RoleQuestion(
+        role="value",
+        text="no column is recognised as that of people's labels",
+        is_ambiguous=False,
+        candidates=names,
+        options=tuple(f"value={name!r} (--value {quote(name)})" for name in names[:4])
+        or ("value='COLUMN' (--value COLUMN)",),
+    )
+    return replace(recognition, questions=(*recognition.questions, question))
+
+
+# ---- answers, judges, proxies, groups
+
+
+def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
+    """Return whether most classes of the labels also occur in another column."""
+    if labels.values is None or other.values is None:
+        return False
+    return 2 * len(labels.values & other.values) > len(labels.values)
+
+
+def _with_answer(
+    recognition: Recognition, columns: Sequence[ColumnFacts], labels: ColumnFacts
+) -> Recognition:
+    """Return the recognition with the column of answers that labels are compared with, or a question."""
+    same = [c for c in columns if c.is_complete and c.are_classes and _share_classes(labels, c)]
+    named = [column for column in same if column.words & _ANSWER_WORDS]
+    are_numbers = labels.verdicts is not None or labels.is_number
+    if len(named) == 1:
+        return replace(recognition, answer=named[0].name)
+    if are_numbers and not named:
+        return _with_class_question(recognition, same, labels)
+    candidates = named or [column for column in same if _label_level(column) < 3]
+    if len(candidates) == 1:
+        return replace(recognition, answer=candidates[0].name)
+    if not candidates:
+        return recognition
+    names = tuple(column.name for column in candidates)
+    question = RoleQuestion(
+        role="predicted",
+        text="several columns may hold the model's answers",
+        candidates=names,
+        options=tuple(f"predicted={name!r} (--predicted {quote(name)})" for name in names),
+    )
+    return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _with_class_question(
+    recognition: Recognition, same: Sequence[ColumnFacts], labels: ColumnFacts
+) -> Recognition:
+    """Return the recognition with a question if whole numbers may be classes or ratings."""
+    is_rating = bool(labels.words & _PROXY_WORDS) or labels.distinct <= 2
+    candidates = [column for column in same if column.is_number and not column.is_measurement]
+    candidates = [column for column in candidates if not column.words & (_PROXY_WORDS | _JUDGE_WORDS)]
+    are_many = labels.distinct > _MAX_RATINGS and labels.plain_name in _LABEL_NAMES
+    is_unclear = bool(candidates) or (are_many and labels.distinct <= labels.present / 2)
+    if not labels.is_number or not labels.is_whole or is_rating or not is_unclear:
+        return recognition
+    names = tuple(column.name for column in candidates)
+    options = [f"predicted={name!r} (--predicted {quote(name)})" for name in names]
+    question = RoleQuestion(
+        role="predicted",
+        text=f"the whole numbers in {labels.name!r} may be classes or quantities",
+        candidates=names or (labels.name,),
+        options=(
+            *(f"if they are classes: {option}" for option in options or ["predicted=… (--predicted COLUMN)"]),
+            "if they are quantities: predicted='none' (--predicted none)",
+        ),
+    )
+    return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _is_comparable(column: ColumnFacts, labels: ColumnFacts) -> bool:
+    """Return whether a judge's verdicts or scores can be compared with the labels."""
+    label_numbers = labels.verdicts
+    if label_numbers is not None:
+        return column.verdicts is not None or column.is_number
+    if labels.is_number:
+        return column.is_number
+    return _share_classes(labels, column)
+
+
+def _with_judges(
+    recognition: Recognition, columns: Sequence[ColumnFacts], labels: ColumnFacts
+) -> Recognition:
+    """Return the recognition with the judges; columns of the same words are named in a note."""
+    candidates = [
+        column
+        for column in columns
+        if 2 * column.present >= column.rows and not column.is_measurement and _is_comparable(column, labels)
+    ]
+    judges = [
+        column
+        for column in candidates
+        if column.words & _JUDGE_WORDS and not column.words & (_NO_LABEL_WORDS | _HUMAN_WORDS)
+    ]
+    verdicts = [column for column in judges if column.verdicts is not None]
+    if verdicts and len(verdicts) < len(judges):
+        judges = verdicts
+    if len(judges) > 1 and len(verdicts) == 0:
+        related = _related(judges, labels)
+        judges = related or judges
+    if judges:
+        return replace(recognition, judges=tuple(column.name for column in judges))
+    unnamed = [
+        column
+        for column in candidates
+        if column.is_complete and column.verdicts is not None and not column.is_number
+    ]
+    notes = tuple(
+        f"{column.name!r} is not used; if it is a judge: judge={column.name!r} (--judge {quote(column.name)})"
+        f"; if it is the model's answer: predicted={column.name!r} (--predicted {quote(column.name)})"
+        for column in unnamed
+    )
+    return replace(recognition, notes=(*recognition.notes, *notes))
+
+
+def _related(columns: Sequence[ColumnFacts], labels: ColumnFacts) -> list[ColumnFacts]:
+    """Return the columns whose names share a word with that of the labels, apart from words for people."""
+    shared = labels.words - _HUMAN_WORDS - {"label", "score", "rating", "verdict"}
+    return [column for column in columns if column.words & shared]
+
+
+def _may_be_proxy(column: ColumnFacts) -> bool:
+    is_labels = _label_level(column) >= 2
+    if not column.is_number or column.is_measurement or is_labels:
+        return False
+    if _is_named_id(column) or column.words & _HUMAN_WORDS:
+        return False
+    return column.is_metric or column.is_probability or bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS))
+
+
+def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    """Return the recognition with the proxy: the first judge's, or the likeliest score."""
+    if recognition.judges:
+        return replace(recognition, proxy=recognition.judges[0])
+    candidates = [column for column in columns if _may_be_proxy(column)]
+    levels: list[Callable[[ColumnFacts], bool]] = [
+        lambda column: column.plain_name in ("proxy", "confidence", "score", "judge"),
+        lambda column: column.is_complete and bool(column.words & _PROXY_WORDS) and column.is_probability,
+        lambda column: bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS)),
+        lambda column: column.is_complete and column.is_metric,
+        lambda column: column.is_complete and column.distinct > 2,
+    ]
+    ordered = [column.name for is_at_level in levels for column in candidates if is_at_level(column)]
+    recognition = replace(recognition, scores=tuple(dict.fromkeys(ordered)))
+    for is_at_level in levels:
+        best = [column for column in candidates if is_at_level(column)]
+        if len(best) > 1 and recognition.value is not None:
+            best = _related(best, recognition.columns[recognition.value]) or best
+        if len(best) == 1:
+            return replace(recognition, proxy=best[0].name)
+        if best:
+            options = " or ".join(f"proxy={column.name!r} (--proxy {quote(column.name)})" for column in best)
+            text = f"no proxy is used, because several columns may be one: {options}"
+            return replace(recognition, notes=(*recognition.notes, text))
+    return recognition
+
+
+_MAX_GROUPS = 50
+
+
+def _is_group(column: ColumnFacts) -> bool:
+    is_category = column.are_classes and not column.is_number and not column.is_measurement
+    return is_category and column.is_complete and 1 < column.distinct <= _MAX_GROUPS

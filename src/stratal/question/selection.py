@@ -1,0 +1,72 @@
+"""How the labelled rows of a table were chosen, as users state it (`--chosen`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stratal.errors import InputError
+
+RANDOM = "random"
+RANDOM_WITHIN = "random-within"
+PROBABILITY = "probability"
+ALL = "all"
+UNKNOWN = "unknown"
+
+FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSelection:
+    """How the labelled rows were chosen.
+
+    Parameters
+    ----------
+    kind : {"random", "random-within", "probability", "all", "unknown"}
+    column : str, optional
+        The column of strata, or of inclusion probabilities.
+    """
+
+    kind: str
+    column: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> RowSelection:
+        """Return the selection that a text states.
+
+        Raises
+        ------
+        InputError
+            For another text, and a missing or superfluous column.
+        """
+        kind, colon, column = text.partition(":")
+        needs_column = kind in (RANDOM_WITHIN, PROBABILITY)
+        is_known = kind in (RANDOM, RANDOM_WITHIN, PROBABILITY, ALL, UNKNOWN)
+        if not is_known or needs_column != bool(column.strip()) or (colon and not needs_column):
+            what = "how the labelled rows were chosen is not understood"
+            raise InputError(f"{what}: chosen= (--chosen)", given=repr(text), allowed=FORMS)
+        return cls(kind=kind, column=column.strip() or None)
+
+    def __str__(self) -> str:
+        return self.kind if self.column is None else f"{self.kind}:{self.column}"
+
+    def sentence(self, rows: int, units: int) -> str:
+        """Return how the labelled rows are assumed to be chosen, in words.
+
+        `rows` are those of the table, and `units` those of the population.
+        """
+        if self.kind == RANDOM_WITHIN:
+            return f"taken as a random sample of the rows of each `{self.column}`"
+        if self.kind == PROBABILITY:
+            return f"taken as drawn independently with the probabilities in `{self.column}`"
+        if self.kind == UNKNOWN:
+            return (
+                "chosen in an unknown way: weighted by quantiles of the proxy, and no requirement is decided"
+            )
+        if self.kind == ALL:
+            return (
+                "every row has a label (if these are a sample of more rows: --population FILE or "
+                "--population-size N)"
+            )
+        if units == rows:
+            return f"taken as a random sample of all {rows:,} rows"
+        return f"taken as a random sample of {units:,} units"

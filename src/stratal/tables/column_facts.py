@@ -1,0 +1,123 @@
+"""Facts of a table's columns, from which their roles are recognised."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from stratal.arrays import number_of_text
+from stratal.question.recognition import ColumnFacts
+from stratal.tables.no_answer import is_no_answer
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+# Distinct values that are kept; a column with more holds free text or measurements, or very many classes.
+_MAX_VALUES = 2_000
+# Entries that are inspected for dates, nested values and their length.
+_MAX_INSPECTED = 200
+
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}( .*)?|\d\d?:\d\d(:\d\d.*)?"
+)
+
+
+def facts_of_table(table: SmallTable) -> list[ColumnFacts]:
+    """Return the facts of each column of a small table."""
+    metrics = () if table.log is None else table.log.proxies
+    return [_facts(name, entries, name in metrics) for name, entries in table.lists.items()]
+
+
+def facts_of_description(description: Mapping[str, Any]) -> list[ColumnFacts]:
+    """Return the facts of columns that `describe_columns` described; values are unknown.
+
+    Whole numbers are inferred: the range must have room for the distinct values.
+    """
+    metrics = (description.get("log") or {}).get("proxies", ())
+    rows = description["rows"]
+    return [
+        ColumnFacts(
+            name=row["name"],
+            rows=rows,
+            present=rows - row["missing"],
+            distinct=row["distinct"],
+            is_number=row["kind"] == "number",
+            minimum=row["minimum"],
+            maximum=row["maximum"],
+            is_whole=_could_be_whole(row),
+            values=_binary_values(row),
+            is_metric=row["name"] in metrics,
+        )
+        for row in description["columns"]
+    ]
+
+
+def _could_be_whole(row: Mapping[str, Any]) -> bool:
+    if row["kind"] != "number" or row["minimum"] is None:
+        return False
+    low = float(row["minimum"])
+    high = float(row["maximum"])
+    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
+
+
+def _binary_values(row: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return 0 and 1 if a column of numbers has no other values."""
+    is_binary = (
+        row["kind"] == "number" and row["distinct"] == 2 and (row["minimum"], row["maximum"]) == (0, 1)
+    )
+    return frozenset({"0", "1"}) if is_binary else None
+
+
+def _facts(name: str, entries: Sequence[Any], is_metric: bool) -> ColumnFacts:
+    present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
+    head = present[:_MAX_INSPECTED]
+    texts = {str(plain_text(entry)) for entry in present}
+    numbers = (
+        [_number(text) for text in texts] if _number(plain_text(next(iter(head), ""))) is not None else []
+    )
+    is_number = bool(numbers) and None not in numbers
+    finite = [number for number in numbers if number is not None]
+    values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(islice(sorted(texts), _MAX_VALUES))
+    return ColumnFacts(
+        name=name,
+        rows=len(entries),
+        present=len(present),
+        distinct=len(texts),
+        is_number=is_number,
+        minimum=min(finite) if is_number else None,
+        maximum=max(finite) if is_number else None,
+        is_whole=is_number and all(number.is_integer() for number in finite),
+        values=values,
+        is_date=_are_dates(head),
+        is_nested=_are_nested(head),
+        mean_length=sum(len(str(entry)) for entry in head) / max(len(head), 1),
+        is_metric=is_metric,
+    )
+
+
+def _is_no_answer(entry: Any) -> bool:
+    return isinstance(entry, str) and is_no_answer(entry)
+
+
+def _number(text: str | None) -> float | None:
+    """Return a finite number; None for other texts, truth values among them."""
+    number = number_of_text(text or "")
+    return number if math.isfinite(number) else None
+
+
+def _are_dates(entries: Iterable[Any]) -> bool:
+    are_dates = [
+        isinstance(entry, datetime.date | datetime.time)
+        or (isinstance(entry, str) and _DATE.fullmatch(entry.strip()) is not None)
+        for entry in entries
+    ]
+    return bool(are_dates) and all(are_dates)
+
+
+def _are_nested(entries: Iterable[Any]) -> bool:
+    return any(
+        isinstance(entry, list | dict) or (isinstance(entry, str) and entry.lstrip().startswith(("[", "{")))
+        for entry in entries
+    )
