@@ -149,7 +149,7 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
 @pytest.mark.parametrize(
     ("command", "unneeded"),
     [
-        ("doctor", ("stratal.estimation", "stratal.planning", "stratal.study.opening", "rich")),
+        ("doctor", ("stratal.evaluation", "stratal.metrics", "stratal.study.opening")),
         (
             "plan --proxy score --budget 9",
             ("stratal.labels.label_files", "stratal.report.document", "stratal.study"),

@@ -169,12 +169,11 @@ def test_a_table_from_elsewhere_takes_the_declaration(world, draw, run_command, 
     kept = set(sample.ids.tolist())
     label = [truth[unit] if unit in kept else "" for unit in units["id"]]
     table = written(tmp_path / "table.csv", {**units, "label": label})
-    design = {"proxy": "score"}
     words = [table, "--proxy", "score", "--predicted", "answer"]
     predicts = None if meaning is None else {"score": meaning}
     words += [] if meaning is None else ["--predicts", f"score={meaning}"]
 
-    found, refusal = outcome_of(labelled=table, design=design, predicted="answer", predicts=predicts)
+    found, refusal = outcome_of(table, proxy="score", predicted="answer", predicts=predicts)
     expected, _ = outcome_of(sample, [place / "labels.csv"], predicted="answer")
     done = run_command("estimate", *words, "--json")
 

@@ -181,11 +181,15 @@ def options_of(question, classes):
 NOTES_OF_SOURCE = ("rows with a label are taken", "label")
 
 
+# What a table states besides, and what names its source.
+UNLIKE = ("notes", "label_values", "roles")
+
+
 def flat(described, path=""):
     """Yield the entries of a result by their paths; estimates and tables, without notes."""
     if isinstance(described, dict):
         for name, entry in described.items():
-            if name not in ("notes", "label_values", "effective_sample_size_interval", "more_labels"):
+            if name not in (*UNLIKE, "effective_sample_size_interval", "more_labels"):
                 yield from flat(entry, f"{path}.{name}")
     elif isinstance(described, list | tuple):
         for place, entry in enumerate(described):
@@ -227,7 +231,7 @@ def test_samples_and_tables_agree_by_command_and_in_python(world, run_command):
         assert (refusal is None) == (not reasons), (question, refusal, reasons)
 
         given = {"predicted": "answer"} if predicted is None and estimand in OF_CLASSES else {}
-        of_table, table_refusal = outcome_of(labelled=table, proxy="score", **{**given, **options})
+        of_table, table_refusal = outcome_of(table, proxy="score", **{**given, **options})
         done = run_command("estimate", folder / "sample.parquet", file, *words, "--json")
         assert (done.status == 0) == (refusal is None), (question, done.message)
         if refusal is not None:

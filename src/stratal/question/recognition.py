@@ -519,9 +519,11 @@ def _label_level(column: ColumnFacts) -> int:
 
 
 def _may_be_labels(column: ColumnFacts) -> bool:
-    if column.is_nested or column.is_date:
+    if column.is_date:
         return False
-    return column.is_number or column.are_classes or column.verdicts is not None
+    # A column of labels by its name may hold sets of tags: lists, or text with separators.
+    is_named = column.plain_name in _LABEL_NAMES
+    return is_named or column.is_number or column.are_classes or column.verdicts is not None
 
 
 def _with_labels(
@@ -534,7 +536,9 @@ def _with_labels(
     complete = [
         column
         for column in usable
-        if column.is_complete and levels[column.name] >= 2 and _are_decodable(column, columns)
+        if column.is_complete
+        and levels[column.name] >= 2
+        and (stated.answer is not None or _are_decodable(column, columns))
     ]
     metrics = [column for column in columns if column.is_metric]
     if not partial and not complete and metrics:
@@ -571,6 +575,8 @@ def _are_decodable(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
 
     Classes in every row, and in no other column, are what a model predicts.
     """
+    if column.is_nested:
+        return any(other.is_nested and other is not column for other in columns)
     return column.is_number or column.verdicts is not None or _has_same_classes(column, columns)
 
 
@@ -656,7 +662,10 @@ def _with_answer(
     recognition: Recognition, columns: Sequence[ColumnFacts], labels: ColumnFacts
 ) -> Recognition:
     """Return the recognition with the column of answers that labels are compared with, or a question."""
-    same = [c for c in columns if c.is_complete and c.are_classes and _share_classes(labels, c)]
+    if labels.is_nested:
+        same = [column for column in columns if column.is_complete and column.is_nested]
+    else:
+        same = [c for c in columns if c.is_complete and c.are_classes and _share_classes(labels, c)]
     named = [column for column in same if column.words & _ANSWER_WORDS]
     are_numbers = labels.verdicts is not None or labels.is_number
     if len(named) == 1:
