@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import same_value
+from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.evaluation.request import LABEL, EvaluationRequest
@@ -77,6 +77,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     proxies = _proxies(request, recognition, rows)
     recognition = replace(recognition, proxy=next(iter(proxies), None))
     rows, numeric_names = _with_verdict_numbers(rows, proxies)
+    rows = _with_words_of_labels(rows, request)
     return LabelledTable(
         rows=rows,
         request=request,
@@ -245,10 +246,30 @@ def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Sma
         entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
         mean = float(np.mean([entry for entry in entries if entry is not None]))
         positive = max(numbers, key=numbers.__getitem__)
-        name = f"{proxy} ({positive} = 1)"
+        is_word = number_of_text(positive) != number_of_text(positive)
+        name = f"{proxy} ({positive} = 1)" if is_word else f"{proxy} (number)"
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
     return replace(rows, lists=lists), names
+
+
+def _with_words_of_labels(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
+    """Return the table with verdicts of judges in the words of the labels, if both count as the same numbers.
+
+    A judge that writes 1 and 0 is then reported as people write: pass and fail.
+    """
+    words = _verdict_numbers(rows, request.label_column)
+    if words is None or request.mapping or request.positive is not None:
+        return rows
+    word_of = {number: word for word, number in words.items()}
+    lists = dict(rows.lists)
+    for judge in request.judge:
+        numbers = _verdict_numbers(rows, judge)
+        if numbers is None or len(word_of) < len(words):
+            continue
+        named = {text: word_of.get(number, text) for text, number in numbers.items()}
+        lists[judge] = [named.get(str(plain_text(entry)), entry) for entry in rows.values(judge)]
+    return replace(rows, lists=lists)
 
 
 # ---- which rows have a label

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.vocabulary import vocabulary
@@ -34,7 +35,7 @@ def _word_set(text: str) -> frozenset[str]:
 _HUMAN_WORDS = _word_set(
     """
     human humans gold golden truth groundtruth expert experts manual manually annotation annotated
-    annotator adjudicated reviewer review rater sme
+    annotator adjudicated reviewer review rater
     """
 )
 _MACHINE_WORDS = _word_set(
@@ -64,7 +65,7 @@ _PROXY_WORDS = _word_set(
     """
     proxy confidence conf score scores prob probs probability proba p likelihood certainty rating
     similarity faithfulness relevancy relevance correctness toxicity hallucination precision recall
-    coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu rouge
+    coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu
     """
 )
 # Names of columns of labels: a label in every row may also be the model's answer.
@@ -209,8 +210,9 @@ class ColumnFacts:
 def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     """Return the number of each verdict; None for words of no vocabulary and for other numbers."""
     texts = list(values)
-    if {TRUTH_VALUES.get(text, text) for text in texts} <= {"0", "1"}:
-        return {text: float(TRUTH_VALUES.get(text, text)) for text in texts}
+    numbers = [number_of_text(TRUTH_VALUES.get(text, text)) for text in texts]
+    if set(numbers) <= {0.0, 1.0}:
+        return dict(zip(texts, numbers, strict=True))
     try:
         return vocabulary(texts)
     except LabelError:
