@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -259,17 +259,22 @@ def _with_words_of_labels(rows: SmallTable, request: EvaluationRequest) -> Small
     A judge that writes 1 and 0 is then reported as people write: pass and fail.
     """
     words = _verdict_numbers(rows, request.label_column)
-    if words is None or request.mapping or request.positive is not None:
+    if words is None or request.mapping or request.positive is not None or _has_number(words):
         return rows
     word_of = {number: word for word, number in words.items()}
     lists = dict(rows.lists)
     for judge in request.judge:
         numbers = _verdict_numbers(rows, judge)
-        if numbers is None or len(word_of) < len(words):
+        if numbers is None or len(word_of) < len(words) or not _has_number(numbers):
             continue
         named = {text: word_of.get(number, text) for text, number in numbers.items()}
         lists[judge] = [named.get(str(plain_text(entry)), entry) for entry in rows.values(judge)]
     return replace(rows, lists=lists)
+
+
+def _has_number(texts: Iterable[str]) -> bool:
+    """Return whether any text is a number, such as 1.0; truth values are words."""
+    return any(number_of_text(text) == number_of_text(text) for text in texts)
 
 
 # ---- which rows have a label
