@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -38,10 +39,11 @@ import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.intervals import simultaneous
+from stratal.metrics.threshold_goal import ERROR, SetRequirement
+from stratal.strata.region import PILOT_SHARE, PilotCells, planned_region, total_labels
 from stratal.thresholds.curves import CURVES, curve_of
 from stratal.thresholds.decision import decide
-from stratal.thresholds.region import PILOT_SHARE, PilotCells, planned_region, total_labels
-from stratal.thresholds.requirement import ERROR, SetRequirement, set_evidence
+from stratal.thresholds.evidence import set_evidence
 from stratal.thresholds.sets import CandidateSets, LabelledScores, candidate_sets
 
 RESULTS = Path(__file__).resolve().parent / "results" / "thresholds.md"
@@ -69,6 +71,7 @@ CLUSTER_SHIFT = 1.0
 # Draws of the largest statistic; 50,000 in the package.
 STATISTICS = 5_000
 TOLERATED = 0.05
+FIRST_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,12 +439,12 @@ def all_cells() -> list[Cell]:
     return [*of_error, *efficiency_cells(), *band_cells(), *others]
 
 
-def measure(cell: Cell, draws: int, band_draws: int, seed: int) -> dict[str, float]:
+def measure(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     """Return the figures of a cell."""
     if cell.metric == "efficiency":
-        return efficiency(cell, band_draws, seed)
+        return efficiency(cell, draws, seed)
     if cell.metric == "bands":
-        return bands(cell, band_draws, seed)
+        return bands(cell, draws, seed)
     return violations(cell, draws, seed)
 
 
@@ -457,20 +460,29 @@ def main(arguments: list[str] | None = None) -> None:
     if options.store is not None and options.store.exists():
         stored = json.loads(options.store.read_text())
     figures = {}
-    for place, cell in enumerate(all_cells()):
-        key = json.dumps([*asdict(cell).values(), options.draws, options.bands])
+    drawn = {}
+    # A tenth of the draws of every cell first, so that a run that is stopped has figures of all.
+    for share, (place, cell) in product((FIRST_SHARE, 1.0), enumerate(all_cells())):
+        full = options.draws if cell.metric in METRICS else options.bands
+        draws = max(round(share * full), 1)
+        key = json.dumps([*asdict(cell).values(), draws])
         if key not in stored and options.stored:
             continue
         if key not in stored:
-            stored[key] = measure(cell, options.draws, options.bands, place)
+            stored[key] = measure(cell, draws, place)
             if options.store is not None:
                 options.store.write_text(json.dumps(stored))
         figures[cell] = stored[key]
-    RESULTS.write_text(page(figures, options.draws, options.bands))
+        drawn[cell] = draws
+    RESULTS.write_text(page(figures, drawn, options.draws, options.bands))
 
 
-def page(figures: dict[Cell, dict[str, float]], draws: int, band_draws: int) -> str:
-    """Return the page."""
+def page(figures: dict[Cell, dict[str, float]], drawn: dict[Cell, int], draws: int, band_draws: int) -> str:
+    """Return the page of figures with so many draws (`drawn`), of those that were asked for."""
+    counts = Counter((cell.metric, number) for cell, number in drawn.items())
+    finished = [
+        f"- {metric}: {count:,} cells with {number:,} draws" for (metric, number), count in counts.items()
+    ]
     lines = [
         "# Thresholds with a guarantee",
         "",
@@ -479,6 +491,8 @@ def page(figures: dict[Cell, dict[str, float]], draws: int, band_draws: int) -> 
         (__doc__ or "").split("\n\n", 2)[2].strip(),
         "",
         f"Finished: {len(figures):,} of {len(all_cells()):,} cells.",
+        "",
+        *finished,
         "",
         *guarantee_tables(figures),
         *efficiency_tables(figures),

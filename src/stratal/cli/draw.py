@@ -201,8 +201,8 @@ def planned_question(population: Population, options: SharedDrawOptions) -> dict
 
     question = question_of(population, population.group_names, population.shown_names)
     question = options.declared(question)
-    if options.estimand is not None:
-        question = replace(question, estimand=as_estimand(options.estimand).to_dict())
+    if options.goal is not None:
+        question = replace(question, estimand=as_estimand(options.goal).to_dict())
     return question.to_dict()
 
 
@@ -289,7 +289,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
 
 
 # Options of a first round, which a sample carries itself.
-_FIRST = "budget seed design cluster residual_sd strata stratify by allocation minimum estimand"
+_FIRST = "budget seed design cluster residual_sd strata stratify by allocation minimum estimand for_"
 
 # Options that may be given beside a plan: what is shown or kept, and how the file is read.
 _NOT_PLANNED = "seed show groups threads memory engine"
@@ -319,6 +319,7 @@ def draw(requested: DrawOptions) -> Result:
     needed, and none, nothing being written, once the interval is that narrow.
     """
     from stratal.designs.labelling_files import columns_to_fill, empty_folder, write_labelling_folder
+    from stratal.estimation import as_estimand
     from stratal.report.pages import draw_page
 
     empty_folder(requested.output)
@@ -377,6 +378,16 @@ def draw(requested: DrawOptions) -> Result:
     shown = requested.extend is not None or len(sample.shown) > 0
     page = draw_page(found, [list(row) for row in rows], has_columns=shown)
     labels = [*(requested.labels or []), written.to_label]
+    goal = as_estimand(sample.question.estimand)
+    additional = (requested.budget or 0) - sample.size
+    if requested.extend is None and goal.has_two_rounds and additional > 0:
+        rest = ("--labels", written.to_label, "--additional", additional, *connection_words(requested))
+        return Result(
+            found, page, ("draw", "--extend", written.sample, *rest, "--output", f"{requested.output}-2")
+        )
+    if not goal.is_estimated:
+        require = goal.to_dict()["require"]
+        return Result(found, page, ("threshold", written.sample, *labels, "--require", require))
     if width is None:
         look = () if sample.looks is None or requested.extend is not None else ("--look", 1)
         return Result(found, page, ("estimate", written.sample, *labels, *look))
@@ -813,7 +824,7 @@ def plan(requested: PlanOptions) -> Result:
         if made.allocation.method == "cost-optimal":
             budget = requested.budget
         else:
-            budget = made.budget
+            budget = made.budget if made.rounds is None else made.rounds.total
         wanted |= {"budget": budget, "half_width": None}
     design = made.recommended.design if requested.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)

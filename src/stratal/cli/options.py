@@ -256,6 +256,8 @@ class Planning(Reading, frozen=True, kw_only=True):
         Columns of the labels in which the outcomes of several models will be.
     target : str, default population; superpopulation if all is labelled
         What the interval is about: population or superpopulation.
+    for_ : threshold:REQUIREMENT
+        Plan for what `threshold` is to guarantee, instead of an estimand: threshold:'error<=.05'.
     """
 
     budget: Whole = None
@@ -276,6 +278,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     map: Text = None
     compare: Text = None
     target: Text = None
+    for_: Annotated[Text, Option(needs="without --estimand or --half-width")] = None
 
     def plan(self, *, pilot: bool = False, **learned: Any) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width.
@@ -290,16 +293,23 @@ class Planning(Reading, frozen=True, kw_only=True):
                 method=self.stratify,
                 n_strata=self.strata,
                 pilot=pilot,
-                **given(self, *names, "residual_sd", "estimand", "looks"),
+                **given(self, *names, "residual_sd", "estimand", "looks", "for_"),
                 **learned,
             )
 
     @property
     def for_planning(self) -> Planning:
         """How to read the file with the columns that the estimand and the allocation need."""
-        found = self.with_columns_of(self.estimand)
+        found = self.with_columns_of(self.goal)
         cost = (self.allocation or "").partition(":")[2]
         return structs.replace(found, features=joined(*listed(found.features), *listed(cost)) or None)
+
+    @property
+    def goal(self) -> Any:
+        """The text of what is planned for: an estimand, or what a threshold is to guarantee."""
+        from stratal.estimation import planned_for  # NumPy is not loaded for help
+
+        return planned_for(self.estimand, self.for_)
 
     @property
     def counted(self) -> dict[str, Any]:

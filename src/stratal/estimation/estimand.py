@@ -15,12 +15,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Described, FloatArray, Record
+from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join_labels
 from stratal.population.expressions import (
@@ -303,6 +304,8 @@ class Estimand(Described, noun="estimand", registry={}):
     recorded: ClassVar[bool] = True
     # Whether its default estimator has the superpopulation as a target.
     has_superpopulation: ClassVar[bool] = True
+    # Whether it is a number with an interval, and not a set that labels guarantee.
+    is_estimated: ClassVar[bool] = True
     # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
 
@@ -611,6 +614,19 @@ class Estimand(Described, noun="estimand", registry={}):
             population=population, requested=requested, influence=influence, text=self.text
         )
 
+    @property
+    def has_two_rounds(self) -> bool:
+        """Whether a plan of a budget is a pilot of a part of it, with the rest in a second round."""
+        return False
+
+    def planned_rounds(self, population: Population, division: Division, labels: int) -> PlannedRounds | None:
+        """Return what so many labels in one or two rounds are expected to guarantee; None of one round."""
+        return PlannedRounds(total=labels) if self.has_two_rounds else None
+
+    def next_counts(self, sample: Sample, labels: Any, total: int) -> IntArray | None:
+        """Return n_h (H,) of the next round; None where it goes by deviations in the strata."""
+        return None
+
     def refuse_plan_options(self, options: Mapping[str, Any]) -> None:
         """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
         for name, value in options.items():
@@ -699,6 +715,20 @@ def as_estimand(question: ToolQuestion) -> Estimand:
     raise InputError("not an estimand", given=type(question).__name__, allowed=", ".join(_kinds()))
 
 
+def planned_for(estimand: ToolQuestion, goal: str | None) -> ToolQuestion:
+    """Return the estimand or the goal of a plan, refusing both and a goal that is an estimand."""
+    if goal is None:
+        return estimand
+    if estimand is not None:
+        raise InputError(
+            "for_= and estimand= are mutually exclusive", given=f"{goal}, {estimand}", action="Leave one out."
+        )
+    if not goal.startswith("threshold:"):
+        allowed = "threshold:REQUIREMENT, such as 'threshold:error<=.05'"
+        raise InputError("this is no goal of a plan", given=repr(goal), allowed=allowed)
+    return goal
+
+
 def _kinds() -> list[str]:
     Estimand.of_kind("")  # by which all of them enter
     return sorted(Estimand.registry)
@@ -735,6 +765,11 @@ class Listed(Several, kind="list"):
     """
 
     estimands: tuple[Estimand, ...]
+
+    @property
+    def has_two_rounds(self) -> bool:
+        """Whether all of them have."""
+        return all(entry.has_two_rounds for entry in self.estimands)
 
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))

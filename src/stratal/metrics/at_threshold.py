@@ -72,6 +72,11 @@ class _AtThreshold(Estimand):
         """What a sentence calls it."""
         return f"{self.kind.rstrip('@')} at threshold {self.threshold:g}"
 
+    @property
+    def has_two_rounds(self) -> bool:
+        """Yes: how many units above a threshold are of the class is what the score may be wrong about."""
+        return True
+
     @classmethod
     def example(cls) -> str:
         """Return an example of the text form."""

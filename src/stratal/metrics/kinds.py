@@ -12,3 +12,4 @@ from stratal.metrics.judges import *
 from stratal.metrics.numeric_predictions import *
 from stratal.metrics.ranking import *
 from stratal.metrics.tag_sets import *
+from stratal.metrics.threshold_goal import *

@@ -15,6 +15,7 @@ from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
 from stratal.errors import InputError, names_mistyped, not_positive
+from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.candidates import scenario_half_width, worst_bounds
@@ -136,6 +137,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         Which labels these were: how many, from where, their mean and that of the proxy on the same units.
     looks : PlannedLooks, optional
         How often the labels are looked at; what is expected is of the interval at the last look.
+    rounds : PlannedRounds, optional
+        Where labels follow in a second round: those of both, and what they are expected to give.
 
     Examples
     --------
@@ -165,6 +168,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
     labels: Mapping[str, Any] | None = None
     looks: PlannedLooks | None = None
+    rounds: PlannedRounds | None = None
     population: Population | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -336,6 +340,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
             "looks": None if self.looks is None else self.looks.text,
+            "rounds": None if self.rounds is None else asdict(self.rounds),
             "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
             "stratification": strata.method,
@@ -347,7 +352,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "assumptions": self.assumptions,
             "notes": self.notes,
         }
-        optional = ("estimand", "labels", "looks", "estimands", "proxies")
+        optional = ("estimand", "labels", "looks", "rounds", "estimands", "proxies")
         return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
     def _columns(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.successive import Successive
 from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, refuse_unknown
 from stratal.estimation.anticipated import Anticipated, Division
-from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
+from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of, planned_for
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
 from stratal.planning.candidates import Candidate, first_narrow, larger_budgets, worst_error
@@ -45,6 +45,7 @@ from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.allocation import check_budget, whole_number
+from stratal.strata.region import PILOT_SHARE as SHARE_OF_FIRST_ROUND
 from stratal.strata.strata import expected_variance, of_sizes
 
 # The estimators that a plan compares under each design.
@@ -236,6 +237,7 @@ def plan(
     labelled_units: Population | None = None,
     looks: int | str | PlannedLooks | None = None,
     predicts: str | Mapping[str, str] | None = None,
+    for_: str | None = None,
 ) -> Plan:
     """Plan which units to label and say what to expect, before any label is bought.
 
@@ -290,6 +292,10 @@ def plan(
     predicts : str or mapping of proxy to str, optional
         What proxies predict, as in `Population.read`; it may say what was inferred there, and not contradict
         what was declared.
+    for_ : str, optional
+        Instead of an estimand, what `stratal.threshold` is to guarantee: `"threshold:error<=.05"`. For it,
+        and for metrics at a threshold, the plan of a budget is the first of two rounds, with a quarter of the
+        labels at random; `next_round` allocates the rest by their labels.
 
     Returns
     -------
@@ -331,7 +337,11 @@ def plan(
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    requested = as_estimand(estimand)
+    requested = as_estimand(planned_for(estimand, for_))
+    if budget is None and not requested.is_estimated:
+        raise InputError(
+            "a threshold has no half-width", given=f"{half_width=}", action="Give budget= (--budget N)."
+        )
     population = with_predictions(require_population(population, "plan"), predicts)
     division = Division(
         method=method,
@@ -358,7 +368,7 @@ def plan(
     for part in planner.parts:
         part.refuse_a_misread_proxy(population)
     if budget is not None:
-        return planner.at(budget)
+        return planner.in_rounds(budget)
     return planner.first_round() if pilot else planner.reaching(assume)
 
 
@@ -478,6 +488,28 @@ class Planner:
         half_width = float(wanted[0]) if len(wanted) == 1 else None
         return replace(found, half_width=half_width, pilot=True, notes=notes)
 
+    def in_rounds(self, budget: int) -> Plan:
+        """Return the plan of a budget; where a second round follows the labels of a pilot, of the pilot."""
+        check_budget(budget, self.population.size)
+        rounds = self.estimand.planned_rounds(self.population, self.requested, budget)
+        if rounds is None:
+            return self.at(budget)
+        first = budget
+        planner = self
+        if self.estimand.has_two_rounds:
+            least, most = self.anticipated.budgets
+            first = min(budget, max(int(SHARE_OF_FIRST_ROUND * budget), least))
+            rounds = replace(rounds, total=min(budget, most))
+            planner = replace(self, requested=replace(self.requested, allocation="proportional"))
+        found = replace(planner.at(first), rounds=rounds)
+        if not self.estimand.is_estimated:
+            return found
+        # What both rounds together are expected to give: at least one round by the score alone.
+        whole = self.at(rounds.total)
+        return replace(
+            found, parts=whole.parts, rounds=replace(rounds, expected_half_width=whole.expected_half_width)
+        )
+
     def at(self, budget: int | None) -> Plan:
         """Return the plan of a budget, or of all units that matter, if there are fewer.
 
@@ -509,7 +541,8 @@ class Planner:
         if choice is None and divided and len(self.parts) > 1:
             shared, parts = self._shared_by_all(strata, budget)
         elif choice is None and divided:
-            rule, minimum = self.requested.allocation or anticipated.allocation, self.requested.minimum
+            rule = self.requested.allocation or anticipated.allocation
+            minimum = anticipated.requested.minimum
             how: dict[str, Any] = {"budget": budget, "method": rule}
             if cost is not None:
                 prices = stratum_averages(self.population, strata.rule, [Number(name=cost)])[:, 0]
@@ -525,6 +558,8 @@ class Planner:
         if parts:  # the error of all their influences as one says nothing
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
+        if not self.estimand.is_estimated:
+            designs = [PlannedDesign(design=row.design, estimator=row.estimator) for row in designs]
         chosen, why = self._recommended(designs, strata, budget, choice)
         usual = chosen.expected_standard_error
         if usual and proxies and proxies[0].name == HISTORY and self.of_history:
@@ -711,6 +746,8 @@ class Planner:
 
         def made(minimum: Any) -> Allocation:
             # Without a budget the errors themselves count, not what they are to each other.
+            if self.requested.allocation is not None:
+                return allocate(strata, budget, self.requested.allocation, minimum)
             errors = wanted / self.normal if budget is None else wanted
             how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
             return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation

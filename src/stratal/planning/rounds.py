@@ -419,6 +419,21 @@ def next_round(
     if where is not sample.population:
         sample = replace(sample, population=where)  # compared once, for what follows
     requested = as_estimand(sample.question.estimand)
+    if not requested.is_estimated and (additional is None or learner is not None):
+        raise InputError(
+            f"{requested.quoted_name} has neither half-width nor learner",
+            given=f"{half_width=}, {learner=}",
+            action="Give the number of units to add: additional= (--additional N).",
+        )
+    if additional is not None:
+        planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
+        if planned_counts is not None:
+            rule_text = "equal rates in the planned region"
+            return extended(
+                sample, design_with_counts(sample, planned_counts, rule_text, follows=True), where
+            )
+        if not requested.is_estimated:
+            return extended(sample, sample.design.larger(sample, additional), where)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
         problem = f"a round for {requested.quoted_name} goes where its influence varies among the labels"

@@ -156,12 +156,17 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
             "be detected with 80 % power (a smaller one will if they err on the same units)."
         )
-    if not tables:
+    if not tables and not _is_goal(plan):
         tables.append(table_of("Designs", plan["designs"], _DESIGN_COLUMNS))
     if plan.get("allocations"):
         tables.append(table_of("Allocations", plan["allocations"], _DESIGN_COLUMNS))
     tables.append(table_of("Strata", plan["strata"], _STRATUM_COLUMNS))
     return Page(lines=lines, tables=tables, notes=notes)
+
+
+def _is_goal(plan: Mapping[str, Any]) -> bool:
+    """Return whether the plan is for a set that `threshold` accepts, and for no estimate."""
+    return bool((plan.get("estimand") or {}).get("kind") == "threshold")
 
 
 def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
@@ -170,10 +175,13 @@ def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
     budget = plan["budget"]
     efficiency = design["relative_efficiency"]
     kind = "Pilot" if plan.get("pilot") else "Plan"
-    lines = [
-        f"{kind}: label {budget:,} of {plan['population_size']:,} units "
-        f"by a {design['design']} sample, estimate by {design['estimator']}"
-    ]
+    rounds = plan.get("rounds")
+    first = f"{kind}: label {budget:,} of {plan['population_size']:,} units by a {design['design']} sample"
+    if rounds and rounds["total"] > budget:
+        first += f", and {rounds['total'] - budget:,} more in a second round, where their labels recommend"
+    elif not _is_goal(plan):
+        first += f", estimate by {design['estimator']}"
+    lines = [first]
     lines += _meaning_lines(plan.get("proxies"))
     labels = plan.get("labels")
     if labels:
@@ -184,14 +192,49 @@ def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
         )
-    lines += _precision_lines(plan)
+    if rounds:
+        lines += _round_lines(plan, rounds)
+    else:
+        lines += _precision_lines(plan)
     if plan.get("looks"):
         boundary, n_looks = plan["looks"].split(":")
         lines.append(
             f"That is the interval at the last of {n_looks} looks ({boundary}); all of them hold together."
         )
-    if efficiency is not None and efficiency > 1 and not plan.get("estimands"):
+    if efficiency is not None and efficiency > 1 and not plan.get("estimands") and not rounds:
         lines.append(f"About as precise as {efficiency * budget:,.0f} labels of a simple random sample.")
+    return lines
+
+
+def _round_lines(plan: Mapping[str, Any], rounds: Mapping[str, Any]) -> list[str]:
+    """Return the sentences on what the labels of all rounds are expected to guarantee."""
+    total = rounds["total"]
+    if rounds["expected_half_width"] is not None:
+        level = level_text(plan["confidence_level"])
+        return [f"With all {total:,} labels: {level} about ± {rounds['expected_half_width']:.4f}"]
+    require = str((plan.get("estimand") or {}).get("require"))
+    needed = rounds["labels_needed"]
+    cases = rounds["cases_needed"]
+    size = plan["population_size"]
+    if cases is not None:
+        what = "units of the class" if require.startswith("recall") else "units that are not of the class"
+        if needed is None:
+            return [f"{require} cannot be guaranteed: by the score there are no {what}."]
+        verdict = "cannot be guaranteed" if needed > total else "can be guaranteed"
+        return [
+            f"{require} {verdict} by {total:,} labels: it takes {cases:,} {what} without a fault, at the "
+            f"rate of the score about {needed:,} random labels."
+        ]
+    if rounds["largest_items"] is None:
+        return []
+    if needed is None:
+        return [f"{require} cannot be guaranteed: by the score no set of some size satisfies it."]
+    lines = [
+        f"If the score is a probability, about {rounds['expected_items']:,} of {size:,} units are accepted "
+        f"for {require}; the largest set that satisfies it has {rounds['largest_items']:,}."
+    ]
+    if needed > total:
+        lines.append(f"Half of that set takes about {needed:,} labels.")
     return lines
 
 

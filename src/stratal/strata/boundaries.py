@@ -364,7 +364,7 @@ DENSITY_CELLS = 4_096
 
 def equal_size(distribution: Distribution, n_strata: int) -> IntArray:
     """Return boundaries that split the units as evenly as the bins allow (EQSZ)."""
-    return _even_split(distribution.counts.astype(np.float64), n_strata)
+    return split_evenly(distribution.counts.astype(np.float64), n_strata)
 
 
 def equal_width(distribution: Distribution, n_strata: int) -> IntArray:
@@ -380,7 +380,7 @@ def weighted_mean(distribution: Distribution, n_strata: int) -> IntArray:
     Negative proxies are shifted so that the smallest is zero.
     """
     shifted = distribution.values - min(0.0, float(distribution.values[0]))
-    return _even_split(distribution.counts * shifted, n_strata)
+    return split_evenly(distribution.counts * shifted, n_strata)
 
 
 def cumulative_root(distribution: Distribution, n_strata: int, *, power: float) -> IntArray:
@@ -431,7 +431,7 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
     return np.asarray(low + width * np.arange(cells + 1)), smooth / (smooth.sum() * width)
 
 
-def _even_split(mass: FloatArray, n_strata: int) -> IntArray:
+def split_evenly(mass: FloatArray, n_strata: int) -> IntArray:
     """Return the boundaries whose cumulative mass is nearest to h/H of the total, each at most once."""
     before = np.concatenate([[0.0], np.cumsum(mass)])
     targets = before[-1] * np.arange(1, n_strata) / n_strata

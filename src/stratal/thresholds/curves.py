@@ -12,15 +12,9 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.estimation.linearised import target_covariance
 from stratal.intervals.simultaneous import SimultaneousLevel
+from stratal.metrics.threshold_goal import FALSE_POSITIVE_RATE, PRECISION, RECALL
 from stratal.report.text import json_dict
-from stratal.thresholds.requirement import (
-    FALSE_POSITIVE_RATE,
-    PRECISION,
-    RECALL,
-    SetEvidence,
-    f1_evidence,
-    set_evidence,
-)
+from stratal.thresholds.evidence import SetEvidence, f1_evidence, set_evidence
 from stratal.thresholds.sets import CandidateSets, LabelledScores
 
 F1 = "f1"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
-from stratal.thresholds.requirement import SetEvidence, SetRequirement
+from stratal.metrics.threshold_goal import SetRequirement
+from stratal.thresholds.evidence import SetEvidence
 from stratal.thresholds.sets import CandidateSets
 from stratal.thresholds.step_down import DRAWS, set_correlations, step_down
 

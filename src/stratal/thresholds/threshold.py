@@ -18,14 +18,11 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
 from stratal.estimation.resolve import (
-    class_column,
-    compared_column,
     group_column,
-    none_labelled,
     number_column,
-    outcomes,
     with_group,
 )
 from stratal.estimation.respondents import unstated_target
@@ -35,16 +32,24 @@ from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import Form, form_of
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval import tail_shares
-from stratal.labels.label_values import class_text
 from stratal.metrics.ranking import only_proxy, scores_of_class
+from stratal.metrics.threshold_goal import (
+    ERROR,
+    PRECISION,
+    SetRequirement,
+    ThresholdGoal,
+    ThresholdOutcomes,
+    threshold_outcomes,
+)
 from stratal.population.population import UNIT_ID, Population
+from stratal.population.rules import CutPoints
 from stratal.question.recognition import NO_COLUMN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
 from stratal.tables.small_table import SmallTable
 from stratal.thresholds.curves import CURVES, Curve, curve_of
 from stratal.thresholds.decision import Decision, decide
-from stratal.thresholds.requirement import ERROR, PRECISION, SetEvidence, SetRequirement, set_evidence
+from stratal.thresholds.evidence import SetEvidence, set_evidence
 from stratal.thresholds.sets import (
     CandidateSets,
     LabelledScores,
@@ -305,8 +310,9 @@ def threshold(
             action="Give its file: population= (--population FILE).",
         )
     units = _read_population(sample, source, names, by, is_drawn=not is_table)
-    known, requirement = _labelled_outcomes(sample, evidence.labels, requirement, request)
-    return _decide(sample, known, units, requirement, names, by, target, confidence_level, is_named=is_named)
+    requirement = requirement.of_class(sample)
+    found = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
+    return _decide(sample, found, units, requirement, names, by, target, confidence_level, is_named=is_named)
 
 
 def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sample:
@@ -394,58 +400,9 @@ def _read_population(
     return ScoredPopulation(population=population, rule=rule, scores=tuple(scores), by=by)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcomes:
-    """Outcomes (m,) of the labelled units, and which of the drawn units (n,) these are."""
-
-    values: FloatArray
-    labelled: AnyArray
-
-
-def _labelled_outcomes(
-    sample: Sample, labels: Any, requirement: SetRequirement, request: EvaluationRequest
-) -> tuple[_Outcomes, SetRequirement]:
-    """Return whether the answers are right, or the units are of the class, and the requirement with it."""
-    positive = requirement.positive
-    classes = [score.of_class for score in sample.question.scores if score.of_class is not None]
-    if requirement.metric != ERROR and positive is None and len(classes) == 1:
-        positive = classes[0]
-    if requirement.metric == ERROR or positive is None:
-        column = compared_column(sample, labels, request.predicted)
-        if requirement.metric != ERROR and column is not None:
-            raise InputError(
-                f"{requirement.metric} is of a class",
-                given=f"labels that are compared with the answers in {column!r}",
-                action=f"Name the class: {requirement.metric}:CLASS.",
-            )
-        found = outcomes(sample, labels, request.predicted, request.combine)
-        if np.any((found.z < 0) | (found.z > 1)):
-            raise LabelError(
-                "a threshold needs labels that are right (1) or wrong (0)",
-                given=f"{float(found.z.min()):g} to {float(found.z.max()):g}",
-                action="State the label that counts as 1: positive= (--positive LABEL).",
-            )
-        return _Outcomes(values=found.z, labelled=found.labelled), requirement
-    positive = class_text(positive)
-    true = class_column(sample, labels, "labels", np.array([], dtype=object))
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
-    if not labelled.any():
-        raise none_labelled()
-    values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)
-    occurring = sorted({str(entry) for entry in true[labelled]})
-    answers = sample.groups.get(sample.question.answer or "", np.array([]))
-    if positive not in occurring and positive not in answers and len(occurring) > 1:
-        raise InputError(
-            f"no label is {positive!r}",
-            allowed=near_names(positive, occurring),
-            action="Name a class as the labels do.",
-        )
-    return _Outcomes(values=values, labelled=labelled), replace(requirement, positive=positive)
-
-
 def _decide(
     sample: Sample,
-    known: _Outcomes,
+    found: ThresholdOutcomes,
     units: ScoredPopulation | None,
     requirement: SetRequirement,
     names: tuple[str, ...],
@@ -456,7 +413,7 @@ def _decide(
     is_named: bool,
 ) -> Threshold:
     """Return the accepted sets of labelled outcomes; `is_named`: whether the user named the scores."""
-    labelled = known.labelled
+    labelled = found.labelled
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or unstated_target(sample, labelled)
@@ -476,8 +433,8 @@ def _decide(
     is_first = np.ones(sample.size, dtype=bool)
     if sample.design.rounds_by_labels and np.any(sample.round > 1):
         is_first = sample.round == 1
-    sets = candidate_sets(scores[is_first], codes[is_first], groups)
-    labels = _labelled_scores(sample, known, units, scores, codes, sets, target)
+    sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_first], codes[is_first], groups)
+    labels = _labelled_scores(sample, found, units, scores, codes, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
     decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
     rows = _rows(requirement, evidence, labels, sets, decision)
@@ -505,9 +462,23 @@ def _decide(
         candidates=rows,
         curve=curve,
         labels_needed=needed,
-        notes=_notes(sample, known, units, groups, chosen),
+        notes=_notes(sample, found, units, groups, chosen),
         scored=units,
     )
+
+
+def _planned_sets(sample: Sample, names: tuple[str, ...], by: str | None) -> CandidateSets | None:
+    """Return the sets between the cells of a plan for a threshold; None for other samples and scores."""
+    goal = as_estimand(sample.question.estimand)
+    strata = sample.design.strata
+    if not isinstance(goal, ThresholdGoal) or strata is None or by is not None:
+        return None
+    if not isinstance(strata.rule, CutPoints) or names != (strata.rule.column,):
+        return None
+    thresholds = strata.rule.cuts[::-1]
+    if not np.any(strata.is_known):
+        thresholds = np.append(thresholds, -np.inf)
+    return CandidateSets(thresholds=thresholds[:, None], group=np.zeros(len(thresholds), dtype=np.int64))
 
 
 def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
@@ -552,7 +523,7 @@ def _score(sample: Sample, name: str, requirement: SetRequirement, *, is_named: 
 
 def _labelled_scores(
     sample: Sample,
-    known: _Outcomes,
+    found: ThresholdOutcomes,
     units: ScoredPopulation | None,
     scores: FloatArray,
     codes: AnyArray,
@@ -560,7 +531,7 @@ def _labelled_scores(
     target: str,
 ) -> LabelledScores:
     """Return the labelled units with their strata and weights, and the population's sizes."""
-    labelled = known.labelled
+    labelled = found.labelled
     is_random_in_strata = sample.design.counts is not None
     weighting = sample.weighting(labelled)
     weights = weighting.weights
@@ -570,10 +541,10 @@ def _labelled_scores(
     if units is not None:
         sizes, group_sizes = units.count(sets)
     return LabelledScores(
-        outcomes=known.values,
+        outcomes=found.values,
         scores=scores[labelled],
         group=codes[labelled],
-        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(known.values), np.int64),
+        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(found.values), np.int64),
         weights=weights / weights.sum(),
         cluster=None if is_random_in_strata else weighting.groups,
         sizes=sizes,
@@ -669,14 +640,14 @@ def _labels_needed(
 
 def _notes(
     sample: Sample,
-    known: _Outcomes,
+    found: ThresholdOutcomes,
     units: ScoredPopulation | None,
     groups: Sequence[str],
     chosen: Sequence[AcceptedSet],
 ) -> tuple[str, ...]:
     """Return what else a reader must know."""
     notes = []
-    missing = sample.size - int(known.labelled.sum())
+    missing = sample.size - int(found.labelled.sum())
     if missing:
         notes.append(
             f"{missing:,} of {sample.size:,} drawn units have no label; the guarantee assumes that "

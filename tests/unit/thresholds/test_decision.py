@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.metrics.threshold_goal import SetRequirement
 from stratal.thresholds.decision import decide
-from stratal.thresholds.requirement import SetRequirement, set_evidence
+from stratal.thresholds.evidence import set_evidence
 from stratal.thresholds.sets import LabelledScores, candidate_sets, region_weights
 from stratal.thresholds.step_down import set_correlations, step_down
 

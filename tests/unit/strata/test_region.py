@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from stratal.thresholds.region import PilotCells, most_faults, planned_region, total_labels
+from stratal.strata.region import PilotCells, most_faults, planned_region, total_labels
 
 
 def test_the_most_faults_are_those_of_clopper_and_pearson():

@@ -1,4 +1,4 @@
-"""The second of two rounds for an accepted set: a region of the highest scores with equal sampling rates."""
+"""Two rounds for an accepted set: cells of the score, and a region of the highest with equal rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import numpy as np
 from scipy import special
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.population.distribution import Distribution
+from stratal.population.expressions import Below, Expression
+from stratal.population.rules import CutPoints
+from stratal.strata.boundaries import split_evenly
+from stratal.strata.dividing import interval_names
+from stratal.strata.strata import Strata, of_bins
 
+# Cells of the score, between which the accepted set may end.
+N_CELLS = 20
 # Share of the labels in the first round, which is proportional over all units.
 PILOT_SHARE = 0.25
 # Local error at which a set of the plan is expected to pass, about that of 20 nested sets.
@@ -108,14 +116,50 @@ def most_faults(labels: int, limit: float, error: float) -> FloatArray:
 
     One more label never allows fewer faults.
     """
-    allowed = np.full(labels + 1, -1.0)
-    for faults in range(labels + 1):
-        counts = np.arange(faults + 1, labels + 1)
-        passes = 1.0 - special.betainc(faults + 1.0, counts - faults, limit) <= error
-        if not passes.any():
-            break
-        allowed[counts[np.argmax(passes)] :] = faults
-    return allowed
+    faults = np.arange(int(limit * labels) + 1)
+    # The fewest labels with which so many faults pass, by bisection.
+    below = faults.copy()
+    above = np.full(len(faults), labels + 1)
+    while np.any(above - below > 1):
+        middle = (below + above) // 2
+        passes = 1.0 - special.betainc(faults + 1.0, np.maximum(middle - faults, 1), limit) <= error
+        passes &= middle > faults
+        above = np.where(passes, middle, above)
+        below = np.where(passes, below, middle)
+    allowed = np.full(labels + 2, -1.0)
+    np.maximum.at(allowed, above, faults)
+    return np.asarray(np.maximum.accumulate(allowed[: labels + 1]))
+
+
+def expected_set(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> tuple[float, int]:
+    """Return the units that are expected to be accepted of cells with these rates of faults, and the most.
+
+    Examples
+    --------
+    >>> expected, largest = expected_set(np.array([500, 500]), np.array([0.0, 0.2]), 200, 0.05)
+    >>> round(expected), largest
+    (500, 500)
+    """
+    totals = np.cumsum(sizes)
+    rates = np.cumsum(faults * sizes) / totals
+    valid = totals[rates <= limit]
+    return float(_expected_shares(sizes, faults, labels, limit).max()), int(valid.max(initial=0))
+
+
+def score_cells(distribution: Distribution, column: str, most: int) -> Strata:
+    """Return about equal cells of the `most` units with the highest scores; the others need no label."""
+    above = np.cumsum(distribution.counts[::-1])[::-1]
+    first = int(np.searchsorted(-above, -most))
+    mass = np.where(np.arange(len(above)) < first, 0, distribution.counts)
+    boundaries = split_evenly(mass.astype(np.float64), N_CELLS)
+    known: tuple[Expression | None, ...] = ()
+    if first > 0:
+        boundaries = np.unique(np.append(boundaries[boundaries > first], first))
+    rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
+    if first > 0:
+        known = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
+    names = interval_names(column, rule.cuts)
+    return Strata.of(of_bins(distribution, boundaries), rule, names, method="equal-size", known=known)
 
 
 def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) -> IntArray:

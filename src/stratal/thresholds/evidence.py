@@ -1,4 +1,4 @@
-"""What is required of the accepted units, and the evidence of labels on it for every candidate set."""
+"""The evidence of labels on what is required of the accepted units, for every candidate set."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
-from stratal.errors import InputError, refuse_unknown
-from stratal.estimation.requirement import Requirement
+from stratal.metrics.threshold_goal import ERROR, FALSE_POSITIVE_RATE, PRECISION, RECALL
 from stratal.thresholds.limits import Mean, WeightedTotals, part_limits
 from stratal.thresholds.sets import (
     CandidateSets,
@@ -19,73 +18,8 @@ from stratal.thresholds.sets import (
     region_weights,
 )
 
-ERROR = "error"
-PRECISION = "precision"
-RECALL = "recall"
-FALSE_POSITIVE_RATE = "false_positive_rate"
 # Share of a set in strata without a label up to which the labels of the others stand for it in an estimate.
 _UNLABELLED_SHARE = 0.05
-SIGNS = {ERROR: "<=", PRECISION: ">=", RECALL: ">=", FALSE_POSITIVE_RATE: "<="}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetRequirement:
-    """A requirement of a metric, as a largest rate of faults.
-
-    Parameters
-    ----------
-    metric : str
-    limit : float
-        As stated, such as .9 of `precision>=.9`.
-    positive : str, optional
-        The class that precision, recall and false positive rate are of.
-    """
-
-    metric: str
-    limit: float
-    positive: str | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> SetRequirement:
-        """Return the requirement that a text states, such as `precision:spam>=.9`.
-
-        Raises
-        ------
-        InputError
-            For an unknown metric, the other sign, and a limit that is not between 0 and 1.
-        """
-        parsed = Requirement.parse(text)
-        metric, _, positive = parsed.name.partition(":")
-        refuse_unknown("metric of a threshold", metric, SIGNS)
-        if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
-            allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
-            raise InputError("this requirement cannot be met or missed", given=repr(text), allowed=allowed)
-        if metric == ERROR and positive:
-            raise InputError("an error has no class", given=repr(text), allowed="error<=LIMIT")
-        return cls(metric=metric, limit=parsed.limit, positive=positive or None)
-
-    def __str__(self) -> str:
-        of_class = f":{self.positive}" if self.positive else ""
-        return f"{self.metric}{of_class}{SIGNS[self.metric]}{self.limit:g}"
-
-    @property
-    def faults(self) -> float:
-        """The largest rate of faults: the limit of an upper limit, 1 less that of a lower limit."""
-        return self.limit if SIGNS[self.metric] == "<=" else 1.0 - self.limit
-
-    @property
-    def is_monotone(self) -> bool:
-        """Whether the rate of faults never falls, or never rises, from one nested set to the next."""
-        return self.metric in (RECALL, FALSE_POSITIVE_RATE)
-
-    @property
-    def accepts_least(self) -> bool:
-        """Whether the smallest set that satisfies it is wanted, not the largest."""
-        return self.metric == RECALL
-
-    def value(self, faults: FloatArray) -> FloatArray:
-        """Return the metric at a rate of faults."""
-        return faults if SIGNS[self.metric] == "<=" else 1.0 - faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,386 @@
+"""What is required of the units that a threshold accepts, and how labels are planned for it in two rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.estimation.anticipated import AnticipatedOutcome, Division
+from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.planned_rounds import PlannedRounds
+from stratal.estimation.requirement import Requirement
+from stratal.estimation.resolve import class_column, compared_column, none_labelled, outcomes
+from stratal.labels.label_values import class_text
+from stratal.population.population import Population
+from stratal.strata import Strata
+from stratal.strata.region import (
+    N_CELLS,
+    PilotCells,
+    expected_set,
+    planned_region,
+    score_cells,
+    total_labels,
+)
+
+__all__ = ["ThresholdGoal"]
+
+ERROR = "error"
+PRECISION = "precision"
+RECALL = "recall"
+FALSE_POSITIVE_RATE = "false_positive_rate"
+SIGNS = {ERROR: "<=", PRECISION: ">=", RECALL: ">=", FALSE_POSITIVE_RATE: "<="}
+# Error of the guarantee for which a plan states numbers of labels.
+_PLANNED_ERROR = 0.05
+# Most labels that a forecast tries.
+_MOST_LABELS = 2**17
+# A set with a precision of at least one half has at most twice as many units as there are positives.
+_CELLS_PER_POSITIVE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRequirement:
+    """A requirement of a metric, as a largest rate of faults.
+
+    Parameters
+    ----------
+    metric : str
+    limit : float
+        As stated, such as .9 of `precision>=.9`.
+    positive : str, optional
+        The class that precision, recall and false positive rate are of.
+    """
+
+    metric: str
+    limit: float
+    positive: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SetRequirement:
+        """Return the requirement that a text states, such as `precision:spam>=.9`.
+
+        Raises
+        ------
+        InputError
+            For an unknown metric, the other sign, and a limit that is not between 0 and 1.
+        """
+        parsed = Requirement.parse(text)
+        metric, _, positive = parsed.name.partition(":")
+        refuse_unknown("metric of a threshold", metric, SIGNS)
+        if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
+            allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
+            raise InputError("this requirement cannot be met or missed", given=repr(text), allowed=allowed)
+        if metric == ERROR and positive:
+            raise InputError("an error has no class", given=repr(text), allowed="error<=LIMIT")
+        return cls(metric=metric, limit=parsed.limit, positive=positive or None)
+
+    def __str__(self) -> str:
+        of_class = f":{self.positive}" if self.positive else ""
+        return f"{self.metric}{of_class}{SIGNS[self.metric]}{self.limit:g}"
+
+    @property
+    def faults(self) -> float:
+        """The largest rate of faults: the limit of an upper limit, 1 less that of a lower limit."""
+        return self.limit if SIGNS[self.metric] == "<=" else 1.0 - self.limit
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether the rate of faults never falls, or never rises, from one nested set to the next."""
+        return self.metric in (RECALL, FALSE_POSITIVE_RATE)
+
+    @property
+    def accepts_least(self) -> bool:
+        """Whether the smallest set that satisfies it is wanted, not the largest."""
+        return self.metric == RECALL
+
+    def value(self, faults: FloatArray) -> FloatArray:
+        """Return the metric at a rate of faults."""
+        return faults if SIGNS[self.metric] == "<=" else 1.0 - faults
+
+    def of_class(self, sample: Sample) -> SetRequirement:
+        """Return the requirement, with the only class that scores of the sample predict if it names none."""
+        classes = [score.of_class for score in sample.question.scores if score.of_class is not None]
+        if self.metric == ERROR or self.positive is not None or len(classes) != 1:
+            return self
+        return replace(self, positive=class_text(classes[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThresholdOutcomes(Record):
+    """Outcomes (m,) of the labelled units, and which of the drawn units (n,) these are.
+
+    1 if the answer is right, or the unit is of the class; 0 if not.
+    """
+
+    values: FloatArray
+    labelled: BoolArray
+
+
+def threshold_outcomes(
+    sample: Sample,
+    labels: Any,
+    requirement: SetRequirement,
+    predicted: bool | str | None = None,
+    combine: str = "mean",
+) -> ThresholdOutcomes:
+    """Return whether the answers are right, or the units are of the requirement's class.
+
+    Raises
+    ------
+    InputError, LabelError
+        For labels without the class, and for those that are neither right nor wrong.
+    """
+    positive = requirement.positive
+    if requirement.metric == ERROR or positive is None:
+        column = compared_column(sample, labels, predicted)
+        if requirement.metric != ERROR and column is not None:
+            raise InputError(
+                f"{requirement.metric} is of a class",
+                given=f"labels that are compared with the answers in {column!r}",
+                action=f"Name the class: {requirement.metric}:CLASS.",
+            )
+        decoded = outcomes(sample, labels, predicted, combine)
+        if np.any((decoded.z < 0) | (decoded.z > 1)):
+            raise LabelError(
+                "a threshold needs labels that are right (1) or wrong (0)",
+                given=f"{float(decoded.z.min()):g} to {float(decoded.z.max()):g}",
+                action="State the label that counts as 1: positive= (--positive LABEL).",
+            )
+        return ThresholdOutcomes(values=decoded.z, labelled=decoded.labelled)
+    true = class_column(sample, labels, "labels", np.array([], dtype=object))
+    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    if not labelled.any():
+        raise none_labelled()
+    values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)
+    occurring = sorted({str(entry) for entry in true[labelled]})
+    answers = sample.groups.get(sample.question.answer or "", np.array([]))
+    if positive not in occurring and positive not in answers and len(occurring) > 1:
+        raise InputError(
+            f"no label is {positive!r}",
+            allowed=near_names(positive, occurring),
+            action="Name a class as the labels do.",
+        )
+    return ThresholdOutcomes(values=values, labelled=labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=.05"):
+    """The set that `stratal.threshold` accepts, for which labels are planned in two rounds.
+
+    Parameters
+    ----------
+    require : str
+        As in `stratal.threshold`.
+    score : str, optional
+        The proxy; the one that predicts the class, or the first, unless given.
+
+    Examples
+    --------
+    >>> ThresholdGoal("precision:spam>=.9").text
+    'threshold:precision:spam>=0.9'
+    """
+
+    plan_options: ClassVar[tuple[str, ...]] = ("minimum", "proxy")
+    is_estimated: ClassVar[bool] = False
+    require: str
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(require=str(SetRequirement.parse(self.require)))
+
+    @property
+    def text(self) -> str:
+        """The text form, with the score if it is named."""
+        return f"threshold:{self.require}{'' if self.score is None else f',score={self.score}'}"
+
+    @classmethod
+    def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
+        """Return the goal; the signs of a requirement are no options."""
+        require, *others = text.partition(":")[2].split(",")
+        named = dict(part.strip().partition("=")[::2] for part in others)
+        if not require or set(named) - {"score"}:
+            allowed = "threshold:REQUIREMENT, such as threshold:error<=.05, with score=COL"
+            raise InputError("this is no goal of a plan", given=repr(text), allowed=allowed)
+        return cls(require, named.get("score"))
+
+    @property
+    def requirement(self) -> SetRequirement:
+        """The requirement."""
+        return SetRequirement.parse(self.require)
+
+    @property
+    def has_two_rounds(self) -> bool:
+        """Whether labels count in a region of the score: not for rates of all units of a class."""
+        return not self.requirement.is_monotone
+
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+        """Refuse: the answer is a set."""
+        raise InputError(
+            "this sample is planned for a threshold, which is no estimate",
+            given=self.text,
+            allowed=f"stratal.threshold(sample, labels, {self.require!r}) (stratal threshold)",
+            action="For another quantity name it: estimand= (--estimand).",
+        )
+
+    def anticipated(self, population: Population, requested: Division) -> AnticipatedSet:
+        """Return the cells of the score."""
+        requested = replace(requested, proxy=requested.proxy or self.score, n_strata=N_CELLS, minimum=0)
+        if requested.proxy is None:
+            requested = replace(requested, proxy=_score_of(population, self.requirement))
+        return AnticipatedSet(
+            population=population,
+            requested=requested,
+            n_proxies=len(population.proxies),
+            requirement=self.requirement,
+        )
+
+    def planned_rounds(self, population: Population, division: Division, labels: int) -> PlannedRounds:
+        """Return what so many labels are expected to accept, and how many would be needed."""
+        return self.anticipated(population, division).forecast(labels)
+
+    def next_counts(self, sample: Sample, labels: Any, total: int) -> IntArray | None:
+        """Return n_h (H,) with equal sampling rates in the region that the labels so far recommend."""
+        strata = sample.design.strata
+        if strata is None or not self.has_two_rounds:
+            return None
+        found = threshold_outcomes(sample, labels, self.requirement.of_class(sample))
+        stratum = sample.stratum[found.labelled]
+        # Cells from the highest scores down, without the units that are in no candidate set.
+        order = np.flatnonzero(~strata.is_known)[::-1]
+        cells = PilotCells(
+            sizes=strata.sizes[order],
+            scores=_probabilities(strata)[order],
+            counts=np.bincount(stratum, minlength=strata.n_strata)[order],
+            rights=np.asarray(np.bincount(stratum, found.values, strata.n_strata)[order], dtype=np.float64),
+        )
+        region = planned_region(cells, total, self.requirement.faults)
+        n_h = sample.n_h.copy()
+        n_h[order] = total_labels(cells.sizes, sample.n_h[order], region, total)
+        # A region that is labelled throughout leaves the rest to the cells below it.
+        while n_h.sum() < total:
+            region += 1
+            n_h[order] = total_labels(cells.sizes, n_h[order], region, total)
+        return n_h
+
+
+def _score_of(population: Population, requirement: SetRequirement) -> str | None:
+    """Return the proxy that predicts what is required; the first if none is declared."""
+    scores = {score.name: score.of_class for score in population.scores}
+    if requirement.metric != ERROR:
+        names = [name for name, of_class in scores.items() if of_class is not None]
+        matching = [name for name in names if scores[name] == requirement.positive]
+        return next(iter(matching or names), None)
+    name = population.proxy_info(None).name
+    if scores.get(name) is not None:
+        raise InputError(
+            f"{name!r} is the probability of class {scores[name]!r}, not that an answer is right",
+            given=str(requirement),
+            allowed="a confidence, which is high where the answer is right",
+            action=f"Name one: proxy= (--proxy COL); or require precision:{scores[name]}>=LIMIT.",
+        )
+    return name
+
+
+def _probabilities(strata: Strata) -> FloatArray:
+    """Return the mean score of each stratum (H,); of a score on another scale, its rank."""
+    if strata.scaled and strata.bounds == (0.0, 1.0):
+        return strata.proxy_means
+    below = np.cumsum(strata.sizes) - 0.5 * strata.sizes
+    return np.asarray(below / strata.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnticipatedSet(AnticipatedOutcome):
+    """Cells of a score, and what a score is expected to accept."""
+
+    requirement: SetRequirement
+    allocation: ClassVar[str] = "proportional"
+
+    @property
+    def _is_probability(self) -> bool:
+        """Whether the score is on the scale of a probability."""
+        info = self.population.proxy_info(self.requested.proxy)
+        return bool(info.scaled and info.bounds == (0.0, 1.0))
+
+    @cached_property
+    def cells(self) -> Strata:
+        """About twenty cells among the units that an accepted set may have; all units for a monotone rate."""
+        distribution = self.population.distribution(self.requested.proxy)
+        if self.requirement.is_monotone or len(distribution.values) == 1:
+            return self.whole
+        most = distribution.size
+        if self._is_probability:
+            positives = float(distribution.counts @ distribution.values)
+            most = min(most, max(math.ceil(_CELLS_PER_POSITIVE * positives), 1))
+        column = self.population.proxy_info(self.requested.proxy).name
+        cells = score_cells(distribution, column, most)
+        whole = self.whole
+        return replace(cells, scaled=whole.scaled, bounds=whole.bounds, population=self.population)
+
+    def strata(self, budget: int) -> Strata:
+        """Return the cells, whatever the budget."""
+        return self.cells
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """The fewest labels, and the units that may be in an accepted set."""
+        return 1, int(self.cells.sizes[~self.cells.is_known].sum())
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the expectations rest on."""
+        return ("Expected numbers take the score for a probability; the guarantee does not.",)
+
+    def remarks(self, strata: Strata) -> tuple[str, ...]:
+        """Return how many units are in no candidate set."""
+        if not np.any(strata.is_known):
+            return ()
+        share = float(strata.weights[strata.is_known].sum())
+        return (f"{share:.1%} of the units get no label: their scores are too low for the accepted set.",)
+
+    def forecast(self, labels: int) -> PlannedRounds:
+        """Return what so many labels are expected to accept, and how many would be needed.
+
+        For an error or a precision half of the largest set that satisfies the requirement; for recall and the
+        false positive rate the fewest labels of a random sample that can guarantee anything.
+        """
+        faults = self.requirement.faults
+        if not self._is_probability:
+            return PlannedRounds(total=labels)
+        if self.requirement.is_monotone:
+            # So many units of the class, or others, and no fault among them.
+            cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - faults))
+            rate = float(self.whole.proxy_means[0])
+            share = rate if self.requirement.metric == RECALL else 1.0 - rate
+            needed = math.ceil(cases / share) if share > 0 else None
+            return PlannedRounds(total=labels, labels_needed=needed, cases_needed=cases)
+        strata = self.cells
+        order = np.flatnonzero(~strata.is_known)[::-1]
+        sizes = strata.sizes[order]
+        rates = 1.0 - strata.proxy_means[order]
+        expected, largest = expected_set(sizes, rates, labels, faults)
+        half = 0.5 * largest
+        above = labels
+        while above <= _MOST_LABELS and expected_set(sizes, rates, above, faults)[0] < half:
+            above *= 2
+        below = above // 2 if above > labels else 1
+        while above - below > max(below // 100, 1):
+            middle = (below + above) // 2
+            if expected_set(sizes, rates, middle, faults)[0] < half:
+                below = middle
+            else:
+                above = middle
+        is_possible = largest > 0 and above <= _MOST_LABELS
+        return PlannedRounds(
+            total=labels,
+            expected_items=round(expected),
+            largest_items=largest,
+            labels_needed=above if is_possible else None,
+        )
