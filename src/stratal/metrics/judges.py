@@ -501,7 +501,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         """Return the error."""
         score = self.score or only_proxy(sample)
         role = sample.question.score(score)
-        if role is not None and not _is_probability(sample, score):
+        if role is not None and not is_probability(sample, score):
             raise InputError(
                 f"a calibration error is of probabilities, and {score!r} is none",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
@@ -809,7 +809,7 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
     return bool(np.all((x >= low) & (x <= high)) and np.all((y >= low) & (y <= high)))
 
 
-def _is_probability(sample: Sample, score: str) -> bool:
+def is_probability(sample: Sample, score: str) -> bool:
     """Return whether a score can be a probability: it is declared as no rating and no order."""
     role = sample.question.score(score)
     return role is None or role.is_probability or role.predicts == OUTCOME
@@ -856,7 +856,7 @@ def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> It
     x, y, _, _ = OfScores().units(sample, labels, judge)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     in_range = np.all((x >= 0) & (x <= 1)) and np.all((y >= 0) & (y <= 1))
-    if info.bounds == (0.0, 1.0) and in_range and _is_probability(sample, judge):
+    if info.bounds == (0.0, 1.0) and in_range and is_probability(sample, judge):
         estimate = CalibrationError(judge).estimate(sample, labels, Request(target=target))
         yield {"metric": "calibration_error"}, estimate
 

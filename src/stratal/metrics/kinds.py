@@ -4,6 +4,7 @@
 from stratal.estimation.estimand import *
 from stratal.estimation.means import *
 from stratal.metrics.at_threshold import *
+from stratal.metrics.calibration import *
 from stratal.metrics.class_losses import *
 from stratal.metrics.classification import *
 from stratal.metrics.comparison import *

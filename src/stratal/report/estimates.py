@@ -139,6 +139,7 @@ TABLES = {
     "domains": "Groups",
     "judge": "Judge",
     "judge_groups": "Judge by group",
+    "calibration": "Calibration",
 }
 
 _KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "interval", "outcome": "outcome"}

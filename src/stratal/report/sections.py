@@ -29,9 +29,11 @@ def report_sections(findings: Findings) -> list[Page]:
     sections = [replace(_answer_section(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
         if findings["estimate"].get(kind):
-            make_section = {"comparisons": _models_section, "judge": _judge_section}.get(
-                kind, partial(_table_section, kind=kind)
-            )
+            make_section = {
+                "comparisons": _models_section,
+                "judge": _judge_section,
+                "calibration": _reliability_section,
+            }.get(kind, partial(_table_section, kind=kind))
             section = make_section(findings)
             sections.append(replace(section, title=section.title or title, name=section.name or kind))
     contents = {
@@ -269,6 +271,30 @@ def _calibration_section(findings: Findings, check: Mapping[str, Any]) -> Page:
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],
     )
+
+
+def _reliability_section(findings: Findings) -> Page:
+    """Return the section of a calibration: the reliability curve of each score, and the table."""
+    rows = findings["estimate"]["calibration"]
+    drawings: list[Drawing] = []
+    for score in dict.fromkeys(row["score"] for row in rows):
+        bins = [
+            {
+                "proxy_mean": float(row["bin"].rpartition(" ")[2]),
+                "outcome_mean": row["estimate"],
+                "confidence_interval": row["confidence_interval"],
+                "n": row["n"],
+            }
+            for row in rows
+            if row["score"] == score and row["bin"]
+        ]
+        if len(bins) > 1:
+            drawing = calibration_drawing({"bins": bins})
+            drawings.append(
+                replace(drawing, name=f"reliability-{len(drawings)}", title=f"Outcomes by {score}")
+            )
+    table = estimates.estimates_table("Calibration", rows, findings["confidence_level"])
+    return Page(name="reliability", drawings=drawings, tables=[table])
 
 
 def new_version_page(new: Mapping[str, Any]) -> Page:

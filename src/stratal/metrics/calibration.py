@@ -1,0 +1,269 @@
+"""Calibration of probabilities: reliability curve, calibration errors, Brier score and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
+from stratal.estimation.linearised import of_variable, target_covariance
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.intervals.interval_types import OffsetInterval, StudentInterval
+from stratal.metrics.judges import BINS, OfScores, calibration_error, is_probability
+
+__all__ = ["Calibration"]
+
+# Labels of a bin at least: the noise of a bin's mean is estimated from its own labels.
+_LEAST_LABELS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bins(Record):
+    """Bins of a score by the labelled units (n,), and the means of score x and outcome y in each of K.
+
+    Parameters
+    ----------
+    codes : int (n,)
+    ends : float (K + 1,)
+    shares, scores, outcomes : float (K,)
+        Estimated share of the units, and means.
+    """
+
+    codes: IntArray
+    ends: FloatArray
+    shares: FloatArray
+    scores: FloatArray
+    outcomes: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray, weights: FloatArray) -> Bins:
+        """Return ten bins of equal width, those with few labels joined to the next; weights add up to 1."""
+        tenths = np.minimum((x * BINS).astype(np.int64), BINS - 1)
+        counts = np.bincount(tenths, minlength=BINS)
+        ends = [0]
+        for end in range(1, BINS + 1):
+            if counts[ends[-1] : end].sum() >= _LEAST_LABELS:
+                ends.append(end)
+        if len(ends) == 1:
+            ends.append(BINS)
+        # Few labels at the top belong to the bin below.
+        ends[-1] = BINS
+        codes = np.searchsorted(ends, tenths, side="right") - 1
+        shares = np.bincount(codes, weights).astype(np.float64)
+        return cls(
+            codes=codes,
+            ends=np.array(ends) / BINS,
+            shares=shares,
+            scores=np.bincount(codes, weights * x) / shares,
+            outcomes=np.bincount(codes, weights * y) / shares,
+        )
+
+    @property
+    def indicators(self) -> FloatArray:
+        """Which bin each unit is in (n, K)."""
+        return np.asarray(self.codes[:, None] == np.arange(len(self.shares)), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UpperLimit(OffsetInterval):
+    """A one-sided limit of a quantity that is not below 0, as the interval from 0."""
+
+    both: OffsetInterval
+
+    method = "upper limit"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie from the value: all of the error is above."""
+        if alternative == "two-sided":
+            error = 2.0 * error
+        return self.value, self.both.lengths(error, "less")[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointInterval(OffsetInterval):
+    """The interval of one of K means, at the level at which all of them hold together (Bonferroni)."""
+
+    single: Estimate
+    count: int
+
+    method = "joint"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie from the value."""
+        interval = self.single.confidence_interval(1.0 - 2.0 * error / self.count)
+        return self.value - interval.low, interval.high - self.value
+
+
+def quadratic_part(
+    contrasts: FloatArray,
+    deviations: FloatArray,
+    bins: Bins,
+    weighting: Weighting,
+    target: str,
+    noise_of_mean: float = 0.0,
+) -> Estimate:
+    """Return Σ share_k c_k² of contrasts (K,) of the bins, less what noise adds to it.
+
+    The variance has a part of second order, so that the interval keeps a width where all contrasts are 0.
+
+    Parameters
+    ----------
+    contrasts : float (K,)
+    deviations : float (n, K)
+        Their linearised variables.
+    noise_of_mean : float
+        Variance of a mean of all bins that the contrasts are from: so much less is noise.
+    """
+    inside = bins.indicators
+    covariance = target_covariance(deviations, weighting, target)
+    noise = float(bins.shares @ covariance.diagonal()) - noise_of_mean
+    squares = contrasts**2
+    value = float(bins.shares @ squares) - noise
+    raw = float(bins.shares @ squares)
+    variable = 2.0 * deviations @ (bins.shares * contrasts) + inside @ squares - raw
+    result = of_variable(value, variable, weighting, target)
+    scaled = bins.shares[:, None] * covariance
+    variance = result.variance + 2.0 * float(np.trace(scaled @ scaled))
+    interval = StudentInterval(
+        value=value,
+        bounds=None,
+        standard_error=float(np.sqrt(variance)),
+        degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
+    )
+    return linearised_estimate(
+        result, weighting, interval=interval, target=target, standard_error=float(np.sqrt(variance))
+    )
+
+
+def calibration_rows(
+    x: FloatArray, y: FloatArray, weighting: Weighting, target: str
+) -> Iterator[tuple[str, str | None, Estimate]]:
+    """Yield the name of each quantity of probabilities x and outcomes y (n,), its bin, and its estimate.
+
+    Brier (1950); its parts by Murphy (1973), free of the bias of few labels (Bröcker 2012; Ferro & Fricker
+    2012).
+    """
+    everyone = np.ones(len(x), dtype=bool)
+    weights = weighting.weights / weighting.weights.sum()
+    bins = Bins.of(x, y, weights)
+    mean = float(weights @ y)
+    gaps = bins.outcomes - bins.scores
+    inside = bins.indicators / bins.shares
+    gap_deviations = inside * ((y - x)[:, None] - gaps)
+    outcome_deviations = inside * (y[:, None] - bins.outcomes)
+    yield "brier", None, domain_mean((x - y) ** 2, everyone, weighting, bounds=(0.0, 1.0), target=target)
+    yield "squared_calibration_error", None, quadratic_part(gaps, gap_deviations, bins, weighting, target)
+    noise = float(target_covariance((y - mean)[:, None], weighting, target)[0, 0])
+    yield (
+        "resolution",
+        None,
+        quadratic_part(bins.outcomes - mean, outcome_deviations, bins, weighting, target, noise),
+    )
+    uncertainty = linearised_estimate(
+        of_variable(mean * (1.0 - mean) + noise, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
+        weighting,
+        bounds=(0.0, 1.0),
+        target=target,
+    )
+    yield "uncertainty", None, uncertainty
+    both = calibration_error(x, y, weighting, target)
+    interval = both.evidence.interval
+    assert isinstance(interval, OffsetInterval)
+    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), both=interval)
+    evidence = replace(both.evidence, interval=limit)
+    yield "expected_calibration_error", None, replace(both, evidence=evidence)
+    for k in range(len(bins.shares)):
+        single = domain_mean(y, bins.codes == k, weighting, bounds=(0.0, 1.0), target=target)
+        joint = JointInterval(value=single.value, bounds=(0.0, 1.0), single=single, count=len(bins.shares))
+        name = f"{bins.ends[k]:g} to {bins.ends[k + 1]:g}, mean {bins.scores[k]:.3f}"
+        yield "outcome", name, replace(single, evidence=replace(single.evidence, interval=joint))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
+    """How far probabilities are off: reliability curve, calibration errors, Brier score and its parts.
+
+    Parameters
+    ----------
+    scores : sequence of str, optional
+        Proxies that are probabilities, of right answers or of a class each; all of the sample's unless given.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> score = np.linspace(0.05, 0.95, 400)
+    >>> population = stratal.Population.from_arrays(proxy={"confidence": score})
+    >>> sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=7)
+    >>> right = (sample.ids % 20 < 20 * sample.proxies[:, 0]).astype(float)
+    >>> found = stratal.estimate(sample, right, estimand="calibration:confidence")
+    >>> round(found.of(metric="brier").value, 2)
+    0.17
+    """
+
+    scores: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._set(scores=(self.scores,) if isinstance(self.scores, str) else tuple(self.scores))
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """The scores."""
+        return self.scores
+
+    def _scores_of(self, sample: Sample) -> tuple[str, ...]:
+        """Return the named scores, or all of the sample's that are probabilities."""
+        bounds = {info.name: info.bounds for info in sample.proxy_info}
+        usable = tuple(
+            name for name in sample.proxy_names if bounds[name] == (0.0, 1.0) and is_probability(sample, name)
+        )
+        wrong = [name for name in self.scores if name not in usable]
+        if wrong or not usable:
+            raise InputError(
+                "calibration is of probabilities",
+                given=", ".join(map(repr, wrong or sample.proxy_names)),
+                allowed=", ".join(map(repr, usable)) or "a proxy from 0 to 1",
+                action="Declare what a score predicts: predicts= (--predicts COL=right or COL=class:NAME).",
+            )
+        return self.scores or usable
+
+    def reads_classes(self, sample: Sample) -> bool:
+        """Return whether labels are classes: a score is declared to predict one."""
+        return any(OfScores(name).reads_classes(sample) for name in self._scores_of(sample))
+
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return OfScores(self._scores_of(sample)[0]).labelled_units(sample, labels)
+
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+        """Return the quantities of each score."""
+        rows = []
+        remarks = [_PARTS]
+        for name in self._scores_of(sample):
+            x, y, frame, _ = OfScores(name).units(sample, labels)
+            if not np.all((y >= 0) & (y <= 1)):
+                raise InputError(
+                    "calibration is of labels from 0 to 1",
+                    given=f"{y.min():g} to {y.max():g}",
+                    action="State the label that counts as 1: positive= (--positive LABEL).",
+                )
+            role = sample.question.score(name)
+            of_class = None if role is None else role.of_class
+            for metric, interval, estimate in calibration_rows(x, y, frame.weighting, request.target):
+                label = {"score": name, "class": of_class, "metric": metric, "bin": interval}
+                rows.append(frame.complete(estimate, sample, label=label))
+            remarks += frame.notes
+        return Estimates.from_rows(sample, rows, "calibration", remarks)
+
+
+_PARTS = (
+    "brier is the squared calibration error less the resolution plus the uncertainty, up to what scores vary "
+    "within bins; both are free of the noise of few labels and may be below 0. The limit of the expected "
+    "calibration error is one-sided, and the outcomes of all bins of a score hold together"
+)

@@ -1,0 +1,166 @@
+"""Calibration of probabilities: known values, the parts of the Brier score, designs, classes, report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tiers import sized
+
+import stratal
+from stratal.designs import StratifiedWeighting
+from stratal.errors import InputError
+from stratal.metrics.calibration import Bins, calibration_rows
+from stratal.metrics.judges import calibration_error
+
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def units():
+    rng = np.random.default_rng(3)
+    score = rng.beta(4, 1, N).round(4)
+    return score, (rng.random(N) < score**2).astype(float)
+
+
+def population_of(score, **more):
+    return stratal.Population.from_arrays(proxy={"confidence": score}, ids=np.arange(N), **more)
+
+
+def rows_of(x, y, weighting):
+    return {metric: row for metric, bin_, row in calibration_rows(x, y, weighting, "population") if not bin_}
+
+
+def simple(count, size=10**6):
+    return StratifiedWeighting(stratum=np.zeros(count, np.int64), sizes=np.array([size]))
+
+
+def test_the_parts_of_the_brier_score_add_up_where_scores_are_constant_in_bins():
+    rng = np.random.default_rng(1)
+    x = rng.choice([0.15, 0.55, 0.95], 300)
+    y = (rng.random(300) < 0.8 * x).astype(float)
+    rows = rows_of(x, y, simple(300))
+    parts = rows["squared_calibration_error"].value - rows["resolution"].value + rows["uncertainty"].value
+
+    assert rows["brier"].value == pytest.approx(np.mean((x - y) ** 2))
+    assert parts == pytest.approx(rows["brier"].value)
+
+
+def test_the_squared_error_has_no_bias_of_few_labels():
+    rng = np.random.default_rng(2)
+    x = np.repeat([0.15, 0.35, 0.55, 0.75, 0.95], 12)
+    values = []
+    plug_in = []
+    for _ in range(sized(200, 1000)):
+        y = (rng.random(60) < x).astype(float)
+        values.append(rows_of(x, y, simple(60))["squared_calibration_error"].value)
+        means = y.reshape(5, 12).mean(axis=1)
+        plug_in.append(np.mean((means - x[::12]) ** 2))
+
+    assert abs(np.mean(values)) < 0.2 * np.mean(plug_in)
+
+
+def test_the_limit_of_the_expected_error_is_one_sided_and_its_interval_begins_at_0(units):
+    score, right = units
+    rows = rows_of(score[:200], right[:200], simple(200))
+    both = calibration_error(score[:200], right[:200], simple(200))
+    low, high = rows["expected_calibration_error"].confidence_interval(0.95)
+
+    assert low == 0.0
+    assert high == pytest.approx(both.confidence_interval(0.9).high)
+    assert rows["expected_calibration_error"].value == pytest.approx(both.value)
+
+
+def test_bins_with_few_labels_are_joined_and_every_label_is_in_one():
+    x = np.concatenate([np.full(3, 0.05), np.full(30, 0.25), np.full(2, 0.95)])
+    bins = Bins.of(x, np.ones(35), np.full(35, 1 / 35))
+
+    assert bins.ends.tolist() == [0.0, 1.0]
+    assert Bins.of(np.array([0.5]), np.ones(1), np.ones(1)).shares.tolist() == [1.0]
+    spread = Bins.of(np.repeat([0.05, 0.25, 0.95], 10), np.ones(30), np.full(30, 1 / 30))
+    assert spread.ends.tolist() == pytest.approx([0.0, 0.1, 0.3, 1.0])
+    assert spread.shares == pytest.approx(np.full(3, 1 / 3))
+
+
+@pytest.mark.parametrize("design", ["random", "planned", "clusters"])
+def test_any_design_estimates_the_population(units, design):
+    score, right = units
+    groups = {"talk": (np.arange(N) // 4).astype(str)}
+    population = population_of(score, groups=groups)
+    sample = {
+        "random": lambda: stratal.designs.SimpleRandom(budget=600).draw(population, seed=3),
+        "planned": lambda: stratal.plan(population, 600).draw(seed=3),
+        "clusters": lambda: stratal.designs.ClusterSample(cluster="talk", n_clusters=150).draw(population, 3),
+    }[design]()
+    found: Any = stratal.estimate(sample, right[sample.ids], estimand="calibration:confidence")
+    brier = found.of(metric="brier").confidence_interval(0.999)
+    curve = [row for row in found if row.label["bin"]]
+
+    assert brier.low <= np.mean((score - right) ** 2) <= brier.high
+    assert len(curve) >= 3
+    assert all(row.confidence_interval(0.95).low <= row.value for row in curve)
+    assert found.of(metric="squared_calibration_error").confidence_interval(0.99).low > 0.0
+
+
+def test_bands_are_wider_than_the_intervals_of_single_bins(units):
+    score, right = units
+    sample = stratal.designs.SimpleRandom(budget=400).draw(population_of(score), seed=3)
+    found: Any = stratal.estimate(sample, right[sample.ids], estimand="calibration")
+    curve = [row for row in found if row.label["bin"]]
+    inside = (sample.proxies[:, 0] >= 0.9).astype(str)
+    single: Any = stratal.estimate(sample, right[sample.ids], by=inside)
+
+    assert curve[-1].value == pytest.approx(single.of(domain="True").value)
+    assert (
+        curve[-1].confidence_interval(0.95).width > single.of(domain="True").confidence_interval(0.95).width
+    )
+
+
+def test_scores_of_classes_have_rows_each(units):
+    score, right = units
+    population = stratal.Population.from_arrays(
+        proxy={"p_cat": score, "p_dog": 1 - score},
+        predicts={"p_cat": "class:cat", "p_dog": "class:dog"},
+        ids=np.arange(N),
+    )
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=3)
+    classes = np.where(right[sample.ids] == 1, "cat", "dog")
+    found: Any = stratal.estimate(sample, classes, estimand="calibration")
+
+    assert {row.label["class"] for row in found} == {"cat", "dog"}
+    assert found.of(metric="brier", **{"class": "cat"}).value == pytest.approx(
+        found.of(metric="brier", **{"class": "dog"}).value
+    )
+
+
+def test_a_score_that_is_no_probability_is_refused(units):
+    population = stratal.Population.from_arrays(proxy={"margin": units[0] * 10}, ids=np.arange(N))
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=3)
+    with pytest.raises(InputError, match="calibration is of probabilities"):
+        stratal.estimate(sample, units[1][sample.ids], estimand="calibration:margin")
+
+
+def test_a_census_is_exact(units):
+    score, right = units
+    sample = stratal.designs.SimpleRandom(budget=N).draw(population_of(score), seed=3)
+    found: Any = stratal.estimate(sample, right[sample.ids], estimand="calibration", target="population")
+
+    assert found.of(metric="brier").confidence_interval(0.95).width == pytest.approx(0.0)
+
+
+def test_command_and_report_have_a_section_with_the_curve(units, tmp_path, run_command):
+    score, right = units
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population_of(score), seed=3)
+    sample.write(tmp_path / "sample.parquet")
+    rows = "".join(f"{unit},{int(right[unit])}\n" for unit in sample.ids.tolist())
+    (tmp_path / "labels.csv").write_text(f"id,label\n{rows}")
+    words = (tmp_path / "sample.parquet", tmp_path / "labels.csv", "--estimand", "calibration:confidence")
+    printed = run_command("estimate", *words)
+    reported = run_command("report", *words, "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+
+    assert "expected_calibration_error" in printed.stdout
+    assert reported.status == 0
+    assert "Outcomes by confidence" in page
+    assert "squared_calibration_error" in page
