@@ -439,6 +439,11 @@ def all_cells() -> list[Cell]:
     return [*of_error, *efficiency_cells(), *band_cells(), *others]
 
 
+def is_secondary(cell: Cell) -> bool:
+    """Return whether a cell is of the efficiency at a number of labels for which nothing is required."""
+    return cell.metric == "efficiency" and cell.labels == EFFICIENCY_LABELS[-1]
+
+
 def measure(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     """Return the figures of a cell."""
     if cell.metric == "efficiency":
@@ -462,7 +467,8 @@ def main(arguments: list[str] | None = None) -> None:
     figures = {}
     drawn = {}
     # A tenth of the draws of every cell first, so that a run that is stopped has figures of all.
-    for share, (place, cell) in product((FIRST_SHARE, 1.0), enumerate(all_cells())):
+    order = sorted(enumerate(all_cells()), key=lambda entry: is_secondary(entry[1]))
+    for share, (place, cell) in product((FIRST_SHARE, 1.0), order):
         full = options.draws if cell.metric in METRICS else options.bands
         draws = max(round(share * full), 1)
         key = json.dumps([*asdict(cell).values(), draws])

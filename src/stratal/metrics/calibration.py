@@ -101,6 +101,22 @@ class JointInterval(OffsetInterval):
         return self.value - interval.low, interval.high - self.value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UncertaintyInterval(OffsetInterval):
+    """The values p (1 − p) of the means p in an interval; it is far from normal where outcomes are rare."""
+
+    mean: Estimate
+
+    method = "of the mean"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie from the value."""
+        interval = self.mean.confidence_interval(1.0 - 2.0 * error)
+        ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
+        most = 0.25 if interval.low <= 0.5 <= interval.high else max(ends)
+        return self.value - min(ends), most - self.value
+
+
 def quadratic_part(
     contrasts: FloatArray,
     deviations: FloatArray,
@@ -166,10 +182,12 @@ def calibration_rows(
         None,
         quadratic_part(bins.outcomes - mean, outcome_deviations, bins, weighting, target, noise),
     )
+    of_mean = domain_mean(y, everyone, weighting, bounds=(0.0, 1.0), target=target)
+    value = mean * (1.0 - mean) + noise
     uncertainty = linearised_estimate(
-        of_variable(mean * (1.0 - mean) + noise, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
+        of_variable(value, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
         weighting,
-        bounds=(0.0, 1.0),
+        interval=UncertaintyInterval(value=value, bounds=(0.0, 0.25), mean=of_mean),
         target=target,
     )
     yield "uncertainty", None, uncertainty

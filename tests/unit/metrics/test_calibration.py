@@ -164,3 +164,28 @@ def test_command_and_report_have_a_section_with_the_curve(units, tmp_path, run_c
     assert reported.status == 0
     assert "Outcomes by confidence" in page
     assert "squared_calibration_error" in page
+
+
+def test_bands_and_the_limit_hold_in_repeated_draws(units):
+    score = units[0]
+    rng = np.random.default_rng(8)
+    draws = sized(60, 1000)
+    held = np.zeros((draws, 2), dtype=bool)
+    tenths = np.minimum((score * 10).astype(int), 9)
+    for draw in range(draws):
+        right = (rng.random(N) < score).astype(float)
+        rows = rng.choice(N, 150, replace=False)
+        bins = Bins.of(score[rows], right[rows], np.full(150, 1 / 150))
+        codes = np.searchsorted(bins.ends, score, side="right").clip(1, len(bins.shares)) - 1
+        true = np.bincount(codes, right) / np.bincount(codes)
+        gap = np.abs(np.bincount(tenths, right - score)).sum() / N
+        curve = []
+        for metric, _, row in calibration_rows(score[rows], right[rows], simple(150, N), "population"):
+            low, high = row.confidence_interval(0.95)
+            if metric == "outcome":
+                curve.append((low, high))
+            if metric == "expected_calibration_error":
+                held[draw, 1] = gap <= high
+        held[draw, 0] = all(low <= value <= high for (low, high), value in zip(curve, true, strict=True))
+
+    assert held.mean(axis=0).min() >= 0.9
