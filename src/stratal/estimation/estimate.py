@@ -329,8 +329,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Return how many more labels would leave a limit outside of the interval, if the estimate stays.
 
         The interval's reach towards the limit falls as its standard error does: the part that labels add by
-        (1/m − 1/N) / (1/n − 1/N), that of a superpopulation not at all. None where no number of labels would
-        do, or nothing is known.
+        (1/m − 1/N) / (1/n − 1/N), that of a superpopulation not at all. If every unit is labelled and the
+        target is the superpopulation, further labels are of new units. None where no number of labels would do,
+        or nothing is known.
 
         Examples
         --------
@@ -346,9 +347,13 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         n = self.labels
         size = self.population_size
         far = abs(self.value - limit)
-        if end is None or not far > 0 or n >= size or self.value == end:
+        if end is None or not far > 0 or self.value == end:
             return None
         target_ratio = (far / abs(self.value - end)) ** 2
+        if n >= size:
+            if not self.evidence.superpopulation:
+                return None
+            return max(math.ceil(n / target_ratio - 1e-9) - n, 1)
         variance = self.evidence.variance
         if variance > 0:
             fixed = self.evidence.population_part / variance

@@ -65,7 +65,7 @@ def worth_text(estimate: Mapping[str, Any]) -> str | None:
     equal = estimate.get("random_labels_of_equal_width")
     size = estimate.get("effective_sample_size")
     if equal is not None:
-        return f"with an interval as narrow as that of {equal:,.0f} random ones"
+        return f"as precise as {equal:,.0f} random ones"
     if size is None:
         return None
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
@@ -381,21 +381,17 @@ def _value_sentence(estimate: Mapping[str, Any]) -> str:
 
 
 def _worth_sentences(estimate: Mapping[str, Any]) -> list[str]:
-    """Return the sentence on how many random labels the labels are worth; none where that is unknown."""
+    """Return the sentence on how many random labels the labels are worth.
+
+    None where that is unknown, or where the labels are random ones and no proxy is used.
+    """
     text = worth_text(estimate)
-    if text is None:
+    is_plain = estimate.get("design") == "simple-random" and not estimate.get("lam")
+    if text is None or (is_plain and "random_labels_of_equal_width" in estimate):
         return []
-    if estimate.get("random_labels_of_equal_width") is not None:
-        verb = "came"
-    elif estimate["n"] == 1:
-        verb = "is"
-    else:
-        verb = "are"
     if estimate["n"] == 1:
-        noun = "label"
-    else:
-        noun = "labels"
-    return [f"Your {estimate['n']:,} {noun} {verb} {text}."]
+        return [f"Your 1 label is {text}."]
+    return [f"Your {estimate['n']:,} labels are {text}."]
 
 
 def is_census(estimate: Mapping[str, Any]) -> bool:

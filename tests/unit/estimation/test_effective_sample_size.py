@@ -101,7 +101,7 @@ def test_widths_are_compared_where_the_standard_error_promises_too_much():
         compared += 1
         low, high = clopper_pearson(found.value, equal / (1 - equal / 50_000))
         assert found.effective_sample_size_interval()[0] > equal
-        assert f"with an interval as narrow as that of {equal:,.0f} random ones" in str(found)
+        assert f"as precise as {equal:,.0f} random ones" in str(found)
         assert "worth" not in str(found)
         assert high - low == pytest.approx(found.confidence_interval().width, rel=0.02)
     assert compared >= 2
@@ -114,7 +114,7 @@ def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
 
     assert found.standard_error > 0
     assert "Standard error 0;" not in str(found)
-    assert "interval as narrow as that of" in str(found)
+    assert "as precise as" in str(found)
     whole = stratal.designs.SimpleRandom(budget=5000).draw(population, seed=7)
     assert stratal.estimate(whole, np.ones(5000), target="population").standard_error == 0
 

@@ -52,7 +52,7 @@ def test_the_sentences():
         ({"n": 1}, "Your 1 label is worth 219 random ones (150–310)."),
         (
             {"random_labels_of_equal_width": 120.0},
-            "Your 100 labels came with an interval as narrow as that of 120 random ones.",
+            "Your 100 labels are as precise as 120 random ones.",
         ),
         ({"lam": [0.5, 1.0]}, "λ = 0.5, 1"),
         (
