@@ -35,6 +35,7 @@ from stratal.population.expressions import (
 )
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.question.vocabulary import metric_name
 from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import Moments
@@ -361,7 +362,7 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             For an unknown kind, and for what it does not take.
         """
-        head, _, tail = text.strip().partition(":")
+        head, _, tail = metric_name(text).partition(":")
         name, at, group = head.partition("@")
         group, _, rest = group.partition(",")  # a comma that stands for the colon
         tail = ",".join(filter(None, (rest, tail)))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from stratal.errors import InputError, RequirementError, installed, kind_of, names_mistyped, near_names
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.question.vocabulary import metric_name
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import json_value
 
@@ -57,7 +58,7 @@ class Requirement:
             allowed = "a name (value unless given), >= or <=, and a finite number: '>=.9', 'kappa>=.6'"
             action = "In a shell, put it in quotation marks."
             raise InputError("this is not a requirement", given=repr(text), allowed=allowed, action=action)
-        return cls(match[1] or "value", match[2], limit)
+        return cls(metric_name(match[1]) or "value", match[2], limit)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"

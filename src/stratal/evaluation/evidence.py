@@ -126,6 +126,9 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
     else:
         table, request = table_and_request(form, source, labels, request)
         evidence = _of_table(request, table)
+        if form == Form.COUNT:
+            # A count has no columns whose roles could be stated.
+            evidence = replace(evidence, table=None)
     return _with_models(_with_columns(evidence))
 
 

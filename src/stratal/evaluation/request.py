@@ -11,6 +11,7 @@ from stratal.question.question import NOT_COMPARED
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
 from stratal.question.selection import RowSelection
+from stratal.question.vocabulary import metric_name
 
 # Column of the labels unless another is named.
 LABEL = "label"
@@ -75,6 +76,7 @@ class EvaluationRequest(DeclaredRoles):
         for name in ("features", "metric", "classes", "compare", "judge", "proxy"):
             names = getattr(self, name) or ()
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names)})
+        self._set(metric=tuple(map(metric_name, self.metric)))
         if self.chosen is not None:
             RowSelection.parse(self.chosen)
         refuse_unknown("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))

@@ -144,9 +144,9 @@ def read_label_rows(
     compare_hint = ""
     if value is None:
         value = _find_answer_column(table)
-        compare_hint = ", or several models': --compare A,B"
+        compare_hint = "; if columns hold the outcomes of several models: compare= (--compare A,B)"
     entries = table.answers(
-        value, action=f"Name it: value= (--value COL){compare_hint}. In a dataframe, rename it to 'label'."
+        value, action=f"Name the column of the labels: value= (--value COL){compare_hint}."
     )
     ids, notes = _ids_of_rows(table, id_name, order)
     status_column = table.find("status")

@@ -45,6 +45,32 @@ MAPPING_HELP = (
 )
 
 
+# Names of metrics in other fields, and the name of the same metric here.
+METRIC_SYNONYMS = {
+    "sensitivity": "recall",
+    "true_positive_rate": "recall",
+    "tpr": "recall",
+    "true_negative_rate": "specificity",
+    "tnr": "specificity",
+    "ppv": "precision",
+    "positive_predictive_value": "precision",
+    "npv": "negative_predictive_value",
+    "fdr": "false_discovery_rate",
+    "pass_rate": "mean",
+    "r_squared": "r2",
+}
+
+
+def metric_name(text: str) -> str:
+    """Return the name of a metric for a synonym, such as recall for sensitivity; other names unchanged.
+
+    A class or an option after a colon stays as it is.
+    """
+    head, colon, tail = text.strip().partition(":")
+    key = head.strip().casefold().replace(" ", "_").replace("-", "_")
+    return f"{METRIC_SYNONYMS.get(key, head)}{colon}{tail}"
+
+
 def is_known_word(text: str) -> bool:
     """Return whether any vocabulary contains a word."""
     return any(text.casefold() in words for words in VOCABULARIES)

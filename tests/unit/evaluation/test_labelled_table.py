@@ -1,0 +1,165 @@
+"""Tables with labels in some rows: how rows were chosen, verdicts on requirements, counts and logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+
+TOOLS = Path(__file__).parents[2] / "tools"
+ROWS = 1200
+
+
+def table_of(seed=0, chosen=None):
+    """A judge's score, labels of the rows that `chosen` makes likely, and their probabilities."""
+    draws = np.random.default_rng(seed)
+    score = draws.random(ROWS)
+    right = draws.random(ROWS) < score
+    chance = np.full(ROWS, 0.15) if chosen is None else chosen(score)
+    labelled = draws.random(ROWS) < chance
+    return {
+        "id": [f"u{row}" for row in range(ROWS)],
+        "judge_score": score.round(4),
+        "site": ["north" if row % 3 else "south" for row in range(ROWS)],
+        "pi": chance,
+        "human": [
+            ("pass" if z else "fail") if here else None for z, here in zip(right, labelled, strict=True)
+        ],
+    }, right.mean()
+
+
+def where_low(score):
+    return np.where(score < 0.4, 0.3, 0.05)
+
+
+def test_the_judge_and_the_labels_of_a_table_need_no_option():
+    table, truth = table_of()
+
+    found = stratal.estimate_from(table)
+
+    roles = found.to_dict()["roles"]
+    assert (roles["label"], roles["judge"], roles["chosen"]) == ("human", ["judge_score"], "random")
+    assert "judge: `judge_score`; labels: `human` in" in roles["sentence"]
+    assert truth in found.estimate.confidence_interval(0.999)
+    assert found.sample.question.chosen == "random"
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_a_choice_by_the_score_is_warned_of_and_never_passes():
+    table, truth = table_of(chosen=where_low)
+
+    found = stratal.evaluate(table, require="value>=.01")
+    printed = found.to_dict()
+
+    assert found.status == "UNDECIDED"
+    assert printed["requirements"][0]["reason"] == "the labelled rows are not a random sample of the table"
+    assert truth in found.post_stratified.confidence_interval(0.999)
+    assert "Weighted by quantiles of the proxy" in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+@pytest.mark.parametrize("require", ["value>=.01", "value>=.99"])
+def test_an_unknown_choice_decides_nothing(require):
+    table, truth = table_of(chosen=where_low)
+
+    found = stratal.evaluate(table, chosen="unknown", require=require)
+
+    assert found.status == "UNDECIDED"
+    assert truth in found.estimate.confidence_interval(0.999)
+
+
+def test_an_unknown_choice_needs_a_proxy():
+    table, _ = table_of()
+
+    with pytest.raises(InputError, match="need a proxy"):
+        stratal.evaluate(table, chosen="unknown", judge="none", proxy="none")
+
+
+def test_probabilities_give_hajeks_mean():
+    table, _ = table_of(chosen=where_low)
+    here = [row for row, label in enumerate(table["human"]) if label]
+    z = np.array([table["human"][row] == "pass" for row in here], dtype=float)
+    weight = 1.0 / table["pi"][here]
+
+    found = stratal.evaluate(table, chosen="probability:pi", require="value>=.01")
+
+    assert found.estimate.value == pytest.approx(np.sum(weight * z) / np.sum(weight))
+    assert found.status == "PASS"
+    with pytest.raises(InputError, match=r"not usable|above 1"):
+        stratal.evaluate({**table, "pi": table["pi"] * 10}, chosen="probability:pi")
+
+
+def test_a_level_without_labels_is_an_error():
+    table, _ = table_of()
+    table["human"] = [
+        label if site == "north" else None for label, site in zip(table["human"], table["site"], strict=True)
+    ]
+
+    with pytest.raises(InputError, match="stratum 'south' has no labelled unit"):
+        stratal.evaluate(table, chosen="random-within:site")
+
+
+def test_all_rows_must_be_labelled_if_that_is_stated():
+    table, _ = table_of()
+
+    with pytest.raises(InputError, match="rows have no label"):
+        stratal.evaluate(table, chosen="all")
+    complete = {
+        name: [1.0, 0.0, 1.0, 1.0] if name == "human" else list(column[:4]) for name, column in table.items()
+    }
+    found = stratal.evaluate(complete)
+    assert (found.estimate.target, found.to_dict()["roles"]["chosen"]) == ("superpopulation", "all")
+
+
+def test_a_judge_with_numbers_is_reported_in_the_words_of_the_labels():
+    table, _ = table_of()
+    table["judge"] = (table.pop("judge_score") > 0.5).astype(float)
+
+    text = str(stratal.evaluate(table))
+
+    assert "of what they call 'fail'" in text or "of what they call 'pass'" in text
+
+
+def test_a_count_is_estimated_and_says_which_labels_would_decide():
+    found = stratal.evaluate("47/50", require=">=.9")
+    (verdict,) = found.to_dict()["requirements"]
+
+    assert found.estimate.value == pytest.approx(0.94)
+    assert (verdict["verdict"], verdict["required"]) == ("UNDECIDED", "value>=0.9")
+    assert 100 < verdict["more_labels"] < 500
+    for text in ("51/50", "0/0"):
+        with pytest.raises(InputError):
+            stratal.evaluate(text)
+
+
+def test_logs_of_one_tool_are_compared(tmp_path):
+    lines = [json.loads(line) for line in (TOOLS / "lm-eval-0.4.13-capitals.jsonl").read_text().splitlines()]
+    for name, flipped in (("a", 0), ("b", 1)):
+        for line in lines:
+            line["exact_match"] = float((line["doc_id"] + flipped) % 2)
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+
+    found = stratal.evaluate(paths, value="exact_match@strict-match").to_dict()
+
+    assert {row["model"] for row in found["leaderboard"]} == {"a", "b"}
+    with pytest.raises(InputError, match="several scores"):
+        stratal.evaluate(paths)
+
+
+def test_several_files_that_are_no_logs_name_the_forms(tmp_path):
+    for name in ("x.csv", "y.csv"):
+        (tmp_path / name).write_text("id,label\na,1\nb,0\n")
+
+    with pytest.raises(InputError, match="logs of one evaluation tool"):
+        stratal.evaluate([tmp_path / "x.csv", tmp_path / "y.csv"])
+
+
+def test_metrics_have_the_names_of_other_fields():
+    assert stratal.estimands.Estimand.parse_text("Sensitivity:cat").text == "recall:cat"
+    assert stratal.estimands.Estimand.parse_text("ppv:cat").text == "precision:cat"
