@@ -330,8 +330,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
         The interval's reach towards the limit falls as its standard error does: the part that labels add by
         (1/m − 1/N) / (1/n − 1/N), that of a superpopulation not at all. If every unit is labelled and the
-        target is the superpopulation, further labels are of new units. None where no number of labels would do,
-        or nothing is known.
+        target is the superpopulation, further labels are of new units. None where no number of labels would
+        do, or nothing is known.
 
         Examples
         --------
