@@ -259,9 +259,12 @@ def _with_words_of_labels(rows: SmallTable, request: EvaluationRequest) -> Small
     A judge that writes 1 and 0 is then reported as people write: pass and fail.
     """
     words = _verdict_numbers(rows, request.label_column)
-    if words is None or request.mapping or request.positive is not None or _has_number(words):
+    if words is None or request.mapping or request.positive is not None:
         return rows
     word_of = {number: word for word, number in words.items()}
+    if _has_number(words):
+        # Without a decimal point: 1.0 is written as 1.
+        word_of = {number: f"{number:g}" for number in word_of}
     lists = dict(rows.lists)
     for judge in request.judge:
         numbers = _verdict_numbers(rows, judge)

@@ -123,6 +123,9 @@ def test_a_judge_with_numbers_is_reported_in_the_words_of_the_labels():
     text = str(stratal.evaluate(table))
 
     assert "of what they call 'fail'" in text or "of what they call 'pass'" in text
+    table["human"] = [None if label is None else int(label == "pass") for label in table["human"]]
+    table["judge"] = [f"{verdict:.1f}" for verdict in table["judge"]]
+    assert "'0.0'" not in str(stratal.evaluate(table))
 
 
 def test_a_count_is_estimated_and_says_which_labels_would_decide():
