@@ -17,7 +17,8 @@ clusters of five units with correlated outcomes. Sets, evidence and decision are
 - **Bands**: the share of runs in which the simultaneous bands of precision, recall, F1 and false positive
   rate hold at all ten thresholds.
 
-A run that was stopped goes on from the finished cells in `--store`.
+Every cell has a tenth of the draws first, and then all of them, cells with the most violations first. A run
+that was stopped goes on from the finished cells in `--store`.
 """
 
 from __future__ import annotations
@@ -468,18 +469,21 @@ def main(arguments: list[str] | None = None) -> None:
     drawn = {}
     # A tenth of the draws of every cell first, so that a run that is stopped has figures of all.
     order = sorted(enumerate(all_cells()), key=lambda entry: is_secondary(entry[1]))
-    for share, (place, cell) in product((FIRST_SHARE, 1.0), order):
-        full = options.draws if cell.metric in METRICS else options.bands
-        draws = max(round(share * full), 1)
-        key = json.dumps([*asdict(cell).values(), draws])
-        if key not in stored and options.stored:
-            continue
-        if key not in stored:
-            stored[key] = measure(cell, draws, place)
-            if options.store is not None:
-                options.store.write_text(json.dumps(stored))
-        figures[cell] = stored[key]
-        drawn[cell] = draws
+    for share in (FIRST_SHARE, 1.0):
+        if figures:
+            order.sort(key=lambda entry: -figures.get(entry[1], {}).get("violations", 0.0))
+        for place, cell in order:
+            full = options.draws if cell.metric in METRICS else options.bands
+            draws = max(round(share * full), 1)
+            key = json.dumps([*asdict(cell).values(), draws])
+            if key not in stored and options.stored:
+                continue
+            if key not in stored:
+                stored[key] = measure(cell, draws, place)
+                if options.store is not None:
+                    options.store.write_text(json.dumps(stored))
+            figures[cell] = stored[key]
+            drawn[cell] = draws
     RESULTS.write_text(page(figures, drawn, options.draws, options.bands))
 
 
