@@ -465,7 +465,7 @@ def main(arguments: list[str] | None = None) -> None:
     stored: dict[str, dict[str, float]] = {}
     if options.store is not None and options.store.exists():
         stored = json.loads(options.store.read_text())
-    figures = {}
+    figures: dict[Cell, dict[str, float]] = {}
     drawn = {}
     # A tenth of the draws of every cell first, so that a run that is stopped has figures of all.
     order = sorted(enumerate(all_cells()), key=lambda entry: is_secondary(entry[1]))
