@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.planning.interim_widths import expected_of_counts, likely_means
-from stratal.planning.plan import _MOST_LOOKS
-from stratal.planning.rounds import CAREFUL_BEYOND, CAREFUL_SHARE
+from stratal.planning.budget_search import MAX_EVALUATIONS
+from stratal.planning.interim_widths import expected_half_width_of_counts, implied_means
+from stratal.planning.rounds import FIRST_SHARE_OF_LARGE_ROUND, MAX_GROWTH
 from stratal.strata import Strata
 from stratal.strata.allocation import Bounds, optimal_integers
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
@@ -45,7 +45,7 @@ class CountsSoFar(Record):
     def of(cls, strata: Strata, counts: IntArray, ones: IntArray) -> CountsSoFar:
         """Return what the counts say, the strata's proxy recalibrated on them."""
         deviations = smoothed_standard_deviations(strata, counts, ones)
-        means = likely_means(counts, ones, deviations)
+        means = implied_means(counts, ones, deviations)
         return cls(sizes=strata.sizes, counts=counts, ones=ones, deviations=deviations, means=means)
 
     def part(self, rows: IntArray | BoolArray) -> CountsSoFar:
@@ -66,8 +66,8 @@ class CountsSoFar(Record):
         `label_driven` is whether labels decided how many these are.
         """
         seen = self.counts, self.ones
-        return expected_of_counts(
-            self.sizes, labels, self.means, confidence_level, seen=seen, label_driven=label_driven
+        return expected_half_width_of_counts(
+            self.sizes, labels, self.means, confidence_level, observed=seen, label_driven=label_driven
         )
 
 
@@ -110,9 +110,9 @@ def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray
     a count of e is uncertain by.
     """
     extra = np.asarray(total - drawn)
-    careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
+    careful = np.maximum(np.ceil(FIRST_SHARE_OF_LARGE_ROUND * extra), 1.0).astype(np.int64)
     surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if label_driven else 0)
-    return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
+    return np.where(total > MAX_GROWTH * drawn, careful, surely)
 
 
 def smallest_budgets(
@@ -138,7 +138,7 @@ def smallest_budgets(
     # Every unit labelled leaves nothing open.
     wide, narrow = np.full(len(most), np.nan), np.zeros(len(most))
     rows, n = np.arange(len(most)), np.clip(start, least, most)
-    for _ in range(_MOST_LOOKS):
+    for _ in range(MAX_EVALUATIONS):
         squared = width(n, rows) ** 2
         enough = squared <= wanted**2
         below[rows[enough]], narrow[rows[enough]] = n[enough], squared[enough]

@@ -289,7 +289,8 @@ def measured(folder: Path, name: str, arguments: Sequence[str]) -> str:
 def large(items: int = 1_000_000, models: int = 1_000) -> str:
     """Return the section of a large history: what each command takes."""
     fit = (
-        "from stratal.population.building import as_history; as_history('past.parquet').write('kept.parquet')"
+        "from stratal.population.past_results import as_history; "
+        "as_history('past.parquet').write('kept.parquet')"
     )
     stratal_, kept = ["-m", "stratal"], ["items.csv", "--history", "kept.parquet", "--budget", "150"]
     with tempfile.TemporaryDirectory() as held:

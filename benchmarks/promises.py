@@ -25,8 +25,9 @@ from scipy.special import expit
 
 import stratal
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.planning.interim_widths import expected_of_counts, interval_of_counts
-from stratal.planning.plan import Plan, smallest_budget
+from stratal.planning.budget_search import smallest_budget
+from stratal.planning.interim_widths import expected_half_width_of_counts, interval_of_counts
+from stratal.planning.plan import Plan
 from stratal.strata import neyman
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"
@@ -194,7 +195,7 @@ def known(plan: Plan, z: FloatArray, asked: float) -> int:
     def width(budget: int, part: float) -> float:
         deviations = np.sqrt(spread)
         n_h = neyman(strata.sizes, np.maximum(deviations, part * deviations.max()), budget)
-        return float(expected_of_counts(strata.sizes, n_h, rates, 0.95))
+        return float(expected_half_width_of_counts(strata.sizes, n_h, rates, 0.95))
 
     least = 2 * strata.n_strata
     return min(smallest_budget(partial(width, part=part), asked, 200, least, len(z)) for part in PARTS)

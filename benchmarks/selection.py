@@ -26,14 +26,8 @@ from sklearn.datasets import load_digits, make_classification
 import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs.disagreements import Disagreements, PoissonDraw
-from stratal.planning.selection import (
-    FIRST_ROUND,
-    LATER_ROUNDS,
-    SelectionState,
-    labels_to_decide,
-    outcomes_of,
-    update_state,
-)
+from stratal.planning.model_elimination import SelectionState, labels_to_decide, outcomes_of, update_state
+from stratal.planning.selection import FIRST_ROUND, LATER_ROUND_SHARE
 from stratal.proxy.agreement import estimate_accuracies
 
 RESULTS = Path(__file__).parent / "results" / "selection.md"
@@ -99,7 +93,7 @@ def run(
     clocks, distinct, history = PoissonDraw(uniform), len({column.tobytes() for column in codes.T.copy()}), []
     while standing.rivals and (until is None or len(clocks.rows) < until):
         sizes = np.ones(len(codes)) if random else design.sizes(codes, *standing)
-        count = max(FIRST_ROUND, int(LATER_ROUNDS * len(clocks.rows)))
+        count = max(FIRST_ROUND, int(LATER_ROUND_SHARE * len(clocks.rows)))
         if not clocks.draw(sizes, count if until is None else min(count, until - len(clocks.rows))):
             break
         found = outcomes_of(criterion, None, codes, clocks.rows, truth[clocks.rows], 1 / clocks.probability)
@@ -190,9 +184,9 @@ def compare(codes: IntArray, truth: IntArray, seed: int, *, peer: bool = True, *
         leader = int(np.argmax(agreed))
         ahead = np.maximum(agreed[leader] - agreed, 4 * INDIFFERENCE)
         for what, gaps in (("optimistic", ahead), ("conservative", 0.0 * agreed)):
-            alone = what == "optimistic"
+            hardest_only = what == "optimistic"
             found[what] = labels_to_decide(
-                codes, leader, gaps, 0.95, INDIFFERENCE, everywhere=False, alone=alone
+                codes, leader, gaps, 0.95, INDIFFERENCE, everywhere=False, hardest_only=hardest_only
             )
     return found
 

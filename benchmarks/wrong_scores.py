@@ -29,12 +29,13 @@ from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.proportion_functions import between_units, directions, ends_over
-from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.metrics.confusion import metric_function, of_two_shares
-from stratal.planning.interim_analysis import PLANNED, next_allocation
-from stratal.planning.plan import floored
+from stratal.planning.interim_analysis import PLANNED_SHARE
+from stratal.planning.next_allocation import next_allocation
+from stratal.planning.stratum_minimums import cell_share_minimums
 from stratal.population.influence import stratum_averages
 from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations
@@ -199,14 +200,14 @@ class Stage:
         learned = smoothed_standard_deviations(moments, n_h, tables.astype(float)) * self.gaps(tables)
         planned = strata.standard_deviations
         relative = [each / (each @ strata.weights)[..., None] for each in (planned, learned)]
-        deviations = np.sqrt(PLANNED * relative[0] ** 2 + (1.0 - PLANNED) * relative[1] ** 2)
+        deviations = np.sqrt(PLANNED_SHARE * relative[0] ** 2 + (1.0 - PLANNED_SHARE) * relative[1] ** 2)
         cells, known = cells_of(strata.rule), strata.is_known
         assert cells is not None
         found = np.empty_like(tables)
         for row, own in enumerate(deviations):
             plain = next_allocation(strata.sizes, n_h, own, extra)
-            least = floored(strata.sizes, cells, plain, n_h, known)
-            found[row] = next_allocation(strata.sizes, n_h, own, extra, least=least)
+            least = cell_share_minimums(strata.sizes, cells, plain, n_h, known)
+            found[row] = next_allocation(strata.sizes, n_h, own, extra, minimums=least)
         return np.asarray(found[place.ravel()])
 
     def gaps(self, tables: IntArray) -> FloatArray:

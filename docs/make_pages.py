@@ -36,7 +36,7 @@ def clean(text: str) -> str:
 def table(command: Any) -> list[str]:
     """Return a table of the parameters of a command."""
     rows = ["| argument or option | meaning | default |", "|---|---|---|"]
-    about = {entry.field: entry.about for entry in command.declared}
+    about = {entry.field: entry.help_text for entry in command.declared}
     for parameter in command.params:
         if "--help-all" in parameter.opts:
             continue

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from stratal.metrics.new_version import new_version as new_version
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
+    from stratal.planning.entry_points import plan as plan
     from stratal.planning.findings import findings as findings
     from stratal.planning.plan import Plan as Plan
-    from stratal.planning.planner import plan as plan
     from stratal.planning.selection import Selection as Selection
     from stratal.planning.selection import select as select
     from stratal.population import Population as Population
@@ -73,7 +73,7 @@ _NAMES = {
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
     "planning.plan": "Plan",
-    "planning.planner": "plan",
+    "planning.entry_points": "plan",
     "planning.selection": "Selection select",
     "population": "Population",
     "population.distribution": "Distribution",

@@ -60,8 +60,8 @@ def finite_vector(name: str, values: Any) -> FloatArray:
     """
     array = numeric_array(name, values)
     if array.ndim != 1:
-        given = f"shape {array.shape}"
-        raise InputError(f"{name} must be one-dimensional", given=given, allowed="shape (n,)")
+        shape_text = f"shape {array.shape}"
+        raise InputError(f"{name} must be one-dimensional", given=shape_text, allowed="shape (n,)")
     refuse_nonfinite(name, array)
     return frozen(array)
 
@@ -79,7 +79,9 @@ def array_of(values: Any) -> AnyArray:
         return np.asarray(values)
     entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
     codes = [np.asarray(piece.indices.cast("int64").fill_null(-1)) for piece in pieces]
-    return np.concatenate([known[code] for known, code in zip(entries, codes, strict=True)])
+    return np.concatenate(
+        [values_of_codes[code] for values_of_codes, code in zip(entries, codes, strict=True)]
+    )
 
 
 def is_masked(values: Any) -> bool:
@@ -118,9 +120,9 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):
-            what = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
+            problem = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
             action = "Drop or fill these units first; a unit without a proxy cannot be planned for."
-            raise InputError(what, allowed="finite numbers", action=action)
+            raise InputError(problem, allowed="finite numbers", action=action)
     try:
         texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
         if texts or array.dtype.kind not in "biufO":
@@ -141,9 +143,9 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
         if np.any(bad):
             count = int(bad.sum())
             first = np.argmax(bad)
-            held = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
+            description = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
             raise InputError(
-                f"{name} holds {held} (first at position {first}; allowed: finite numbers)",
+                f"{name} holds {description} (first at position {first}; allowed: finite numbers)",
                 action="Drop or fill these units first; a unit without a number cannot be planned for.",
             )
 
@@ -152,13 +154,15 @@ def same_length(**arrays: AnyArray) -> int:
     """Return the common length of the named arrays; if two differ, raise an `InputError` that names them."""
     (first_name, first), *_ = arrays.items()
     for name, array in arrays.items():
-        what = "must have one entry per unit"
+        requirement = "must have one entry per unit"
         if np.ndim(array) == 0:
-            raise InputError(f"{name} {what}", given=repr(array.item()), action="Give a list or an array.")
+            raise InputError(
+                f"{name} {requirement}", given=repr(array.item()), action="Give a list or an array."
+            )
         if len(array) != len(first):
             lengths = f"{len(array)} and {len(first)}"
             action = "Give one number for each unit, in the same order."
-            raise InputError(f"{name} and {first_name} {what}", given=lengths, action=action)
+            raise InputError(f"{name} and {first_name} {requirement}", given=lengths, action=action)
     return len(first)
 
 

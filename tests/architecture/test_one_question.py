@@ -40,7 +40,7 @@ EXCEPTIONS = {
     ("stratal.estimation.stratum_table", "StratumRow"): "a row of the JSON schema",
     ("stratal.planning.plan", "PlannedDesign"): "a row of the JSON schema",
     ("stratal.planning.plan", "PlannedPart"): "a row of the JSON schema",
-    ("stratal.planning.planner", "plan_for_rate"): "plans from counts without a file",
+    ("stratal.planning.entry_points", "plan_for_rate"): "plans from counts without a file",
     ("stratal.planning.power", "width_to_detect"): "plans for a difference",
     ("stratal.planning.selection", "expected_labels"): "plans a selection of models",
     ("stratal.population.declaration", "POINT"): "marks a note on decimal points",

@@ -72,7 +72,7 @@ def test_a_full_disk_is_one_message(file):
 
 def test_ctrl_c_ends_quietly(tmp_path):
     program = (
-        "import stratal.cli.application as application, stratal.planning.planner as planning, time\n"
+        "import stratal.cli.application as application, stratal.planning.entry_points as planning, time\n"
         "def forever(*_, **__):\n"
         "    print('started', flush=True)\n"
         "    time.sleep(60)\n"

@@ -9,7 +9,8 @@ from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.planning.interim_analysis import next_allocation, raw_deviations
+from stratal.planning.next_allocation import next_allocation
+from stratal.planning.stratum_deviations import raw_deviations
 from stratal.population import Population
 from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums

@@ -26,11 +26,11 @@ STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check"
 # The file that declares each command, in the order of the help; a file is loaded when it is needed.
 FILES = {
     "doctor": "doctor",
-    "plan": "draw",
+    "plan": "plan",
     "draw": "draw",
     "estimate": "estimate",
     "threshold": "threshold",
-    "select": "draw",
+    "select": "select",
     "report": "estimate",
     "demo": "simulate",
     "simulate": "simulate",
@@ -76,14 +76,14 @@ class _Commands(click.Group):
         return commands(name).get(name)
 
 
-def commands(*wanted: str) -> Mapping[str, Command]:
-    """Return commands by name: those that are wanted, or all."""
-    found = {}
+def commands(*names: str) -> Mapping[str, Command]:
+    """Return commands by name: the named ones, or all."""
+    loaded = {}
     for name, file in FILES.items():
-        if not wanted or name in wanted:
+        if not names or name in names:
             import_module(f"stratal.cli.{file}")
-            found[name] = COMMANDS[name]()
-    return found
+            loaded[name] = COMMANDS[name]()
+    return loaded
 
 
 class SchemaOptions(Struct, frozen=True, kw_only=True):

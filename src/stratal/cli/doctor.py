@@ -13,10 +13,9 @@ import click
 from msgspec import structs
 
 from stratal.cli.command import command, words
-from stratal.cli.draw import new_folder
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
-from stratal.cli.output import Result, in_options, progress
+from stratal.cli.output import Result, in_options, new_folder, progress
 from stratal.cli.parsing import joined, meanings
 from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
@@ -202,7 +201,8 @@ def _of_folder(folder: Path) -> Result | None:
     """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
     from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
-    from stratal.tables.logs import DATASET_STATE, find_logs
+    from stratal.tables.logs.hugging_face import DATASET_STATE
+    from stratal.tables.logs.reading import find_logs
 
     for name, kind, then in (
         (DATABASE, "study", ("study", "status", folder)),
@@ -260,7 +260,7 @@ def _of_table(file: Path) -> Result | None:
     if name is not None and not filled:
         about = [f"{file}: nothing is filled in yet, {name!r} is empty in every row."]
     labelled = _of_labelled_table(file, table)
-    return Result(inspected.found, *about, *(labelled or inspected.parts))
+    return Result(inspected.described, *about, *(labelled or inspected.parts))
 
 
 def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Given, Needs, Option, argument, command, given, part, words
-from stratal.cli.draw import PlanFile, population_again, reading_of
+from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair
+from stratal.cli.plan_file import PlanFile
+from stratal.cli.reading_again import population_again, reading_of
 
 if TYPE_CHECKING:
     from stratal import Evaluation, Population, Sample
@@ -25,14 +27,14 @@ if TYPE_CHECKING:
 STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
 
 
-def _labels_are_numbers(given: Given) -> bool:
+def _labels_are_numbers(values: Values) -> bool:
     """Return whether no column of answers is named that labels are compared with."""
     from stratal.question import NOT_COMPARED
 
-    return given["predicted"] in (None, NOT_COMPARED)
+    return values["predicted"] in (None, NOT_COMPARED)
 
 
-FOR_NUMBERS = Needs(
+FOR_NUMBERS = ValueCondition(
     "without --predicted (for one class: --metric precision,recall --class NAME)",
     _labels_are_numbers,
 )
@@ -45,14 +47,15 @@ SAME_KEYWORDS = (
     *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags"),
 )
 
-OF_NEW_VERSION = "with --against"
-NO_PLAIN_MEAN = (
-    "without --estimand, --predicted, --cross-fit, --calibration, --outcome, --bounds, --metric, "
-    "--compare, --model, --by, --against, --target or --combine (for the mean of numbers)"
+OF_NEW_VERSION = with_any("against")
+NO_PLAIN_MEAN = without_all(
+    *("estimand", "predicted", "cross_fit", "calibration", "outcome", "bounds", "metric"),
+    *("compare", "model", "by", "against", "target", "combine"),
+    reason="for the mean of numbers",
 )
 
 
-NEEDS = {"judge": "without --estimand or --model"}
+NEEDS = {"judge": without_all("estimand", "model")}
 
 
 class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
@@ -154,17 +157,17 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     ] = None
     value: Text = None
     id: Text = None
-    positive: Annotated[Text, Option(needs=FOR_NUMBERS)] = None
+    positive: Annotated[Text, Option(needs=(FOR_NUMBERS,))] = None
     map: Text = None
     combine: str = "mean"
     predicts: Text = None
     estimand: EstimandText = None
     estimator: str = "auto"
-    post_stratify: Annotated[Text, Option(needs="without --margins (which has it)")] = None
+    post_stratify: Annotated[Text, Option(needs=(without_all("margins", reason="which has it"),))] = None
     margins: Text = None
     cross_fit: Whole = None
     calibration: Text = None
-    features: Annotated[Text, Option(needs="with --calibration")] = None
+    features: Annotated[Text, Option(needs=(with_any("calibration"),))] = None
     population: Path | None = None
     target: Annotated[
         Text,
@@ -172,20 +175,20 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     ] = None
     outcome: Text = None
     bounds: Bounds = None
-    winsorise: Annotated[Text, Option(needs=NO_PLAIN_MEAN)] = None
+    winsorise: Annotated[Text, Option(needs=(NO_PLAIN_MEAN,))] = None
     confidence_level: ConfidenceLevel = 0.95
     look: Whole = None
     interval: str = "auto"
     metric: Text = None
-    class_: Annotated[Text, Option(needs="with --metric")] = None
+    class_: Annotated[Text, Option(needs=(with_any("metric"),))] = None
     compare: Text = None
     model: Text = None
     by: Text = None
     failed_answers: Text = None
     require: Text = None
     against: Path | None = None
-    answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
-    new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
+    answers: Annotated[Text, Option(needs=(OF_NEW_VERSION,))] = None
+    new_labels: Annotated[list[Path] | None, Option(needs=(OF_NEW_VERSION,))] = None
     same_rows: bool = False
     chosen: Text = None
     tags: Text = None
@@ -199,7 +202,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     def keywords(self) -> dict[str, Any]:
         """The keywords of `stratal.evaluate`."""
         return {
-            **given(self, *SAME_KEYWORDS),
+            **selected_fields(self, *SAME_KEYWORDS),
             **self.role_keywords,
             "mapping": mapping("--map", self.map),
             "predicts": meanings(self.predicts),
@@ -265,7 +268,7 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     """
 
     details: bool = False
-    disagreements: Annotated[Path | None, Option(needs="with --judge")] = None
+    disagreements: Annotated[Path | None, Option(needs=(with_any("judge"),))] = None
 
 
 @command(EstimateCommand, needs=NEEDS)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the records that carry them to the library."""
+"""Options that several commands share, and records that pass them to the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Given, Needs, Option, argument, given
+from stratal.cli.command import Option, argument, selected_fields
+from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair, place, widths
 from stratal.errors import InputError
@@ -34,25 +35,26 @@ EstimandText = Annotated[
 ConfidenceLevel = Annotated[float, Option("Confidence level, between 0 and 1.")]
 Target = Annotated[str, Option("population or superpopulation.")]
 Bounds = Annotated[
-    Text, Option("Bounds of the outcome: LOW,HIGH.", needs="without --outcome binary or unbounded")
+    Text, Option("Bounds of the outcome: LOW,HIGH.", needs=(without_all(outcome=("binary", "unbounded")),))
 ]
 Seed = Annotated[int, Option("The same seed and ids draw the same units.")]
 
-ON_DUCKDB = "with --engine duckdb"
+ON_DUCKDB = with_any(engine=("duckdb",))
 
 
-def _is_text_table(given: Any) -> bool:
-    suffixes = [suffix.lower() for suffix in given["file"].suffixes if suffix.lower() != ".gz"]
+def _is_text_table(values: Values) -> bool:
+    """Return whether the file has delimiters."""
+    suffixes = [suffix.lower() for suffix in values["file"].suffixes if suffix.lower() != ".gz"]
     return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
 
 
-def _has_proxy(given: Given) -> bool:
+def _has_proxy(values: Values) -> bool:
     """Return whether a proxy is named; `doctor`, which has no budget, takes it from --predicts."""
     sources = ("proxy", "softmax", "answers", "history")
-    return "budget" not in given or any(given.get(name) is not None for name in sources)
+    return "budget" not in values or any(values.get(name) is not None for name in sources)
 
 
-OF_PROXY = Needs("with --proxy, --softmax, --answers or --history", _has_proxy)
+OF_PROXY = ValueCondition("with --proxy, --softmax, --answers or --history", _has_proxy)
 
 
 class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -87,7 +89,7 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
 
 class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a file of predictions is to be read.
+    """Options to read a file of predictions.
 
     Parameters
     ----------
@@ -142,21 +144,21 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     groups: Text = None
     by: Text = None
     show: Text = None
-    features: Annotated[Text, Option(needs="with --stratify features")] = None
-    tags: Annotated[Text, Option(needs="with --predicted or --answers")] = None
+    features: Annotated[Text, Option(needs=(with_any(stratify=("features",)),))] = None
+    tags: Annotated[Text, Option(needs=(with_any("predicted", "answers"),))] = None
     bounds: Bounds = None
-    margin: Annotated[bool, Option(needs="with --proxy")] = False
-    delimiter: Annotated[Text, Option(needs=Needs("for a CSV file", _is_text_table))] = None
+    margin: Annotated[bool, Option(needs=(with_any("proxy"),))] = False
+    delimiter: Annotated[Text, Option(needs=(ValueCondition("for a CSV file", _is_text_table),))] = None
     softmax: Text = None
     missing: str = "refuse"
-    predicts: Annotated[Text, Option(needs=OF_PROXY)] = None
+    predicts: Annotated[Text, Option(needs=(OF_PROXY,))] = None
     label: Text = None
-    answers: Annotated[Text, Option(needs="with --predicted or --proxy or --softmax or --select")] = None
+    answers: Annotated[Text, Option(needs=(with_any("predicted", "proxy", "softmax", "select"),))] = None
     history: Text = None
     remote: bool = False
     engine: str = "duckdb"
-    threads: Annotated[Whole, Option(needs=ON_DUCKDB)] = None
-    memory: Annotated[Text, Option(needs=ON_DUCKDB)] = None
+    threads: Annotated[Whole, Option(needs=(ON_DUCKDB,))] = None
+    memory: Annotated[Text, Option(needs=(ON_DUCKDB,))] = None
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -169,7 +171,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         if leading:
             action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
             raise InputError(f"--show: '{leading[0]}' would lead the annotators", action=action)
-        texts = given(self, "proxy", "features", "show", "softmax", "answers")
+        texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
         lists: dict[str, Any] = {name: listed(text) for name, text in texts.items() if text}
         return stratal.Population.read(
             self.file,
@@ -179,31 +181,34 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             predicts=meanings(self.predicts),
             **lists,
             **self.role_keywords,
-            **given(self, "id", "missing", "label", "history", "tags"),
+            **selected_fields(self, "id", "missing", "label", "history", "tags"),
             **self.of_file,
         )
 
     @property
     def of_file(self) -> dict[str, Any]:
-        """Where the file is and what reads it, whatever its columns."""
+        """The options that do not depend on the columns: location and engine."""
         engine, _, master = self.engine.partition("=")
-        # The folder of a draw holds a sample, and is no data set.
-        parts = self.file.is_dir() and not (self.file / "to_label.csv").exists()
-        parts = parts and next(self.file.rglob("*.parquet"), None) is not None
-        found = given(self, "delimiter", "remote", "threads", "memory")
-        return found | {"engine": engine, "master": master or None, "directory": parts}
+        # A folder with to_label.csv is that of a draw, and not a data set.
+        is_dataset = (
+            self.file.is_dir()
+            and not (self.file / "to_label.csv").exists()
+            and next(self.file.rglob("*.parquet"), None) is not None
+        )
+        options = selected_fields(self, "delimiter", "remote", "threads", "memory")
+        return options | {"engine": engine, "master": master or None, "directory": is_dataset}
 
     def with_columns_of(self, estimand: Any) -> Self:
-        """Return how to read the file with the columns that an estimand, or what names one, needs."""
+        """Return the options with the columns that an estimand needs."""
         from stratal.estimation import as_estimand
 
         if estimand is None:
             return self
-        wanted = as_estimand(estimand)
-        proxies = (*listed(self.proxy), *wanted.proxy_names)
-        known = (*proxies, *listed(self.features))
-        groups = (name for name in wanted.groups if name not in (*known, *self.role_columns))
-        features = (name for name in wanted.numbers if name not in known)
+        requested = as_estimand(estimand)
+        proxies = (*listed(self.proxy), *requested.proxy_names)
+        numbers = (*proxies, *listed(self.features))
+        groups = (name for name in requested.groups if name not in (*numbers, *self.role_columns))
+        features = (name for name in requested.numbers if name not in numbers)
         return structs.replace(
             self,
             proxy=joined(*proxies) or None,
@@ -212,24 +217,24 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         )
 
 
-STRATIFIED = "without --stratify none"
-COLUMN_TO_DIVIDE = "with --proxy, --by or --features"
-HALF_OF_BUDGET = Needs(
+STRATIFIED = without_all(stratify=("none",))
+STRATIFICATION_COLUMN = with_any("proxy", "by", "features")
+HALF_OF_BUDGET = ValueCondition(
     "up to half of --budget, for at least two strata",
-    lambda given: given["budget"] is None or 2 * given["minimum"] <= given["budget"],
+    lambda values: values["budget"] is None or 2 * values["minimum"] <= values["budget"],
 )
 
 
 class Planning(Reading, frozen=True, kw_only=True):
-    """What is to be planned, of which file.
+    """Options of a plan, and how to read its file.
 
     Parameters
     ----------
     budget : int
-        Labels that can be bought.
+        Labelling budget (number of labels).
     half_width : WIDTH,…
-        Half-width of the interval that is wanted, instead of a budget; one for each of several estimands,
-        or one for all.
+        Target half-width of the interval. Use it instead of --budget. For several estimands, one for each or
+        one for all.
     strata : int, default 10, fewer below 50 labels
         Number of strata.
     stratify : str, default k-means; neyman with --estimand
@@ -239,15 +244,15 @@ class Planning(Reading, frozen=True, kw_only=True):
         robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of what each
         label costs; --budget is then money.
     minimum : int
-        Least number of labels per stratum.
+        Minimum number of labels per stratum.
     assume : str
-        What --half-width assumes of the proxy: conservative, expected or optimistic.
-    residual_sd : float, default half the proxy's own
-        Standard deviation of outcome less proxy, for outcomes without bounds.
+        Assumed quality of the proxy for --half-width: conservative, expected or optimistic.
+    residual_sd : float, default half the proxy's standard deviation
+        Standard deviation of outcome minus proxy, for outcomes without bounds.
     outcome : str, default as the proxy's bounds or the model's answers tell
         What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
     looks : NUMBER
-        Looks at the labels, at each of which labelling may stop: 4, or obrien-fleming:4; estimate --look.
+        Number of interim analyses at which labelling may stop: 4, or obrien-fleming:4; see estimate --look.
     positive : LABEL
         The label that counts as 1, and every other as 0.
     map : LABEL=NUMBER,…
@@ -263,13 +268,13 @@ class Planning(Reading, frozen=True, kw_only=True):
     budget: Whole = None
     half_width: Annotated[float | tuple[float, ...] | None, Option(parser=widths)] = None
     strata: Annotated[
-        Whole, Option(needs=("with --proxy or --features", "without --stratify none or category"))
+        Whole, Option(needs=(with_any("proxy", "features"), without_all(stratify=("none", "category"))))
     ] = None
-    stratify: Annotated[Text, Option(needs=COLUMN_TO_DIVIDE)] = None
-    allocation: Annotated[Text, Option(needs=(COLUMN_TO_DIVIDE, STRATIFIED))] = None
-    minimum: Annotated[int, Option(needs=(COLUMN_TO_DIVIDE, STRATIFIED, HALF_OF_BUDGET))] = 2
+    stratify: Annotated[Text, Option(needs=(STRATIFICATION_COLUMN,))] = None
+    allocation: Annotated[Text, Option(needs=(STRATIFICATION_COLUMN, STRATIFIED))] = None
+    minimum: Annotated[int, Option(needs=(STRATIFICATION_COLUMN, STRATIFIED, HALF_OF_BUDGET))] = 2
     confidence_level: ConfidenceLevel = 0.95
-    assume: Annotated[str, Option(needs="with --half-width")] = "conservative"
+    assume: Annotated[str, Option(needs=(with_any("half_width"),))] = "conservative"
     residual_sd: Number = None
     estimand: EstimandText = None
     looks: Text = None
@@ -278,12 +283,12 @@ class Planning(Reading, frozen=True, kw_only=True):
     map: Text = None
     compare: Text = None
     target: Text = None
-    for_: Annotated[Text, Option(needs="without --estimand or --half-width")] = None
+    for_: Annotated[Text, Option(needs=(without_all("estimand", "half_width"),))] = None
 
-    def plan(self, *, pilot: bool = False, **learned: Any) -> Plan:
-        """Read the population and plan, or plan the first round on the way to a half-width.
+    def plan(self, *, pilot: bool = False, **label_options: Any) -> Plan:
+        """Read the population and plan, or plan a pilot for a half-width.
 
-        `learned` is what `stratal.plan` takes of earlier labels.
+        `label_options` are the options of `stratal.plan` for existing labels.
         """
         names = ("half_width", "by", "allocation", "minimum", "confidence_level", "assume")
         with progress("reading and stratifying"):
@@ -293,16 +298,16 @@ class Planning(Reading, frozen=True, kw_only=True):
                 method=self.stratify,
                 n_strata=self.strata,
                 pilot=pilot,
-                **given(self, *names, "residual_sd", "estimand", "looks", "for_"),
-                **learned,
+                **selected_fields(self, *names, "residual_sd", "estimand", "looks", "for_"),
+                **label_options,
             )
 
     @property
     def for_planning(self) -> Planning:
-        """How to read the file with the columns that the estimand and the allocation need."""
-        found = self.with_columns_of(self.goal)
+        """The options with the columns that the estimand and the allocation need."""
+        options = self.with_columns_of(self.goal)
         cost = (self.allocation or "").partition(":")[2]
-        return structs.replace(found, features=joined(*listed(found.features), *listed(cost)) or None)
+        return structs.replace(options, features=joined(*listed(options.features), *listed(cost)) or None)
 
     @property
     def goal(self) -> Any:
@@ -313,5 +318,5 @@ class Planning(Reading, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> dict[str, Any]:
-        """What labels count as."""
+        """How labels are converted to numbers or classes."""
         return {"positive": self.positive, "mapping": mapping("--map", self.map)}

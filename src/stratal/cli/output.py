@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from textwrap import indent
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -33,19 +34,20 @@ PATIENCE = 1.0
 
 
 class Result:
-    """What a command found: its JSON object, what is printed without --json, and the exit status.
+    """The result of a command: its JSON object, the text without --json, and the exit status.
 
     Parameters
     ----------
-    found : dict
+    described : dict
+        The JSON object.
     parts
-        A line of text, a tuple of the words of the command to type next, a page, several of these in a list,
-        or what makes one of `found`.
+        A line of text, a tuple with the words of the next command, a page, a list of these, or a function of
+        `described` that returns one.
     status : int
     """
 
-    def __init__(self, found: dict[str, Any], *parts: Any, status: int = 0) -> None:
-        self.found = found
+    def __init__(self, described: dict[str, Any], *parts: Any, status: int = 0) -> None:
+        self.described = described
         self.parts = parts
         self.status = status
 
@@ -53,7 +55,7 @@ class Result:
         """Print it, and end with its exit status if that is not 0."""
         try:
             if as_json:
-                print_json(self.found)
+                print_json(self.described)
             else:
                 self._print(list(self.parts))
         except BrokenPipeError:
@@ -72,7 +74,7 @@ class Result:
         elif isinstance(part, tuple):
             print_text("", "Next: " + shlex.join(["stratal", *map(str, part)]))
         elif callable(part):
-            self._print(part(self.found))
+            self._print(part(self.described))
         elif part is not None:
             print_text(*part.lines)
             for table in part.tables:
@@ -84,7 +86,7 @@ def print_json(result: dict[str, Any]) -> None:
     """Print one JSON object."""
     plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     text = json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False)
-    print(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def printable(stream: Any) -> None:
@@ -95,7 +97,7 @@ def printable(stream: Any) -> None:
 
 def visible(text: str) -> str:
     r"""Return a text with control characters escaped, so that data cannot move the cursor of a terminal."""
-    return _IN_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def in_options(message: str, options: Collection[str] = ()) -> str:
@@ -111,29 +113,29 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
         All that any command has, for keywords alone.
     """
 
-    def in_words_of_the_command(found: re.Match[str]) -> str:
-        if found["option"] is not None:
-            return found["option"]
-        if found["keywords"] is None:  # a text in quotes
-            return found[0]
-        if found["options"] is not None:
-            return found["options"]
-        keywords = list(_KEYWORD.finditer(found["keywords"]))
-        if found["comma"] is not None:  # `keyword=, --option`: the option says it all
-            return found["keywords"][: keywords[-1].start()]
-        if found["end"] is not None:
+    def in_words_of_the_command(match: re.Match[str]) -> str:
+        if match["option"] is not None:
+            return match["option"]
+        if match["keywords"] is None:  # a text in quotes
+            return match[0]
+        if match["options"] is not None:
+            return match["options"]
+        keywords = list(_KEYWORD.finditer(match["keywords"]))
+        if match["comma"] is not None:  # `keyword=, --option`: the option says it all
+            return match["keywords"][: keywords[-1].start()]
+        if match["end"] is not None:
             return "".join(map(one_keyword, keywords))
-        return found[0]
+        return match[0]
 
-    def one_keyword(found: re.Match[str]) -> str:
-        option = "--" + found["name"].replace("_", "-")
-        if found["value"] == "=(lowest, highest)" and found["name"] == "bounds":
-            return f"{found['between']}--bounds LOW,HIGH"
-        is_alone = not found["value"].strip("=.:")
-        ending = found["value"].removeprefix("=")
+    def one_keyword(match: re.Match[str]) -> str:
+        option = "--" + match["name"].replace("_", "-")
+        if match["value"] == "=(lowest, highest)" and match["name"] == "bounds":
+            return f"{match['between']}--bounds LOW,HIGH"
+        is_alone = not match["value"].strip("=.:")
+        ending = match["value"].removeprefix("=")
         if is_alone and option in options:
-            return f"{found['between']}{option}{ending}"
-        return found[0]
+            return f"{match['between']}{option}{ending}"
+        return match[0]
 
     return _MESSAGE.sub(in_words_of_the_command, message)
 
@@ -199,3 +201,13 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     finally:
         ended.set()
         teller.join()
+
+
+def new_folder(name: str) -> str:
+    """Return the name of a folder that does not exist or is empty: `audit`, `audit-2`, …"""
+    number = 1
+    folder = Path(name)
+    while folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        number += 1
+        folder = Path(f"{name}-{number}")
+    return f"{folder}/"

@@ -1,4 +1,4 @@
-"""What options mean that are given as text: lists, pairs, numbers, and what labels count as."""
+"""Convert the text of options to values: lists, pairs, numbers, and mappings of labels."""
 
 from __future__ import annotations
 
@@ -45,38 +45,38 @@ def finite_number(text: str) -> float:
 
 
 def mapping(option: str, text: str | None) -> dict[str, float | str | None] | None:
-    """Return what labels count as, given as `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
+    """Return the values of labels from `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
 
-    Nothing after the equals sign is no answer.
+    Nothing after the equals sign stands for no answer.
     """
     from stratal.arrays import number_of_text
 
     if text is None:
         return None
-    ways = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
-    found: dict[str, float | str | None] = {}
-    for label, value in pairs(option, text, ways, blank=True).items():
+    allowed = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
+    values: dict[str, float | str | None] = {}
+    for label, value in pairs(option, text, allowed, blank=True).items():
         number = number_of_text(value)
-        found[label] = (value or None) if number != number else number
-    return found
+        values[label] = (value or None) if math.isnan(number) else number
+    return values
 
 
 def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -> dict[str, str]:
-    """Return what stands before and behind the equals sign of each entry; behind it perhaps nothing."""
-    found: dict[str, str] = {}
+    """Return name and value of each `NAME=VALUE`; the value may be empty if `blank`."""
+    values: dict[str, str] = {}
     for entry in text.split(",") if text else ():
-        first, _, second = (part.strip() for part in entry.rpartition("="))
-        if not first or first in found or not (second or blank):
-            what = f"{option} takes each label once, and what it counts as"
-            raise InputError(
-                what if blank else f"{option} is not understood", given=repr(text), allowed=allowed
-            )
-        found[first] = second
-    return found
+        name, _, value = (part.strip() for part in entry.rpartition("="))
+        if not name or name in values or not (value or blank):
+            problem = f"{option} is not understood"
+            if blank:
+                problem = f"{option} takes each label once, and what it counts as"
+            raise InputError(problem, given=repr(text), allowed=allowed)
+        values[name] = value
+    return values
 
 
 def meanings(text: str | None) -> dict[str, str] | None:
-    """Return what proxies predict, given as `COL=MEANING,…`."""
+    """Return the meanings of proxies from `COL=MEANING,…`."""
     if text is None:
         return None
     return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
@@ -105,17 +105,17 @@ def widths(text: str) -> float | Widths:
     Raises
     ------
     BadParameter
-        For what are no numbers, or decimal commas.
+        For texts that are not numbers, and decimal commas.
     """
     try:
-        found = Widths(finite_number(part) for part in text.split(","))
+        half_widths = Widths(finite_number(part) for part in text.split(","))
     except ValueError:
-        found = Widths()
-    if len(found) == 1:
-        return found[0]
-    if min(found, default=0.0) <= 0:  # 0 before a comma is that of a decimal
+        half_widths = Widths()
+    if len(half_widths) == 1:
+        return half_widths[0]
+    if min(half_widths, default=0.0) <= 0:  # a 0 before a comma belongs to a decimal comma
         raise click.BadParameter(f"{text!r} is not a valid number")
-    return found
+    return half_widths
 
 
 _SCHEME = re.compile(r"\A([a-z][a-z0-9+.-]++):/+")
@@ -136,20 +136,20 @@ class _Address(type(Path())):  # type: ignore[misc]
 
 
 def place(text: str) -> Path:
-    """Return a path, of which an address such as `hdfs://namenode/p.parquet` keeps both slashes."""
+    """Return a path; an address such as `hdfs://namenode/p.parquet` keeps both slashes."""
     if _SCHEME.match(text) and "://" in text:
         return _Address(text)
     return Path(text)
 
 
-def text_of(path: Path, most: int = 2**20) -> str:
-    """Return what stands in a text file of at most so many characters."""
+def text_of(path: Path, max_length: int = 2**20) -> str:
+    """Return the content of a text file with a limited number of characters."""
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(most + 1)
+            text = file.read(max_length + 1)
     except (OSError, UnicodeDecodeError) as error:
         action = "Give the path of a text file in UTF-8."
         raise InputError(f"{path}: cannot be read ({error})", action=action) from None
-    if len(text) > most:
-        raise InputError(f"{path}: is too large", allowed=f"up to {most:,} characters")
+    if len(text) > max_length:
+        raise InputError(f"{path}: is too large", allowed=f"up to {max_length:,} characters")
     return text

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
-from stratal.cli.draw import PlanFile
+from stratal.cli.plan_file import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.stratum_table import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
@@ -468,11 +468,11 @@ def command_schema(command: str) -> dict[str, Any]:
     InputError
         For a command that there is not.
     """
-    known = {**PRINTED, **WRITTEN}
-    if command not in known:
-        raise InputError(f"no such command: {command!r}", allowed=near_names(command, known))
-    ways, parts = msgspec.json.schema_components(
-        known[command], ref_template="#/$defs/{name}", schema_hook=lambda _: {"type": "string"}
+    results = {**PRINTED, **WRITTEN}
+    if command not in results:
+        raise InputError(f"no such command: {command!r}", allowed=near_names(command, results))
+    schemas, parts = msgspec.json.schema_components(
+        results[command], ref_template="#/$defs/{name}", schema_hook=lambda _: {"type": "string"}
     )
     for name, part in parts.items():
         part.pop("title", None)
@@ -490,6 +490,6 @@ def command_schema(command: str) -> dict[str, Any]:
         "$schema": DIALECT,
         "$id": f"stratal-{command.replace(' ', '-')}.schema.json",
         "title": f"stratal {command} --json" if command in PRINTED else "plan.json",
-        **(ways[0] if len(ways) == 1 else {"anyOf": list(ways)}),
+        **(schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}),
         "$defs": parts,
     }

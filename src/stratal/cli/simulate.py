@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 import stratal
-from stratal.cli.command import Option, command, given
+from stratal.cli.command import Option, command, selected_fields
+from stratal.cli.conditions import with_any, without_all
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, meanings, pair, whole_numbers
@@ -121,9 +122,9 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
         Text, Option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand or --history")
     ] = None
     estimator: Annotated[
-        Text, Option(needs="without --estimand", shown="horvitz-thompson; auto with --history")
+        Text, Option(needs=(without_all("estimand"),), shown="horvitz-thompson; auto with --history")
     ] = None
-    interval: Annotated[str, Option(needs="without --estimand")] = "auto"
+    interval: Annotated[str, Option(needs=(without_all("estimand"),))] = "auto"
     replicates: Whole = None
     estimand: EstimandText = None
     seed: Seed = 0
@@ -138,7 +139,7 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 @command(
     SimulateOptions,
     without="groups by show features softmax missing label",
-    needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
+    needs={"predicted": with_any("estimand", "answers"), "margin bounds": without_all("estimand")},
 )
 def simulate(requested: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -151,11 +152,11 @@ def simulate(requested: SimulateOptions) -> Result:
     from stratal.simulation.demonstration import read_benchmark
 
     check_places(requested)
-    asked = as_estimand(requested.estimand)
+    requested_estimand = as_estimand(requested.estimand)
     bounds = pair("--bounds", requested.bounds)
-    question = None if asked.of_one_outcome else asked
-    learns = requested.history is not None
-    usual = "auto" if learns else "horvitz-thompson"
+    question = None if requested_estimand.of_one_outcome else requested_estimand
+    has_history = requested.history is not None
+    default_estimator = "auto" if has_history else "horvitz-thompson"
     population, labels = read_benchmark(
         requested.file,
         requested.outcome,
@@ -165,49 +166,48 @@ def simulate(requested: SimulateOptions) -> Result:
         scaled=False if requested.margin else None,
         answers=listed(requested.answers) or None,
         predicts=meanings(requested.predicts),
-        **given(requested, "predicted", "history", "id"),
+        **selected_fields(requested, "predicted", "history", "id"),
         **requested.of_file,
     )
     with progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,
-            designs=listed(requested.design or (ESTIMANDS_DESIGNS if question or learns else MEANS_DESIGNS)),
-            estimators=None if question else listed(requested.estimator or usual),
+            designs=listed(
+                requested.design or (ESTIMANDS_DESIGNS if question or has_history else MEANS_DESIGNS)
+            ),
+            estimators=None if question else listed(requested.estimator or default_estimator),
             intervals=listed(requested.interval),
             budgets=whole_numbers("--budget", requested.budget),
-            replicates=requested.replicates or (300 if question or learns else 3000),
+            replicates=requested.replicates or (300 if question or has_history else 3000),
             bounds=bounds,
-            **given(requested, "seed", "confidence_level", "target", "workers"),
+            **selected_fields(requested, "seed", "confidence_level", "target", "workers"),
             store=requested.resume,
             progress=advance,
             estimand=question,
         )
-    found = table.to_dict()
-    if requested.output is None:
-        written = []
-    else:
-        written = [table.to_parquet(requested.output)]
+    described = table.to_dict()
+    written = [] if requested.output is None else [table.to_parquet(requested.output)]
     if requested.figures is not None:
         from stratal.report.figures import write_figures
 
         level = requested.confidence_level
         name = requested.file.name
-        written += write_figures(found["rows"], requested.figures, confidence_level=level, data=name)
-    found["written"] = [str(path) for path in written]
-    return Result(found, simulation_page(found))
+        written += write_figures(described["rows"], requested.figures, confidence_level=level, data=name)
+    described["written"] = [str(path) for path in written]
+    return Result(described, simulation_page(described))
 
 
 def check_places(requested: SimulateOptions) -> None:
-    """Refuse, before anything is simulated, places that nothing can be written to."""
+    """Raise an error, before the simulation, if an output cannot be written."""
     from stratal.simulation import SimulationTable
 
     output = requested.output
     figures = requested.figures
-    named = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
-    if len({*named}) < len(named):
-        what = "--output or --resume would overwrite the data or the other"
-        raise InputError(what, action="Choose another file.")
+    paths = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
+    if len({*paths}) < len(paths):
+        problem = "--output or --resume would overwrite the data or the other"
+        raise InputError(problem, action="Choose another file.")
     if output is not None:
         if output.suffix.lower() not in (".parquet", ".pq"):
             raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
@@ -216,6 +216,6 @@ def check_places(requested: SimulateOptions) -> None:
         if output.exists():
             SimulationTable.from_parquet(output)  # nothing else is written over
     if figures is not None:
-        found = next(place for place in (figures, *figures.parents) if place.exists())
-        if not found.is_dir():
-            raise InputError(f"{found}: is not a directory", action="Choose another --figures.")
+        existing = next(place for place in (figures, *figures.parents) if place.exists())
+        if not existing.is_dir():
+            raise InputError(f"{existing}: is not a directory", action="Choose another --figures.")

@@ -14,19 +14,15 @@ import click
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, Option, argument, command, given, part, words
-from stratal.cli.draw import (
-    DRAW_NEEDS,
-    PlanFile,
-    SharedDrawOptions,
-    connection_words,
-    population_again,
-    reading_of,
-)
+from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.conditions import ValueCondition
+from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
+from stratal.cli.plan_file import PlanFile
+from stratal.cli.reading_again import connection_words, population_again, reading_of
 from stratal.errors import InputError, MissingExtraError, no_effect
 
 if TYPE_CHECKING:
@@ -52,11 +48,12 @@ _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".m
 KINDS = ("choices", "scale", "pair", "classes")
 
 
-def _draws(given: Mapping[str, Any]) -> bool:
-    return given["budget"] is not None or given["half_width"] is not None
+def _draws(values: Mapping[str, Any]) -> bool:
+    """Return whether the options draw a sample."""
+    return values["budget"] is not None or values["half_width"] is not None
 
 
-# Options that mean something where predictions are given, from which the sample is drawn at once.
+# Options that have an effect if the command draws the sample from predictions.
 _OF_A_DRAW = " ".join(
     {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
 )
@@ -121,7 +118,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     NewOptions,
     name="study new",
     without="assume",
-    needs={_OF_A_DRAW: Needs("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
+    needs={_OF_A_DRAW: ValueCondition("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
 )
 def new(requested: NewOptions) -> Result:
     """Make the folder in which people label what was drawn, or is drawn now from predictions.
@@ -140,7 +137,7 @@ def new(requested: NewOptions) -> Result:
             action = f"Go on with it: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder}: is a study already", action=action)
     empty_folder(requested.output)
-    kinds = given(requested, *KINDS)
+    kinds = selected_fields(requested, *KINDS)
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
     options: SharedDrawOptions | None = requested
     if _draws(structs.asdict(requested)):
@@ -151,22 +148,19 @@ def new(requested: NewOptions) -> Result:
         sample = replace(sample, question=requested.declared(sample.question))
     else:
         require_present(requested.file)
-        if requested.file.is_dir():
-            drawn = requested.file / SAMPLE_NAME
-        else:
-            drawn = requested.file
-        sample = stratal.Sample.read(drawn)
-        plan = PlanFile.beside(drawn)
+        path = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+        sample = stratal.Sample.read(path)
+        plan = PlanFile.beside(path)
         options = None if plan is None else plan.options
     reading = None
     if options is not None:
         reading = structs.asdict(part(Reading, options))
         reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
-    wanted = requested.until or (None if options is None else options.half_width)
-    share, _, people = (requested.overlap or "0").partition(",")
+    half_width = requested.until or (None if options is None else options.half_width)
+    share, _, copies_text = (requested.overlap or "0").partition(",")
     try:
         overlap = finite_number(share)
-        copies = int(people or "2")
+        copies = int(copies_text or "2")
     except ValueError:
         allowed = "such as 0.2, or 0.2,3 for three people"
         raise InputError("--overlap takes a share", given=repr(requested.overlap), allowed=allowed) from None
@@ -179,39 +173,39 @@ def new(requested: NewOptions) -> Result:
         overlap=overlap,
         copies=copies,
         pseudonyms=requested.pseudonyms,
-        half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
+        half_width=min(half_width) if isinstance(half_width, tuple) else half_width,
         reading=reading,
-    ) as made:
+    ) as study:
         if requested.submit_on_choice:
-            made.save_settings(page_submit_on_choice="yes")
-        found = {
+            study.save_settings(page_submit_on_choice="yes")
+        described = {
             "study": str(requested.output),
             "n": sample.size,
             "population_size": sample.population_size,
             "design": sample.design.kind,
             "seed": sample.seed,
-            "question": made.question.to_dict(),
-            "questions": [entry.to_dict() for entry in made.form.questions],
-            "annotators": list(made.annotators),
-            "answers": made.progress(made.annotators[0]).total,
+            "question": study.question.to_dict(),
+            "questions": [entry.to_dict() for entry in study.form.questions],
+            "annotators": list(study.annotators),
+            "answers": study.progress(study.annotators[0]).total,
             "shown": list(sample.shown),
-            "pictures": pictures(sample.shown, made.media),
+            "pictures": pictures(sample.shown, study.media),
         }
-    page = study_page(found, has_predictions=sample.question.answer is not None)
-    return Result(found, page, ("study", "label", requested.output))
+    page = study_page(described, has_predictions=sample.question.answer is not None)
+    return Result(described, page, ("study", "label", requested.output))
 
 
 def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
-    """Return what has to be done for columns that name pictures or sounds, so that they are seen."""
-    found = {}
+    """Return what to do so that annotators see the pictures or hear the sounds that columns name."""
+    instructions = {}
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
         files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
         if files and all(text.startswith("https://") for text in files):
-            found[name] = "serve them with --allow-images https"
+            instructions[name] = "serve them with --allow-images https"
         elif len(files) > len(texts) / 2:
-            found[name] = f"put the files into {media}, or name their folder with --media"
-    return found
+            instructions[name] = f"put the files into {media}, or name their folder with --media"
+    return instructions
 
 
 def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
@@ -219,27 +213,29 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
     if files:
-        given = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
-        if given:
-            raise no_effect(given[0], "without a file of questions")
+        conflicting = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
+        if conflicting:
+            raise no_effect(conflicting[0], "without a file of questions")
         return form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
         return form.of(parse_question(questions[0], kinds, rubric))
     named = [text.partition("=") for text in questions]
     if not all(mark and name.strip().isidentifier() for name, mark, _ in named):
         allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
-        asked = ", ".join(map(repr, questions))
-        raise InputError("each of several questions needs a name", given=asked, allowed=allowed)
+        texts = ", ".join(map(repr, questions))
+        raise InputError("each of several questions needs a name", given=texts, allowed=allowed)
     return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in named)
 
 
-def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **more: Any) -> StudyQuestion:
+def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **fields: Any) -> StudyQuestion:
     """Return the question that a command's options ask for: of one kind."""
-    table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
+    table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | fields
     if len(table.keys() & {*KINDS}) != 1:
-        given = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none"
+        kinds_given = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none"
         allowed = ", ".join(KINDS)
-        raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
+        raise InputError(
+            "a question needs one kind of answers", given=kinds_given, allowed=f"one of {allowed}"
+        )
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))
@@ -365,25 +361,30 @@ def status(requested: StatusOptions) -> Result:
     from stratal.report.pages import status_page
 
     with progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
-        wanted = requested.require.split(";") if requested.require else ()
+        requirements = requested.require.split(";") if requested.require else ()
         level = requested.confidence_level
-        found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
+        described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
-        known = reading_of(opened)
-    stop = found["stop"]
-    items = found["nonresponse"]
-    then = ["estimate"]
+        reading = reading_of(opened)
+    stop = described["stop"]
+    items = described["nonresponse"]
+    next_command = ["estimate"]
     if not stop["enough"] and (items["open"] or not items["labelled"]):
-        then = ["study", "label"]
+        next_command = ["study", "label"]
     elif not stop["enough"] and (stop["half_width"] or selecting):
-        then = ["study", "extend"]
-    if "requirements" in found:
-        verdict = status_of(found["requirements"])
+        next_command = ["study", "extend"]
+    if "requirements" in described:
+        verdict = status_of(described["requirements"])
     else:
         verdict = UNDECIDED
-    if then[-1] == "extend" and known:
-        then += connection_words(Reading(**known))
-    return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
+    if next_command[-1] == "extend" and reading:
+        next_command += connection_words(Reading(**reading))
+    return Result(
+        described,
+        status_page,
+        (*next_command, requested.study),
+        status=STATUSES[verdict] if requirements else 0,
+    )
 
 
 class ExtendOptions(OfStudy, frozen=True, kw_only=True):
@@ -428,26 +429,28 @@ def extend(requested: ExtendOptions) -> Result:
     with stratal.study.open_study(requested.study) as opened:
         before = opened.sample().size
         selection = None
-        wanted = units_needed(opened) if additional is None and until is None else additional
-        if wanted is not None and (wanted or additional is not None):
-            known = reading_of(opened) | ({"file": requested.population} if requested.population else {})
-            if not known:
+        n_new = units_needed(opened) if additional is None and until is None else additional
+        if n_new is not None and (n_new or additional is not None):
+            reading_options = reading_of(opened) | (
+                {"file": requested.population} if requested.population else {}
+            )
+            if not reading_options:
                 action = "Name it with --population."
                 raise InputError("this study does not know its file of predictions", action=action)
             with progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
                 named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
-                reading = Reading(**known)
+                reading = Reading(**reading_options)
                 if requested.population is not None:
                     reading = structs.replace(reading, remote=requested.remote)
                 units = population_again(reading, opened.sample(), named)
                 selection = selection_so_far(opened, units)
-                stratal.study.extend_study(opened, wanted, population=units, by_labels=by_labels)
+                stratal.study.extend_study(opened, n_new, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
         if until is not None:
             enough = stratal.study.set_half_width(opened, until or None)
         larger = opened.sample()
-    found = {
+    described = {
         "study": str(requested.study),
         "n": larger.size,
         "new": larger.size - before,
@@ -455,9 +458,9 @@ def extend(requested: ExtendOptions) -> Result:
         "enough": enough,
     }
     return Result(
-        found if selection is None else found | {"selection": selection.to_dict()},
+        described if selection is None else described | {"selection": selection.to_dict()},
         None if selection is None else selection._page(),
-        f"Round {found['round']}: {found['new']:,} more items, {found['n']:,} in all.",
+        f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all.",
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
         ("study", "status", requested.study),
     )
@@ -496,9 +499,9 @@ def team(requested: TeamOptions) -> Result:
     names = listed(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
-        taken = {*opened.people, *opened.names.values()}
+        existing_names = {*opened.people, *opened.names.values()}
         for name in names:
-            refuse_duplicate_name(validated_name(name), name in taken or names.count(name) > 1)
+            refuse_duplicate_name(validated_name(name), name in existing_names or names.count(name) > 1)
         with opened.database.read() as rows:
             for name in filter(None, (requested.set_aside, requested.take_back)):
                 require_person(rows, name)
@@ -512,14 +515,14 @@ def team(requested: TeamOptions) -> Result:
             opened.set_rubric(text)
         people = list(opened.annotators)
         aside = opened.aside()
-        found = {
+        described = {
             "study": str(requested.study),
             "annotators": people,
             "adjudicators": list(opened.adjudicators),
             "set_aside": aside,
             "rubric_version": opened.question.rubric_version,
         }
-    return Result(found, [f"{name} (set aside)" if name in aside else name for name in people])
+    return Result(described, [f"{name} (set aside)" if name in aside else name for name in people])
 
 
 class CheckOptions(OfStudy, frozen=True, kw_only=True):
@@ -562,11 +565,11 @@ def backup(requested: BackupOptions) -> Result:
         return _checked(requested.output, stratal.study.backup_study(opened, requested.output))
 
 
-def _checked(study: Path, found: Any) -> Result:
+def _checked(study: Path, integrity: Any) -> Result:
     from stratal.report.pages import check_page
 
-    described = {"study": str(study), "sound": found.sound, **found.to_dict()}
-    return Result(described, check_page, status=0 if found.sound else UNSOUND)
+    described = {"study": str(study), "sound": integrity.sound, **integrity.to_dict()}
+    return Result(described, check_page, status=0 if integrity.sound else UNSOUND)
 
 
 class ExportOptions(OfStudy, frozen=True, kw_only=True):
@@ -612,33 +615,33 @@ def export(requested: ExportOptions) -> Result:
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
-        asked = tool_question(opened.question)
+        question = tool_question(opened.question)
         advice = []
         try:
             tasks = opened.tasks(
                 annotator=annotator,
                 items=requested.items,
-                write=lambda tasks: advice.append(write_tasks(tool, tasks, asked, output)),
+                write=lambda tasks: advice.append(write_tasks(tool, tasks, question, output)),
             )
         except BaseException:
             if advice:  # the file was written, and its items could not be kept
                 remove(output)
             raise
-    found = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
+    described = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
     if tool.name == "potato":
-        comes_back = output / "annotation_output"
+        answers_path = output / "annotation_output"
     else:
-        comes_back = output
-    back = _COMES_BACK.get(tool.name, str(comes_back))
+        answers_path = output
+    back = _COMES_BACK.get(tool.name, str(answers_path))
     if annotator is not None:
-        found["annotator"] = annotator
+        described["annotator"] = annotator
     named = ["--annotator", annotator] if annotator else []
     if not named and tool.name in _NAMELESS:
-        who, said = whose(study)
+        who, lines = whose(study)
     else:
-        who, said = (named, [])
-    then = [*said, ("study", "import", study, back, *who, "--dry-run")]
-    return Result(found, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, then)
+        who, lines = (named, [])
+    next_commands = [*lines, ("study", "import", study, back, *who, "--dry-run")]
+    return Result(described, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, next_commands)
 
 
 def remove(path: Path) -> None:
@@ -729,21 +732,21 @@ def import_actions(requested: ImportOptions) -> Result:
     study = requested.study
     file = requested.file
     dry_run = requested.dry_run
-    found: dict[str, Any] = {"study": str(study), "file": str(file)}
+    described: dict[str, Any] = {"study": str(study), "file": str(file)}
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
-    then = again if dry_run else ("study", "status", study)
+    next_command = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")
         text = text_of(file, LARGEST)
         who = requested.annotator
         with stratal.study.open_study(study) as opened:
-            found |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)
-        saved = found["saved"]
+            described |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)
+        saved = described["saved"]
         done = "would be saved" if dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
-        line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
-        return Result(found | {"applied": not dry_run}, line, change_lines(found), then)
+        line = f"{file}: {actions} {done}, {described['repeated']:,} had been saved before."
+        return Result(described | {"applied": not dry_run}, line, change_lines(described), next_command)
     if requested.from_ is not None:
         find_tool(requested.from_, "page")
     people: Any = requested.annotator
@@ -753,8 +756,8 @@ def import_actions(requested: ImportOptions) -> Result:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
         answers = answers.mapped(mapping("--map", requested.map))
         same_rows = requested.same_rows
-        taken = opened.import_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
-    return Result(found | taken.to_dict(), import_page, then)
+        result = opened.import_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
+    return Result(described | result.to_dict(), import_page, next_command)
 
 
 def _is_of_page(file: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import stratal
-from stratal.cli.command import Option, command, given
+from stratal.cli.command import Option, command, selected_fields
 from stratal.cli.estimate import STATUSES, EvidenceOptions, read_population
 from stratal.cli.options import Text
 from stratal.cli.output import Result, progress
@@ -73,7 +73,7 @@ def threshold(requested: ThresholdOptions) -> Result:
     if requested.source is not None:
         reader = partial(read_population, requested.source, is_needed=True)
     with progress("testing thresholds"):
-        found = stratal.threshold(
+        result = stratal.threshold(
             requested.source,
             requested.other_files,
             requested.require,
@@ -82,18 +82,18 @@ def threshold(requested: ThresholdOptions) -> Result:
             read_population=reader,
             mapping=mapping("--map", requested.map),
             predicts=meanings(requested.predicts),
-            **given(requested, *_SAME),
+            **selected_fields(requested, *_SAME),
         )
-        described = found.to_dict()
+        described = result.to_dict()
     line = None
     if requested.output is not None:
-        counts = found.write(requested.output)
+        counts = result.write(requested.output)
         described["files"] = counts
         line = f"Written to {requested.output}: " + ", ".join(
             f"{name} ({count:,} items)" for name, count in counts.items()
         )
     page = partial(_page, details=requested.details)
-    return Result(described, page, line, status=STATUSES[found.verdict])
+    return Result(described, page, line, status=STATUSES[result.verdict])
 
 
 def _page(described: dict[str, Any], *, details: bool) -> Any:

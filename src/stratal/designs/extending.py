@@ -48,8 +48,8 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     candidates = population.find(texts)
     rows = rows_of(texts, candidates.ids)
     if -1 in rows:
-        given = f"no unit {texts[rows.tolist().index(-1)]!r}"
-        raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
+        missing_unit = f"no unit {texts[rows.tolist().index(-1)]!r}"
+        raise not_drawn_from(" ids differ", given=missing_unit, allowed="the same ids")
     units = with_set_texts(candidates.only(rows), sample)
     refuse_other_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
     sample_digest = sample.population_digest()
@@ -173,18 +173,20 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
 
 
 def refuse_other_units(
-    texts: Sequence[str], given: Mapping[str, AnyArray], known: Mapping[str, AnyArray]
+    texts: Sequence[str], read_columns: Mapping[str, AnyArray], stored_columns: Mapping[str, AnyArray]
 ) -> None:
     """Refuse columns (n,) of drawn units other than those that are known; what both have is compared."""
-    for name, values in known.items():
-        if name not in given:
+    for name, values in stored_columns.items():
+        if name not in read_columns:
             continue
-        for text, theirs, own in zip(texts, given[name].tolist(), values.tolist(), strict=True):
-            if not same_value(theirs, own):
+        for text, read_value, stored_value in zip(
+            texts, read_columns[name].tolist(), values.tolist(), strict=True
+        ):
+            if not same_value(read_value, stored_value):
                 raise not_drawn_from(
                     f" {name} of unit {text!r} differs",
-                    given=_short(theirs),
-                    allowed=_short(own),
+                    given=_short(read_value),
+                    allowed=_short(stored_value),
                 )
 
 
@@ -207,8 +209,8 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         return
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
-        given, allowed = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
-        raise not_drawn_from(" strata differ", given=given, allowed=allowed)
+        sizes_text, stored_text = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
+        raise not_drawn_from(" strata differ", given=sizes_text, allowed=stored_text)
 
 
 def _short(value: Any) -> str:

@@ -247,8 +247,8 @@ class Sample(Record, TableDisplay):
             "a proxy of a drawn unit is not finite": np.all(np.isfinite(self.proxies)),
             "inclusion probabilities must lie in (0, 1]": np.all((probabilities > 0) & (probabilities <= 1)),
         }
-        for what in [text for text, found in holds.items() if not found][:1]:
-            raise InputError(what)
+        for problem in [text for text, holds_true in holds.items() if not holds_true][:1]:
+            raise InputError(problem)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):
@@ -258,8 +258,8 @@ class Sample(Record, TableDisplay):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        about = f"design={self.design.kind!r}, strata={len(self.summary.sizes)}, seed={self.seed}"
-        return f"Sample({self.size} of {self.population_size} units, {about})"
+        details = f"design={self.design.kind!r}, strata={len(self.summary.sizes)}, seed={self.seed}"
+        return f"Sample({self.size} of {self.population_size} units, {details})"
 
     @property
     def size(self) -> int:
@@ -317,10 +317,10 @@ class Sample(Record, TableDisplay):
     def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
         """Return the sample of some of the units (m,), in this order, with other changes."""
         columns = ("ids", "stratum", "inclusion_probability", "proxies", "round")
-        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        selected: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
         for name in ("groups", "shown"):
-            taken[name] = {column: values[rows] for column, values in getattr(self, name).items()}
-        return replace(self, **{**taken, **changes})
+            selected[name] = {column: values[rows] for column, values in getattr(self, name).items()}
+        return replace(self, **{**selected, **changes})
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
         """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
@@ -338,14 +338,14 @@ class Sample(Record, TableDisplay):
         """
         if self.level_means is None:
             population = self.population
-            found = {}
+            means_of_columns = {}
             if population is not None and population.proxies:
                 for name, counts in self.totals.items():
                     levels = tuple(sorted(counts))
                     rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
                     means = population.summarise(rule).proxy_means.tolist()
-                    found[name] = dict(zip(levels, means, strict=True))
-            self._set(level_means=found)
+                    means_of_columns[name] = dict(zip(levels, means, strict=True))
+            self._set(level_means=means_of_columns)
         assert self.level_means is not None
         return self.level_means
 
@@ -748,7 +748,7 @@ def token_of_rows(size: int, drawn: Drawn) -> str:
     return f"rows-{digest.hexdigest()[:_TOKEN_DIGITS]}"
 
 
-def require_sample(given: Any, verb: str) -> Sample:
+def require_sample(value: Any, verb: str) -> Sample:
     """Return a sample, or say how to come by one from what was given.
 
     Parameters
@@ -762,27 +762,27 @@ def require_sample(given: Any, verb: str) -> Sample:
     InputError
         For a population, a plan, a path, labels or anything else; it names the line to write.
     """
-    if isinstance(given, Sample):
-        return given
-    what = kind_of(given)
-    if isinstance(given, Population):
+    if isinstance(value, Sample):
+        return value
+    given_kind = kind_of(value)
+    if isinstance(value, Population):
         action = "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
-    elif isinstance(given, str | os.PathLike):
-        what = f"the path {os.fspath(given)!r}"
-        action = f"Read it first: stratal.Sample.read({os.fspath(given)!r})."
-    elif hasattr(given, "draw"):
+    elif isinstance(value, str | os.PathLike):
+        given_kind = f"the path {os.fspath(value)!r}"
+        action = f"Read it first: stratal.Sample.read({os.fspath(value)!r})."
+    elif hasattr(value, "draw"):
         action = "Draw it first: .draw(seed=…)."
     else:
         action = (
             "The sample comes first, then the labels. Units drawn and labelled elsewhere become one by "
             "stratal.Sample.from_labelled(table, value=…, population_size=…)."
         )
-    raise InputError(f"{verb} takes a Sample", given=what, action=action)
+    raise InputError(f"{verb} takes a Sample", given=given_kind, action=action)
 
 
-def require_column_name(given: Any, what: str) -> str:
+def require_column_name(value: Any, keyword: str) -> str:
     """Return the name of a column, or say that values belong into the population."""
-    if isinstance(given, str):
-        return given
-    action = f"Give the values to the population, as features={{'x': values}}, and {what}='x' here."
-    raise InputError(f"{what} is the name of a column", given=kind_of(given), action=action)
+    if isinstance(value, str):
+        return value
+    action = f"Give the values to the population, as features={{'x': values}}, and {keyword}='x' here."
+    raise InputError(f"{keyword} is the name of a column", given=kind_of(value), action=action)

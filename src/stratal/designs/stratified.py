@@ -300,10 +300,10 @@ class StratifiedWeighting(Weighting):
         if stratum_weights_known:
             return np.asarray(np.tensordot(self.shares, within, axes=1) / total)
         means = stratum_means(variables, self.stratum, len(self.sizes))
-        own, between = population_spread(means, within, counts, self.sizes)
+        within_part, between = population_spread(means, within, counts, self.sizes)
         values, vectors = np.linalg.eigh(between)
         # Unbiased, the between part can come out negative: never let it take from the within part.
-        return np.asarray((own + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
+        return np.asarray((within_part + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
 
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The values themselves (n,) or (n, q), and W_h² (1 − f_h) / n_h (H,)."""
@@ -325,11 +325,11 @@ class StratifiedWeighting(Weighting):
         counts = self.counts
         members = np.bincount(self.stratum, member, minlength=len(counts))
         # One label says nothing of other units, unless there are none.
-        whole = (members == counts) & ((counts > 1) | (counts == self.sizes))
-        if np.all(whole) or not np.all(whole | (members == 0)):
+        is_complete = (members == counts) & ((counts > 1) | (counts == self.sizes))
+        if np.all(is_complete) or not np.all(is_complete | (members == 0)):
             return None
-        number = np.cumsum(whole) - 1
-        return replace(self, stratum=number[self.stratum[member]], sizes=self.sizes[whole])
+        number = np.cumsum(is_complete) - 1
+        return replace(self, stratum=number[self.stratum[member]], sizes=self.sizes[is_complete])
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> StratifiedWeighting:
         """Return the weighting of strata (n,) of known sizes (H,), given the units drawn of each."""
@@ -362,5 +362,5 @@ def stratum_parts(factors: FloatArray, within: FloatArray) -> FloatArray:
 
 def free_labels(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
     """Return the degrees of freedom n_h − 1 (…, H) of each stratum, none where every unit is labelled."""
-    whole = (counts >= sizes) & (not with_replacement)
-    return np.asarray(np.where(whole, 0.0, np.maximum(counts - 1.0, 0.0)))
+    is_census = (counts >= sizes) & (not with_replacement)
+    return np.asarray(np.where(is_census, 0.0, np.maximum(counts - 1.0, 0.0)))

@@ -8,8 +8,8 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 |---|---|---|
 | `population.summary.StratumSummary` | moments of proxies over all N_h units | the population |
 | `strata.strata.Moments` | moments of the outcome as the proxy predicts them | the proxy |
-| `intervals.evidence.UnitMoments` | means of z and z² on the 0–1 scale | labels |
-| `intervals.evidence.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
+| `intervals.smoothed_moments.UnitMoments` | means of z and z² on the 0–1 scale | labels |
+| `intervals.smoothed_moments.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
 | `intervals.stratified.StratumRates` | rates and trials that the test of strata reads | `UnitMoments` |
 | `estimation.means.AnticipatedMoments` | E[z | x] and Var(z | x) as formulas of columns | the proxy |
 """
@@ -35,12 +35,12 @@ def _stratum_products(variables: FloatArray, stratum: IntArray, n_strata: int) -
     if n_strata == 1:
         return (variables.T @ variables)[None]
     q = variables.shape[1]
-    found = np.empty((n_strata, q, q))
+    products = np.empty((n_strata, q, q))
     for a in range(q):
         for b in range(a, q):
             product = variables[:, a] * variables[:, b]
-            found[:, a, b] = found[:, b, a] = np.bincount(stratum, product, minlength=n_strata)
-    return found
+            products[:, a, b] = products[:, b, a] = np.bincount(stratum, product, minlength=n_strata)
+    return products
 
 
 def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -92,8 +92,8 @@ def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatAr
 def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
     """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary."""
     varies = second > 0
-    found = counts * fourth / np.where(varies, second, 1.0) ** 2
-    return np.asarray(np.clip(np.where(varies, found, 1.0), 1.0, np.maximum(counts, 1.0)))
+    kurtoses = counts * fourth / np.where(varies, second, 1.0) ** 2
+    return np.asarray(np.clip(np.where(varies, kurtoses, 1.0), 1.0, np.maximum(counts, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,17 +135,20 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     joint = np.concatenate([z[..., None], proxies], axis=-1)
     counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
     means = stratum_means(joint if z.ndim == 1 else np.einsum("nqk->nk", joint), stratum, n_strata)
-    whole = np.where(counts[:, None] > 0, means, 0.0)
-    each = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
+    filled_means = np.where(counts[:, None] > 0, means, 0.0)
+    centred_variables = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
     if n_strata == 1:
-        of = stratum
+        stratum_of_row = stratum
     else:
-        of = np.repeat(stratum, len(each) // max(n, 1))
-    products = _stratum_products(each, of, n_strata) / np.maximum(counts - 1.0, 1.0)[:, None, None]
+        stratum_of_row = np.repeat(stratum, len(centred_variables) // max(n, 1))
+    products = (
+        _stratum_products(centred_variables, stratum_of_row, n_strata)
+        / np.maximum(counts - 1.0, 1.0)[:, None, None]
+    )
     return StratumMoments(
         counts=counts,
-        outcome_means=whole[:, 0],
-        proxy_means=whole[:, 1:],
+        outcome_means=filled_means[:, 0],
+        proxy_means=filled_means[:, 1:],
         outcome_variances=products[:, 0, 0],
         cross_covariances=products[:, 0, 1:],
         proxy_covariances=products[:, 1:, 1:],
@@ -192,16 +195,16 @@ def pooled_stratum_covariances(
     gives NaN.
     """
     n_strata = len(sizes)
-    own = stratum_covariances(variables, stratum, n_strata)
+    covariances = stratum_covariances(variables, stratum, n_strata)
     if n_strata > 1 and (counts == 1).any():
         group = collapse_singletons(counts, sizes)
         if not np.array_equal(group, np.arange(n_strata)):
             joint = stratum_covariances(variables, group[stratum], n_strata)[group]
-            own = np.where(np.isnan(own), joint, own)
-    unknown = np.isnan(own[:, 0, 0])
+            covariances = np.where(np.isnan(covariances), joint, covariances)
+    unknown = np.isnan(covariances[:, 0, 0])
     if unknown.any():
-        own[unknown & ((counts >= sizes) | (counts == 0))] = 0.0
-    return own
+        covariances[unknown & ((counts >= sizes) | (counts == 0))] = 0.0
+    return covariances
 
 
 def population_spread(
@@ -228,13 +231,13 @@ def population_spread(
     total = size.sum(axis=-1, keepdims=True)
     share = size / total
     divisor = np.maximum(total - 1.0, 1.0)
-    own = _weighted(np.maximum(size - 1.0, 0.0) / divisor, within)
+    within_part = _weighted(np.maximum(size - 1.0, 0.0) / divisor, within)
     filled = np.where(labelled[..., None], means, 0.0)
     centred = filled - np.sum(share[..., None] * filled, axis=-2, keepdims=True)
     fractions = np.where(labelled, np.minimum(counts / sizes, 1.0), 1.0)
     noise = size * (1.0 - share) * (1.0 - fractions) / np.maximum(counts, 1)
     products = centred[..., :, None] * centred[..., None, :]
-    return own, _weighted(size / divisor, products) - _weighted(noise / divisor, within)
+    return within_part, _weighted(size / divisor, products) - _weighted(noise / divisor, within)
 
 
 def _weighted(weights: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -249,11 +252,11 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
     zero, the degrees of freedom add up.
     """
     used = degrees_of_freedom > 0
-    kept = np.where(used, contributions, 0.0)
-    total = kept.sum(axis=-1, keepdims=True)
+    used_parts = np.where(used, contributions, 0.0)
+    total = used_parts.sum(axis=-1, keepdims=True)
     usable = np.isfinite(total) & (total > 0)
-    shares = kept / np.where(usable, total, 1.0)
-    below = (shares**2 / np.where(used, degrees_of_freedom, 1.0)).sum(axis=-1)
-    whole = np.where(used, degrees_of_freedom, 0.0).sum(axis=-1)
+    shares = used_parts / np.where(usable, total, 1.0)
+    denominator = (shares**2 / np.where(used, degrees_of_freedom, 1.0)).sum(axis=-1)
+    total_degrees = np.where(used, degrees_of_freedom, 0.0).sum(axis=-1)
     usable = usable[..., 0]
-    return np.asarray(np.where(usable, 1.0 / np.where(usable, below, 1.0), whole))
+    return np.asarray(np.where(usable, 1.0 / np.where(usable, denominator, 1.0), total_degrees))

@@ -1,9 +1,8 @@
-"""What an estimand anticipates of a population before any label, and how a plan divides the units for it.
+"""What an estimand anticipates of a population before any label, and the strata that a plan makes for it.
 
-Whatever is asked for, labels are worth most where a unit's influence on it is uncertain:
-`AnticipatedInfluence` makes strata of the influence, within its cells. For the mean the influence is the
-outcome itself, and the proxy says more of it than two moments: `AnticipatedOutcome` divides by the proxy as
-it is.
+Labels are worth most where a unit's influence on the estimand is uncertain: `AnticipatedInfluence` makes
+strata of the influence, within its cells. For the mean the influence is the outcome itself, and the proxy
+contains more information on it than two moments: `AnticipatedOutcome` stratifies by the proxy.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from stratal.strata import Strata, stratify
 from stratal.strata.dividing import INTERVAL_METHODS, groups_that_fit, levels_within_budget
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
-# Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
+# Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
 # correlation of .89.
 RESIDUAL_SHARE = 0.5
 
 # Scales on which scores are often given, narrow ones first.
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 
-# Units from which on a different whole number in each is a number of the unit, seldom a score.
-_MANY = 20
+# From this number of units on, distinct whole numbers are probably row numbers and not scores.
+_MIN_ROW_NUMBERS = 20
 
-# Labels that every stratum gets at least unless asked otherwise, so that its variance can be estimated.
-LEAST_LABELS = 2
+# Default minimum of labels per stratum, so that its variance can be estimated.
+MIN_LABELS = 2
 
 ALL_COME_BACK = "All requested labels come back."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """How `plan` was asked to divide the units; None is what suits the estimand.
+class StratificationOptions:
+    """Options of `plan` for the strata and their labels; None selects the default of the estimand.
 
     Parameters
     ----------
@@ -50,9 +49,9 @@ class Division:
         As in `stratal.strata.stratify`; strata in each cell or category.
     allocation : str, optional
     minimum : int
-        Labels that every stratum gets at least.
+        Minimum number of labels per stratum.
     residual_sd : float, optional
-        Standard deviation of outcome less proxy, for outcomes without bounds.
+        Standard deviation of outcome minus proxy, for outcomes without bounds.
     """
 
     method: str | None = None
@@ -60,7 +59,7 @@ class Division:
     by: str | None = None
     proxy: str | None = None
     allocation: str | None = None
-    minimum: int = LEAST_LABELS
+    minimum: int = MIN_LABELS
     residual_sd: float | None = None
 
     @property
@@ -72,27 +71,27 @@ class Division:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anticipated:
-    """What every estimand anticipates."""
+    """The part that all estimands share."""
 
     population: Population
-    requested: Division
+    options: StratificationOptions
     n_proxies: int = 0
-    _kept: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
+    _strata_by_number: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
 
     allocation: ClassVar[str]
     method: ClassVar[str]
-    # Whether a simple random sample is drawn where strata do not help, or there is one alone.
+    # Whether a simple random sample is drawn if strata do not help, or there is only one.
     simple: ClassVar[bool]
-    # Of each cell or category.
+    # Maximum within each cell or category.
     most_strata: ClassVar[int]
-    # Labels per stratum on average at least, so that few are spent on minima.
+    # Minimum of the average number of labels per stratum, so that few are spent on minimums.
     per_stratum: ClassVar[int]
 
     def _number(self, budget: int, n_cells: int) -> int:
         """Return how many strata each cell is divided into."""
-        if self.requested.n_strata is not None:
-            return self.requested.n_strata
-        each = max(self.per_stratum, self.requested.minimum) * n_cells
+        if self.options.n_strata is not None:
+            return self.options.n_strata
+        each = max(self.per_stratum, self.options.minimum) * n_cells
         return max(1, min(self.most_strata, budget // each))
 
     @property
@@ -103,7 +102,7 @@ class _Anticipated:
     def suffices(self, budget: int, strata: Strata) -> bool:
         """Return whether a budget gives each stratum its minimum."""
         open_sizes = strata.sizes[~strata.is_known]
-        return int(np.minimum(self.requested.minimum, open_sizes).sum()) <= budget
+        return int(np.minimum(self.options.minimum, open_sizes).sum()) <= budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +112,7 @@ class AnticipatedInfluence(_Anticipated):
     Parameters
     ----------
     population : Population
-    requested : Division
+    options : StratificationOptions
     n_proxies : int
         None.
     influence : Influence
@@ -131,7 +130,7 @@ class AnticipatedInfluence(_Anticipated):
     per_stratum: ClassVar[int] = 4
 
     @cached_property
-    def whole(self) -> Strata:
+    def population_stratum(self) -> Strata:
         """The population as one stratum."""
         return stratify(self.population, "none", influence=self.influence)
 
@@ -141,7 +140,7 @@ class AnticipatedInfluence(_Anticipated):
         coarse = self.strata(1)
         sizes = coarse.sizes[~coarse.is_known]
         most = int(sizes.sum())
-        return min(most, max(2, int(np.minimum(sizes, self.requested.minimum).sum()))), most
+        return min(most, max(2, int(np.minimum(sizes, self.options.minimum).sum()))), most
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -182,14 +181,14 @@ class AnticipatedInfluence(_Anticipated):
     def _divided(self, number: int) -> Strata:
         """Return so many strata in each cell."""
         key = number, None
-        if key not in self._kept:
-            method = self.requested.method or self.method
+        if key not in self._strata_by_number:
+            method = self.options.method or self.method
             strata = stratify(self.population, method, number, influence=self.influence)
             if np.all(strata.is_known):
                 action = "Nothing needs to be labelled; check the proxies if that is a surprise."
                 raise InputError(f"{self.text} is known without a label: no unit is open", action=action)
-            self._kept[key] = strata
-        return self._kept[key]
+            self._strata_by_number[key] = strata
+        return self._strata_by_number[key]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ class AnticipatedOutcome(_Anticipated):
     Parameters
     ----------
     population : Population
-    requested : Division
+    options : StratificationOptions
     n_proxies : int
         Those that the estimator may correct by.
     """
@@ -211,29 +210,32 @@ class AnticipatedOutcome(_Anticipated):
     per_stratum: ClassVar[int] = 5
 
     @cached_property
-    def whole(self) -> Strata:
+    def population_stratum(self) -> Strata:
         """The population as one stratum."""
-        stratum = stratify(self.population, "none", proxy=self.requested.proxy)
-        return with_residual(stratum, self.requested.residual_sd)
+        stratum = stratify(self.population, "none", proxy=self.options.proxy)
+        return with_residual(stratum, self.options.residual_sd)
 
     @property
     def budgets(self) -> tuple[int, int]:
         """The fewest labels that can be planned, and all units."""
         size = self.population.size
-        return min(size, max(2, self.requested.minimum)), size
+        return min(size, max(2, self.options.minimum)), size
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the proxy within categories, or all units as one if nothing divides them."""
-        requested = self.requested
+        options = self.options
         if not self.divides:
-            return replace(self.whole, notes=("There is no proxy: nothing tells which units are uncertain.",))
+            return replace(
+                self.population_stratum,
+                notes=("There is no proxy: nothing tells which units are uncertain.",),
+            )
         sizes = self._level_sizes
-        n_groups = groups_that_fit(sizes, budget, requested.minimum)
+        n_groups = groups_that_fit(sizes, budget, options.minimum)
         pool = budget if n_groups < len(sizes) else None
         strata = self._divided(self._most(budget, n_groups), pool)
         if len(strata.sizes) > 1 and not self.suffices(budget, strata):
-            needed = int(np.minimum(requested.minimum, strata.sizes).sum())
-            what = f"the budget is below {requested.minimum} units for each of {strata.n_strata} strata"
+            needed = int(np.minimum(options.minimum, strata.sizes).sum())
+            what = f"the budget is below {options.minimum} units for each of {strata.n_strata} strata"
             action = "Use fewer strata, a larger budget, or minimum=1 (--minimum 1)."
             raise BudgetError(what, given=budget, allowed=f"{needed} to {strata.size}", action=action)
         return strata
@@ -241,14 +243,14 @@ class AnticipatedOutcome(_Anticipated):
     @property
     def divides(self) -> bool:
         """Whether anything divides the units: a proxy, categories or features."""
-        return bool(self.n_proxies or self.requested.by is not None or self.requested.method == "features")
+        return bool(self.n_proxies or self.options.by is not None or self.options.method == "features")
 
     @property
     def _method(self) -> str:
         """Method of stratification: categories alone if there is no proxy."""
-        if self.requested.by is not None and not self.n_proxies:
+        if self.options.by is not None and not self.n_proxies:
             return "category"
-        return self.requested.method or self.method
+        return self.options.method or self.method
 
     def alternatives(self, budget: int) -> Iterator[Strata]:
         """Yield strata that the budget suffices for: small categories apart, then ever more of them pooled.
@@ -270,7 +272,7 @@ class AnticipatedOutcome(_Anticipated):
     @cached_property
     def _level_sizes(self) -> IntArray:
         """Units of each category (L,), or of all units if there are none."""
-        by = self.requested.by
+        by = self.options.by
         if by is None:
             return np.array([self.population.size])
         return np.array(list(self.population.levels(by).values()))
@@ -279,7 +281,7 @@ class AnticipatedOutcome(_Anticipated):
     def _pools(self) -> list[tuple[int | None, int]]:
         """Budgets whose shares pool categories, None for no pooling, each with the groups that remain."""
         sizes = self._level_sizes
-        minimum = self.requested.minimum
+        minimum = self.options.minimum
         pool = None
         pools: list[tuple[int | None, int]] = [(pool, len(sizes))]
         n_groups = len(sizes)
@@ -295,24 +297,24 @@ class AnticipatedOutcome(_Anticipated):
     def _divided(self, number: int, pool: int | None) -> Strata:
         """Return so many strata in each category, small categories pooled."""
         key = number, pool
-        if key not in self._kept:
-            requested = self.requested
+        if key not in self._strata_by_number:
+            options = self.options
             strata = stratify(
                 self.population,
                 self._method,
                 number,
-                by=requested.by,
-                proxy=requested.proxy,
-                minimum=requested.minimum,
+                by=options.by,
+                proxy=options.proxy,
+                minimum=options.minimum,
                 budget=pool,
             )
-            self._kept[key] = with_residual(strata, requested.residual_sd)
-        return self._kept[key]
+            self._strata_by_number[key] = with_residual(strata, options.residual_sd)
+        return self._strata_by_number[key]
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What expectations rest on: the proxy's word."""
-        stratum = self.whole
+        stratum = self.population_stratum
         if not self.n_proxies:
             return ("Nothing is known of the outcome before the first label.",)
         low, high = stratum.bounds
@@ -341,15 +343,15 @@ class AnticipatedOutcome(_Anticipated):
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:
         """Return what to ask of a proxy on no known scale: does it hold percent, ratings, row numbers?"""
-        if self.whole.scaled or not self.n_proxies:
+        if self.population_stratum.scaled or not self.n_proxies:
             return ()
-        info = self.population.proxy_info(self.requested.proxy)
+        info = self.population.proxy_info(self.options.proxy)
         if info.bounds is not None:
             return ()
         values = self.population.distribution(info.name).values
         least, most = float(values[0]), float(values[-1])
         size, is_whole_number = self.population.size, np.array_equal(values, np.floor(values))
-        if size >= _MANY and is_whole_number and len(values) == size:
+        if size >= _MIN_ROW_NUMBERS and is_whole_number and len(values) == size:
             return (
                 f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
                 "is. Does it tell which units are right? Else name another column.",

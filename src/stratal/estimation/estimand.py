@@ -19,7 +19,7 @@ from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
-from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
+from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
@@ -608,11 +608,11 @@ class Estimand(Described, noun="estimand", registry={}):
         """
         return None
 
-    def anticipated(self, population: Population, requested: Division) -> Anticipated:
-        """Return what is expected of it before any label, by which `plan` divides the units."""
+    def anticipated(self, population: Population, options: StratificationOptions) -> Anticipated:
+        """Return what is expected of it before any label, from which `plan` makes the strata."""
         influence = self.influence(population)
         return AnticipatedInfluence(
-            population=population, requested=requested, influence=influence, text=self.text
+            population=population, options=options, influence=influence, text=self.text
         )
 
     @property
@@ -620,7 +620,9 @@ class Estimand(Described, noun="estimand", registry={}):
         """Whether a plan of a budget is a pilot of a part of it, with the rest in a second round."""
         return False
 
-    def planned_rounds(self, population: Population, division: Division, labels: int) -> PlannedRounds | None:
+    def planned_rounds(
+        self, population: Population, options: StratificationOptions, labels: int
+    ) -> PlannedRounds | None:
         """Return what so many labels in one or two rounds are expected to guarantee; None of one round."""
         return PlannedRounds(total=labels) if self.has_two_rounds else None
 

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vecto
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
-from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
+from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.composite import composite
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
@@ -153,13 +153,13 @@ class Mean(Estimand, kind="mean"):
         """Return the labels: they are the outcome."""
         return finite_vector("outcome", labels)
 
-    def anticipated(self, population: Population, requested: Division) -> AnticipatedOutcome:
-        """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
-        proxy = requested.proxy or self.proxy
-        by = requested.by or population.own_stratum
-        requested = replace(requested, proxy=proxy, by=by)
+    def anticipated(self, population: Population, options: StratificationOptions) -> AnticipatedOutcome:
+        """Return what is expected of the outcome, by the proxy of the options or that of the estimand."""
+        proxy = options.proxy or self.proxy
+        by = options.by or population.own_stratum
+        options = replace(options, proxy=proxy, by=by)
         n_proxies = len(population.proxies)
-        return AnticipatedOutcome(population=population, requested=requested, n_proxies=n_proxies)
+        return AnticipatedOutcome(population=population, options=options, n_proxies=n_proxies)
 
 
 _RISK = 0.05

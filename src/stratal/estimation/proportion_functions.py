@@ -25,7 +25,7 @@ from stratal.estimation.estimate import Estimate, correlation_from, linearised_e
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import LABELS_AT_THE_BOUNDS, Evidence, remaining_share
+from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.interval_types import (
     BinomialInterval,
@@ -36,6 +36,7 @@ from stratal.intervals.interval_types import (
     UndefinedInterval,
 )
 from stratal.intervals.methods import interval_of
+from stratal.intervals.smoothed_moments import LABELS_AT_THE_BOUNDS, remaining_share
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules import possible_levels
 

@@ -200,7 +200,7 @@ class Evaluation:
         return findings(
             result.sample,
             result.labels,
-            found=result.estimate,
+            estimates=result.estimate,
             tables=result.tables,
             notes=(*result._role_notes, *result.remarks),
             require=self.verdicts or (),

@@ -18,7 +18,7 @@ from stratal.question.question import SUPERPOPULATION
 from stratal.question.selection import ALL
 from stratal.randomness import id_text
 from stratal.tables.files import existing_file
-from stratal.tables.logs import find_log_tool, find_logs
+from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
 FORMS = (

@@ -88,7 +88,10 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
     if method == "auto" and evidence.bounds is None:
         method = "skewness-corrected"
     elif method == "auto":
-        method = "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
+        if evidence.in_strata:
+            method = "stratified-clopper-pearson"
+        else:
+            method = "clopper-pearson"
     _refuse_unfit(evidence, method)
     if evidence.bounds is None and not (evidence.census or evidence.varies):
         raise nothing_varies()
@@ -245,7 +248,10 @@ class MeanInterval(Interval):
 
     def _within_bounds(self, low: Number, high: Number, alternative: str) -> Ends:
         """Return limits within the bounds and within what the labels make certain, and around the value."""
-        lowest, highest = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        if self.bounds is None:
+            lowest, highest = (-np.inf, np.inf)
+        else:
+            lowest, highest = self.bounds
         if np.any(np.isnan(low) | np.isnan(high)):
             problem = "these labels do not determine how wide this interval is"
             raise InputError(problem, action="Label more units, or leave the method to 'auto'.")

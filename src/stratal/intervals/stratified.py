@@ -101,11 +101,14 @@ def count_quantile(
     rate = (ratio - skew) / scale
     if (np.abs(rate) < _POISSON).any():
         rate = np.where(np.abs(rate) < _POISSON, np.copysign(_POISSON, rate), rate)
-    size, reached = centre / (scale * rate), from_end / scale
+    size = centre / (scale * rate)
+    reached = from_end / scale
     guess: Any = np.nan
     if not near:
-        expected, rest = size * rate, size - reached
-        one, two = np.log(reached / expected), np.log(rest / (size - expected))
+        expected = size * rate
+        rest = size - reached
+        one = np.log(reached / expected)
+        two = np.log(rest / (size - expected))
         root = np.sqrt(2.0 * np.maximum(reached * one + rest * two, 0.0))
         root = np.copysign(root, reached - expected)
         wald = 2.0 * np.sinh((one - two) / 2.0) * np.sqrt(reached * rest / size)
@@ -113,9 +116,11 @@ def count_quantile(
         if np.isfinite(guess).all():
             return np.asarray(guess)
     count = np.maximum(reached + 0.5, _NOTHING)
-    other, chance = size - count + 1.0, np.minimum(rate, 1.0)
+    other = size - count + 1.0
+    chance = np.minimum(rate, 1.0)
     if (rate < 0).any():
-        other, chance = np.where(rate > 0, other, -size), np.where(rate > 0, chance, -rate / (1.0 - rate))
+        other = np.where(rate > 0, other, -size)
+        chance = np.where(rate > 0, chance, -rate / (1.0 - rate))
     tail = betainc(count, np.maximum(other, _NOTHING), chance)
     tail = np.where(other > 0, tail, 0.0)
     exact = ndtri(np.minimum(np.maximum(np.where(turned, 1.0 - tail, tail), _NOTHING), _ALL))
@@ -174,7 +179,8 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
         np.column_stack([np.ravel(ones), np.broadcast_to(counts, shape).ravel()]), axis=0, return_inverse=True
     )
     k, n = each.T
-    below, smallest = k - 1, k + size - n  # at most: all that were not drawn are 1
+    below = k - 1
+    smallest = k + size - n  # at most: all that were not drawn are 1
     while np.any(open_ := smallest - below > 1):
         middle = (below + smallest) // 2
         enough = np.zeros(len(k), dtype=bool)
@@ -210,13 +216,17 @@ def quantile_ranks(n: int, size: int, probability: float, below: float, above: f
     """
     at_or_below = int(np.ceil(probability * size - _ROUNDING))
     # Seen from above, the labels that are not at or below the quantile are a count of the other units.
-    low = n + 1 - _rarest_count(n, size, size - at_or_below, below) if below > 0 else 0
+    if below > 0:
+        low = n + 1 - _rarest_count(n, size, size - at_or_below, below)
+    else:
+        low = 0
     return low, _rarest_count(n, size, at_or_below - 1, above) if above > 0 else n + 1
 
 
 def _rarest_count(n: int, size: int, total: int, error: float) -> int:
     """Return the smallest k, up to n + 1, with P(K ≥ k) ≤ error: K of n are among `total` of N."""
-    certain, rare = max(n - (size - total), 0), min(n, total) + 1
+    certain = max(n - (size - total), 0)
+    rare = min(n, total) + 1
     while rare - certain > 1:
         middle = (certain + rare) // 2
         tail = _upper_tail(np.array([middle]), np.array([n]), size, np.array([total]))[0]
@@ -252,7 +262,8 @@ def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) ->
 def _logs(total: IntArray, part: IntArray) -> FloatArray:
     """Return the logarithm of the binomial coefficient; invalid outside 0 ≤ part ≤ total."""
     inside = (part >= 0) & (part <= total)
-    total, part = np.where(inside, total, 0.0), np.where(inside, part, 0.0)
+    total = np.where(inside, total, 0.0)
+    part = np.where(inside, part, 0.0)
     return np.asarray(gammaln(total + 1.0) - gammaln(part + 1.0) - gammaln(total - part + 1.0))
 
 
@@ -296,7 +307,8 @@ _STEPS = 80
 
 # What a step may still miss, on the scale of arsinh: a limit's sixth digit. One stratum's is Clopper &
 # Pearson's, and agrees with what others compute to more.
-_CLOSE, _CLOSER = 1e-6, 1e-10
+_CLOSE = 1e-6
+_CLOSER = 1e-10
 
 # A bracket this narrow is one number.
 _EQUAL = 1e-11
@@ -412,11 +424,15 @@ class StratumRates(Record):
         if not np.isfinite(self.units):
             return low, high
         outwards = _OUTWARDS if self.is_binary else _OUTWARDS_ON_SCALE
-        low, high = low * self.units - outwards, high * self.units + outwards
-        least, most = self.least * self.units, self.most * self.units
+        low = low * self.units - outwards
+        high = high * self.units + outwards
+        least = self.least * self.units
+        most = self.most * self.units
         if self.is_binary:
-            low, high = np.ceil(low - _ROUNDING), np.floor(high + _ROUNDING)
-            least, most = np.round(least), np.round(most)
+            low = np.ceil(low - _ROUNDING)
+            high = np.floor(high + _ROUNDING)
+            least = np.round(least)
+            most = np.round(most)
         return np.maximum(low, least) / self.units, np.minimum(high, most) / self.units
 
 
@@ -441,14 +457,19 @@ def stratified_clopper_pearson(
         low, high = stratified_clopper_pearson(both, below, above)
         return low.min(axis=0), high.max(axis=0)
     if _is_one_count(strata):
-        size, counts = round(strata.units), np.round(strata.counts[..., 0]).astype(np.int64)
+        size = round(strata.units)
+        counts = np.round(strata.counts[..., 0]).astype(np.int64)
         ones = np.round(strata.rates[..., 0] * counts).astype(np.int64)
-        low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
+        if below > 0:
+            low = smallest_count(ones, counts, size, below) / size
+        else:
+            low = np.zeros(ones.shape)
         return low, largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
     low, high = strata.kept_possible(*_inverted(strata, below, above))
     if _are_few_counts(strata):
         least, most = _likely_shares(strata, below, above)
-        low, high = np.minimum(low, least), np.maximum(high, most)
+        low = np.minimum(low, least)
+        high = np.maximum(high, most)
     return low if below > 0 else np.zeros_like(low), high if above > 0 else np.ones_like(high)
 
 
@@ -466,7 +487,8 @@ def _are_few_counts(strata: StratumRates) -> bool:
     """Return whether the labels are hypergeometric counts that leave few units: of 0 and 1, and λ = 0."""
     if not strata.is_binary or strata.units > _MOST_UNITS or np.any(strata.factor != 1.0):
         return False
-    sizes, ones = strata.shares * strata.units, strata.rates * strata.counts
+    sizes = strata.shares * strata.units
+    ones = strata.rates * strata.counts
     few = np.all(np.sum(np.round(sizes) - strata.counts, axis=-1) <= _FEW_OPEN_UNITS)
     return bool(few and all(np.allclose(part, np.round(part), atol=_ROUNDING) for part in (sizes, ones)))
 
@@ -479,7 +501,8 @@ def _likely_shares(strata: StratumRates, below: float, above: float) -> tuple[Fl
     """
     arrays = np.broadcast_arrays(strata.shares * strata.units, strata.counts, strata.rates * strata.counts)
     sizes, counts, ones = (np.round(part).astype(np.int64) for part in arrays)
-    shape, open_units = ones.shape[:-1], sizes - counts
+    shape = ones.shape[:-1]
+    open_units = sizes - counts
     most = int(open_units.sum(axis=-1).max(initial=0))
     likelihood = np.where(np.arange(most + 1) == 0, 0.0, np.full((*shape, most + 1), -np.inf))
     for h in range(ones.shape[-1]):
@@ -534,7 +557,9 @@ def with_borrowed(
 
 def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """Return an array of this shape; to broadcast one that has it takes as long as ten sums."""
-    return part if part.shape == shape else np.broadcast_to(part, shape)
+    if part.shape == shape:
+        return part
+    return np.broadcast_to(part, shape)
 
 
 def _inverted(strata: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
@@ -548,7 +573,8 @@ def _inverted(strata: StratumRates, below: float, above: float) -> tuple[FloatAr
     ]
     alike = all(len(part) == 1 for part in layouts)
     batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // rates.shape[1] ** (1 if alike else 2))
-    low, high = np.zeros(len(value)), np.ones(len(value))
+    low = np.zeros(len(value))
+    high = np.ones(len(value))
     for start in range(0, len(value), batch):
         rows = slice(start, start + batch)
         rates_of_rows = np.ascontiguousarray(rates[rows].T)
@@ -613,12 +639,18 @@ class _Sums:
         if not counts.shape == trials.shape == shares.shape:
             counts, trials, shares = np.broadcast_arrays(counts, trials, shares)
         borrowed = borrowed_labels(counts, trials, shares).T
-        counts, trials, shares = counts.T, trials.T, shares.T
+        counts = counts.T
+        trials = trials.T
+        shares = shares.T
         random = np.isfinite(trials) & (shares > 0)
         weights = np.where(random, shares, 0.0)
-        n, t = np.where(random, counts, 1.0), np.where(random, trials, 1.0)
+        n = np.where(random, counts, 1.0)
+        t = np.where(random, trials, 1.0)
         # The factor of an outcome on a scale comes from sample variances, which have lost their freedom.
-        left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2) if is_binary else t
+        if is_binary:
+            left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2)
+        else:
+            left = t
         largest, blur = blurring(weights / n, n**2 / left * random)
         return cls(
             shares=shares,
@@ -676,7 +708,10 @@ class _Sums:
         largest = self.largest
         share = self.second[largest] * apart[largest]
         share *= len(apart) / variance
-        left = self.blur @ apart if self.blur.ndim == 2 else np.einsum("hkr,kr->hr", self.blur, apart)
+        if self.blur.ndim == 2:
+            left = self.blur @ apart
+        else:
+            left = np.einsum("hkr,kr->hr", self.blur, apart)
         np.exp(np.negative(left, out=left), out=left)
         left *= self.steps[largest]
         left *= np.minimum(share, 1.0, out=share)
@@ -693,17 +728,26 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
     known_sum = _weighted(sums.shares - sums.weights, rates)
-    limit, rest = np.zeros(len(value)), value - known_sum
+    limit = np.zeros(len(value))
+    rest = value - known_sum
     open_ = (rest > 0) & (sums.total > 0)
     sought: Any = slice(None)
     if not open_.all():
         sought = np.flatnonzero(open_)
-        rates, sums, rest = rates[:, sought], sums.at(sought), rest[sought]
+        rates = rates[:, sought]
+        sums = sums.at(sought)
+        rest = rest[sought]
         if len(sought) == 0:
             return known_sum
     overall = np.minimum(rest / sums.total, 1.0)
-    trials = sums.trials if (sums.factor == 1.0).all() else sums.trials * sums.factor
-    borrowed = sums.borrowed if sums.is_binary else sums.borrowed * sums.factor
+    if (sums.factor == 1.0).all():
+        trials = sums.trials
+    else:
+        trials = sums.trials * sums.factor
+    if sums.is_binary:
+        borrowed = sums.borrowed
+    else:
+        borrowed = sums.borrowed * sums.factor
     labels = trials + borrowed
     ones = trials * rates + borrowed * overall
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -725,38 +769,48 @@ def _solved(
     μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
     step beyond, then makes u = w r + c r² with c = γ (w² − 1)/6 + half/√V, which is quadratic in r.
     """
-    scale, n = _UNIT * max(abs(target_quantile), _UNIT), len(estimate)
+    scale = _UNIT * max(abs(target_quantile), _UNIT)
+    n = len(estimate)
     goal = np.arcsinh(target_quantile / scale)
     variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
     deviation = np.sqrt(variance)
-    unit, skewness = scale / deviation, third / (variance * deviation)
-    curvature, lean = (
-        skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation,
-        skewness * target_quantile,
-    )
+    unit = scale / deviation
+    skewness = third / (variance * deviation)
+    curvature = skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation
+    lean = skewness * target_quantile
     divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
     root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
     x = np.arcsinh((target_quantile * root + curvature * root**2) / scale)
-    last_x, last_y, last_mean, reach = x, x, x, x
-    low, high = np.full(n, -np.inf), np.full(n, np.inf)
-    rows, result = np.arange(n), np.zeros(n)
-    guesses, close = 0 if n <= 2 * _FEW_ROWS else _GUESSES, _CLOSE if len(ones) > 1 else _CLOSER
+    last_x = x
+    last_y = x
+    last_mean = x
+    reach = x
+    low = np.full(n, -np.inf)
+    high = np.full(n, np.inf)
+    rows = np.arange(n)
+    result = np.zeros(n)
+    guesses = 0 if n <= 2 * _FEW_ROWS else _GUESSES
+    close = _CLOSE if len(ones) > 1 else _CLOSER
     for step in range(_STEPS):
-        price, near = unit * np.sinh(x), step >= guesses
+        price = unit * np.sinh(x)
+        near = step >= guesses
         rates = _constrained_rates(ones, labels, sums.weights, price)
         quantile, mean, bend = _tail(estimate, rates, price, sums, near)
         y = np.arcsinh(quantile / scale) + goal
         if step == 0:
-            slope, change = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1]), np.zeros(n)
+            slope = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1])
+            change = np.zeros(n)
         elif step != guesses:  # two formulas have no slope between them
             run = x - last_x
             run[run == 0.0] = 1.0
             secant_slope = (y - last_y) / run
-            slope, change = np.where(secant_slope < _FLAT, secant_slope, slope), (mean - last_mean) / run
+            slope = np.where(secant_slope < _FLAT, secant_slope, slope)
+            change = (mean - last_mean) / run
         ahead = x + np.minimum(np.maximum(-y / slope, -_STRIDE), _STRIDE)
         if near:
             above = y > 0
-            low, high = np.where(above, x, low), np.where(above, high, x)
+            low = np.where(above, x, low)
+            high = np.where(above, high, x)
             beyond = (ahead <= low) | (ahead >= high)
             if beyond.any():
                 middle = (low + high) / 2.0
@@ -768,13 +822,18 @@ def _solved(
             if len(left) == 0:
                 break
         else:
-            reach, left = np.abs(last_y), rows
-        last_x, last_y, last_mean, x = x, y, mean, ahead
+            reach = np.abs(last_y)
+            left = rows
+        last_x = x
+        last_y = y
+        last_mean = mean
+        x = ahead
         if len(left) <= _LEFT_TO_COPY * len(rows):
             state = np.stack([estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high])
             estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high = state[:, left]
             rows = rows[left]
-            sums, ones = sums.at(left), ones[:, left]
+            sums = sums.at(left)
+            ones = ones[:, left]
             labels = labels if labels.shape[1] == 1 else labels[:, left]
     return result
 

@@ -29,7 +29,7 @@ from typing import Any
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_values import LabelMapping, LabelValue, class_text, label_value_notes
-from stratal.tables.logs import translate_tool_errors
+from stratal.tables.logs.log import translate_tool_errors
 
 # Names of the answer, the note and the id in the files of annotation tools.
 VERDICT = "verdict"

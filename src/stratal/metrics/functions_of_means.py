@@ -25,10 +25,10 @@ from stratal.estimation.linearised import (
 )
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.intervals.proportion import skewnesses_of, student_t
+from stratal.intervals.smoothed_moments import ROUNDING
 from stratal.report.notes import Note
 
 # Distances from the ratio, in standard errors, at which its ends are searched for first.

@@ -19,10 +19,10 @@ from stratal.designs import Weighting
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_interval
 from stratal.estimation.proportion_functions import directions, domain_mean
-from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
+from stratal.intervals.smoothed_moments import ROUNDING
 from stratal.report.notes import Note
 
 # Part of the labels whose squares are compared with the sum of all, and the share from which they are too

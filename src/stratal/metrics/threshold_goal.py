@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.anticipated import AnticipatedOutcome, Division
+from stratal.estimation.anticipated import AnticipatedOutcome, StratificationOptions
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.planned_rounds import PlannedRounds
@@ -229,21 +229,23 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
             action="For another quantity name it: estimand= (--estimand).",
         )
 
-    def anticipated(self, population: Population, requested: Division) -> AnticipatedSet:
+    def anticipated(self, population: Population, options: StratificationOptions) -> AnticipatedSet:
         """Return the cells of the score."""
-        requested = replace(requested, proxy=requested.proxy or self.score, n_strata=N_CELLS, minimum=0)
-        if requested.proxy is None:
-            requested = replace(requested, proxy=_score_of(population, self.requirement))
+        options = replace(options, proxy=options.proxy or self.score, n_strata=N_CELLS, minimum=0)
+        if options.proxy is None:
+            options = replace(options, proxy=_score_of(population, self.requirement))
         return AnticipatedSet(
             population=population,
-            requested=requested,
+            options=options,
             n_proxies=len(population.proxies),
             requirement=self.requirement,
         )
 
-    def planned_rounds(self, population: Population, division: Division, labels: int) -> PlannedRounds:
+    def planned_rounds(
+        self, population: Population, options: StratificationOptions, labels: int
+    ) -> PlannedRounds:
         """Return what so many labels are expected to accept, and how many would be needed."""
-        return self.anticipated(population, division).forecast(labels)
+        return self.anticipated(population, options).forecast(labels)
 
     def next_counts(self, sample: Sample, labels: Any, total: int) -> IntArray | None:
         """Return n_h (H,) with equal sampling rates in the region that the labels so far recommend."""
@@ -306,23 +308,28 @@ class AnticipatedSet(AnticipatedOutcome):
     @property
     def _is_probability(self) -> bool:
         """Whether the score is on the scale of a probability."""
-        info = self.population.proxy_info(self.requested.proxy)
+        info = self.population.proxy_info(self.options.proxy)
         return bool(info.scaled and info.bounds == (0.0, 1.0))
 
     @cached_property
     def cells(self) -> Strata:
         """About twenty cells among the units that an accepted set may have; all units for a monotone rate."""
-        distribution = self.population.distribution(self.requested.proxy)
+        distribution = self.population.distribution(self.options.proxy)
         if self.requirement.is_monotone or len(distribution.values) == 1:
-            return self.whole
+            return self.population_stratum
         most = distribution.size
         if self._is_probability:
             positives = float(distribution.counts @ distribution.values)
             most = min(most, max(math.ceil(_CELLS_PER_POSITIVE * positives), 1))
-        column = self.population.proxy_info(self.requested.proxy).name
+        column = self.population.proxy_info(self.options.proxy).name
         cells = score_cells(distribution, column, most)
-        whole = self.whole
-        return replace(cells, scaled=whole.scaled, bounds=whole.bounds, population=self.population)
+        population_stratum = self.population_stratum
+        return replace(
+            cells,
+            scaled=population_stratum.scaled,
+            bounds=population_stratum.bounds,
+            population=self.population,
+        )
 
     def strata(self, budget: int) -> Strata:
         """Return the cells, whatever the budget."""
@@ -357,7 +364,7 @@ class AnticipatedSet(AnticipatedOutcome):
         if self.requirement.is_monotone:
             # So many units of the class, or others, and no fault among them.
             cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - faults))
-            rate = float(self.whole.proxy_means[0])
+            rate = float(self.population_stratum.proxy_means[0])
             share = rate if self.requirement.metric == RECALL else 1.0 - rate
             needed = math.ceil(cases / share) if share > 0 else None
             return PlannedRounds(total=labels, labels_needed=needed, cases_needed=cases)

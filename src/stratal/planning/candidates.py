@@ -21,20 +21,20 @@ from stratal.strata import Allocation, Strata
 from stratal.strata.strata import Scenario, expected_variance
 
 # An earlier candidate is preferred if it is wider than the narrowest by no more than the rounding of whole
-# numbers of labels, and half of what a further label narrows the interval by, about 1/(2n (1 − f)). So a plan
-# with a label more is at most .2 % wider, and none is 1 % wider than a simple random sample.
-_ROUNDING = 0.0015
-_OF_A_LABEL = 0.5
-_MOST_WIDER = 0.0095
+# numbers of labels, and half of the narrowing by one more label, about 1/(2n (1 − f)). So a plan with one
+# more label is at most .2 % wider, and no plan is 1 % wider than a simple random sample.
+_ROUNDING_TOLERANCE = 0.0015
+_SHARE_OF_NEXT_LABEL = 0.5
+_MAX_TOLERANCE = 0.0095
 
-# Share of a simple random sample's standard error below which no rounding makes strata the less precise.
-_FAR_MORE_PRECISE = 0.97
+# At this share of a simple random sample's standard error, rounding cannot make strata the less precise.
+_CLEARLY_MORE_PRECISE = 0.97
 
-# Budgets that are looked at one by one up to a budget of 200, and the ratio of those beyond. With more
-# labels, whole numbers matter less, and fewer are looked at.
-_NEXT = 20
+# Larger budgets to compare: the next 20 one by one for budgets up to 200, then powers of 1.1. With more
+# labels, whole numbers matter less, and fewer budgets are compared.
+_CONSECUTIVE_BUDGETS = 20
 _SMALL_BUDGET = 200
-_RATIO = 1.1
+_BUDGET_RATIO = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,27 +48,27 @@ class Candidate:
     allocation : Allocation
     confidence_level : float
     estimator : str
-    blind : bool
-        Whether nothing is expected of the proxy, so that the worst labels are planned for.
+    is_worst_case : bool
+        Whether the most variable outcomes are assumed, because nothing is expected of the proxy.
     """
 
     strata: Strata
     allocation: Allocation
     confidence_level: float
     estimator: str = "horvitz-thompson"
-    blind: bool = False
+    is_worst_case: bool = False
 
     @cached_property
     def error(self) -> float:
         """Expected standard error; that of the worst labels if nothing is expected of the proxy."""
-        if self.blind:
+        if self.is_worst_case:
             return worst_error(self.strata, self.allocation.n_h)
         return float(self._expected.standard_errors(self.strata, self.allocation.n_h, self.estimator))
 
     @cached_property
     def half_width(self) -> float:
         """Half the expected width of the interval."""
-        if self.blind:
+        if self.is_worst_case:
             return normal_half_width(self.error, self.confidence_level)
         return scenario_half_width(
             self.strata.sizes,
@@ -81,15 +81,16 @@ class Candidate:
 
     @property
     def _expected(self) -> Scenario:
-        return self.strata.scenarios.way(0)
+        """The expected scenario (H,)."""
+        return self.strata.scenarios.select(0)
 
     def is_as_precise(self, simple: Candidate) -> bool:
         """Return whether the standard error is above a simple random sample's by less than 1 %."""
-        return self.error <= (1.0 + _MOST_WIDER) * simple.error
+        return self.error <= (1.0 + _MAX_TOLERANCE) * simple.error
 
     def is_more_precise(self, simple: Candidate) -> bool:
         """Return whether the standard error is so small that whole numbers of labels do not matter."""
-        return self.error <= _FAR_MORE_PRECISE * simple.error
+        return self.error <= _CLEARLY_MORE_PRECISE * simple.error
 
 
 def scenario_half_width(
@@ -117,23 +118,23 @@ def scenario_half_width(
     return width * error / plain if plain > 0 else width
 
 
-def most_wider(n_labels: int, n_units: int) -> float:
-    """Return by which share an earlier candidate may be wider than the narrowest.
+def width_tolerance(n_labels: int, n_units: int) -> float:
+    """Return the share by which an earlier candidate may be wider than the narrowest.
 
     Examples
     --------
-    >>> round(most_wider(20, 10_000), 4), round(most_wider(1000, 10_000), 4)
+    >>> round(width_tolerance(20, 10_000), 4), round(width_tolerance(1000, 10_000), 4)
     (0.0095, 0.0018)
     """
     labels = max(n_labels * (1.0 - n_labels / n_units), 1.0)
-    return min(_ROUNDING + _OF_A_LABEL / (2.0 * labels), _MOST_WIDER)
+    return min(_ROUNDING_TOLERANCE + _SHARE_OF_NEXT_LABEL / (2.0 * labels), _MAX_TOLERANCE)
 
 
-def first_narrow(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the first candidate that is about as narrow as the narrowest."""
+def first_within_tolerance(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the first candidate that is about as narrow as the narrowest of them."""
     first = candidates[0]
-    wider = most_wider(first.allocation.budget, first.strata.size)
-    limit = (1.0 + wider) * min(candidate.half_width for candidate in candidates)
+    tolerance = width_tolerance(first.allocation.budget, first.strata.size)
+    limit = (1.0 + tolerance) * min(candidate.half_width for candidate in candidates)
     return next(candidate for candidate in candidates if candidate.half_width <= limit)
 
 
@@ -145,14 +146,15 @@ def larger_budgets(budget: int, n_units: int) -> list[int]:
     >>> larger_budgets(40, 64)[:3], larger_budgets(40, 64)[-2:]
     ([41, 42, 43], [59, 60])
     """
-    powers = [int(_RATIO**power) for power in range(int(math.log(n_units, _RATIO)) + 1)]
-    n_next = round(_NEXT * min(_SMALL_BUDGET / budget, 1.0))
-    following = min(budget + max(n_next, 1), n_units)
-    return [*range(budget + 1, following), *(power for power in powers if power >= following)]
+    max_power = int(math.log(n_units, _BUDGET_RATIO))
+    powers = [int(_BUDGET_RATIO**power) for power in range(max_power + 1)]
+    n_consecutive = round(_CONSECUTIVE_BUDGETS * min(_SMALL_BUDGET / budget, 1.0))
+    end = min(budget + max(n_consecutive, 1), n_units)
+    return [*range(budget + 1, end), *(power for power in powers if power >= end)]
 
 
 def worst_bounds(strata: Strata) -> tuple[float, float]:
-    """Return the ends between which labels may lie where the worst is planned for: 0 and 1 if none are known.
+    """Return the bounds of the outcome for the worst case: 0 and 1 if they are unknown.
 
     Examples
     --------

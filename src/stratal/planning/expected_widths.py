@@ -20,26 +20,27 @@ from stratal.intervals.proportion import mean_skewness, student_quantile, studen
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.strata.strata import expected_variance
 
-# Sets of labels that a width is averaged over; evenly spread over what a stratum may show.
+# Sets of binary labels that a width is averaged over, evenly spread over the distribution of each stratum's
+# rate. Five are enough because they are quantiles and not random.
 REPLICATES = 5
 
 # Fixed, so that equal plans expect equal widths.
 SEED = 20_261_121
 
-# Labels' worth of a binary outcome's variance that the interval of scores within bounds allows for.
+# The interval of a graded outcome allows for the variance of a binary outcome with the weight of two labels.
 _LABELS_AT_BOUNDS = 2.0
 
 # Replaces 0 as a divisor.
 _TINY = 1e-300
 
-# Sets of labels that a width is averaged over.
-SETS = 64
+# Sets of random labels that a width without bounds is averaged over.
+LABEL_SETS = 64
 
-# Degrees of freedom below which residuals are taken from a normal distribution instead.
-_FEWEST_RESIDUALS = 10
+# With fewer degrees of freedom, residuals are drawn from a normal distribution instead of the observed ones.
+_MIN_DEGREES_OF_FREEDOM = 10
 
 # With more labels the interval is the normal one to within a hundredth.
-MOST_LABELS = 5_000
+MAX_SIMULATED_LABELS = 5_000
 
 
 def normal_half_width(error: float, confidence_level: float) -> float:
@@ -81,69 +82,82 @@ def planned_half_width(
     low, high = bounds
     if not math.isfinite(high - low):
         return unbounded_half_width(sizes, n_h, variances, confidence_level)
-    if n_h.sum() > MOST_LABELS:
+    if n_h.sum() > MAX_SIMULATED_LABELS:
         return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
     rates = np.clip((means - low) / (high - low), 0.0, 1.0)
     unit_variances = variances / (high - low) ** 2
     return (high - low) * _rate_half_width(sizes, n_h, rates, unit_variances, confidence_level)
 
 
-def expected_unbounded(
+def simulated_half_width(
     sizes: IntArray,
     n_h: IntArray,
     variances: FloatArray,
     confidence_level: float,
-    seen: tuple[FloatArray, IntArray] | None = None,
+    observed: tuple[FloatArray, IntArray] | None = None,
 ) -> float:
     """Return half the mean width of the default interval of a stratified mean without bounds.
 
     Parameters
     ----------
     sizes, n_h : int (H,)
-        N_h and labels, two at least of each stratum.
+        N_h and labels, at least two in each stratum.
     variances : float (H,)
         S_h².
     confidence_level : float
-    seen : (float (m,), int (m,)), optional
-        Outcome and stratum of labels that are in already.
+    observed : (float (m,), int (m,)), optional
+        Outcome and stratum of existing labels.
 
     Examples
     --------
     >>> sizes, n_h = np.array([10_000]), np.array([30])
-    >>> round(expected_unbounded(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
+    >>> round(simulated_half_width(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
     1.03
     """
-    known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
-    taken = np.bincount(of_known, minlength=len(sizes))
-    own = known - (np.bincount(of_known, known, minlength=len(sizes)) / np.maximum(taken, 1))[of_known]
-    freedom, spread = int(np.maximum(taken - 1, 0).sum()), float(np.sum(own**2))
-    enough = freedom >= _FEWEST_RESIDUALS and spread > 0
-    residuals = own / np.sqrt(spread / freedom) if enough else np.empty(0)
-    squares, cubes = np.zeros((SETS, len(sizes))), np.zeros((SETS, len(sizes)))
-    for h, number in enumerate((n_h - taken).tolist()):
-        new = np.sqrt(variances[h]) * _drawn(residuals, max(number, 0), h)
-        labels = np.concatenate([np.repeat(own[of_known == h][:, None], SETS, axis=1), new])
+    outcomes, stratum = (np.empty(0), np.empty(0, np.int64)) if observed is None else observed
+    n_strata = len(sizes)
+    observed_counts = np.bincount(stratum, minlength=n_strata)
+    observed_means = np.bincount(stratum, outcomes, minlength=n_strata) / np.maximum(observed_counts, 1)
+    residuals = outcomes - observed_means[stratum]
+    standardised = _standardised(residuals, int(np.maximum(observed_counts - 1, 0).sum()))
+    squares = np.zeros((LABEL_SETS, n_strata))
+    cubes = np.zeros((LABEL_SETS, n_strata))
+    for h, number in enumerate((n_h - observed_counts).tolist()):
+        new = np.sqrt(variances[h]) * _residual_sets(standardised, max(number, 0), h)
+        repeated = np.repeat(residuals[stratum == h][:, None], LABEL_SETS, axis=1)
+        labels = np.concatenate([repeated, new])
         labels -= labels.mean(axis=0)
-        squares[:, h], cubes[:, h] = np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)
-    counts, factors = n_h.astype(np.float64), stratified_factors(n_h, sizes)
-    spreads = squares / np.maximum(counts - 1.0, 1.0)
-    parts = factors * spreads
+        squares[:, h] = np.sum(labels**2, axis=0)
+        cubes[:, h] = np.sum(labels**3, axis=0)
+    counts = n_h.astype(np.float64)
+    factors = stratified_factors(n_h, sizes)
+    sample_variances = squares / np.maximum(counts - 1.0, 1.0)
+    variance_parts = factors * sample_variances
+    degrees_of_freedom = satterthwaite(variance_parts, np.maximum(counts - 1.0, 0.0))
     low, high = student_t(
         0.0,
-        np.sqrt(parts.sum(axis=1)),
-        skewness=mean_skewness(counts, factors, spreads, cubes),
-        degrees_of_freedom=np.maximum(satterthwaite(parts, np.maximum(counts - 1.0, 0.0)), 1.0),
+        np.sqrt(variance_parts.sum(axis=1)),
+        skewness=mean_skewness(counts, factors, sample_variances, cubes),
+        degrees_of_freedom=np.maximum(degrees_of_freedom, 1.0),
         confidence_level=confidence_level,
     )
     return float(np.mean(high - low)) / 2.0
 
 
-def _drawn(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
-    """Return residuals (number, SETS) for one stratum; more of them begin with the same ones."""
+def _standardised(residuals: FloatArray, degrees_of_freedom: int) -> FloatArray:
+    """Return residuals with variance 1; none if there are too few to represent a distribution."""
+    square_sum = float(np.sum(residuals**2))
+    if degrees_of_freedom < _MIN_DEGREES_OF_FREEDOM or square_sum == 0:
+        return np.empty(0)
+    return np.asarray(residuals / np.sqrt(square_sum / degrees_of_freedom))
+
+
+def _residual_sets(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
+    """Return random residuals (number, LABEL_SETS) of a stratum; a larger number begins with the same."""
     random = np.random.Generator(np.random.PCG64((SEED, stratum)))
     if len(residuals) == 0:
-        return random.standard_normal((number, SETS))
-    return residuals[random.integers(len(residuals), size=(number, SETS))]
+        return random.standard_normal((number, LABEL_SETS))
+    return residuals[random.integers(len(residuals), size=(number, LABEL_SETS))]
 
 
 def unbounded_half_width(
@@ -151,59 +165,62 @@ def unbounded_half_width(
     n_h: IntArray,
     variances: FloatArray,
     confidence_level: float,
-    seen: tuple[FloatArray, IntArray] | None = None,
+    observed: tuple[FloatArray, IntArray] | None = None,
 ) -> float:
     """Return half the expected width of Student's interval, corrected for skewness if labels are few."""
-    if np.all(n_h >= 2) and n_h.sum() <= MOST_LABELS:
-        return expected_unbounded(sizes, n_h, variances, confidence_level, seen)
-    parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
-    freedom = max(float(satterthwaite(parts, np.maximum(n_h - 1.0, 0.0))), 1.0)
+    if np.all(n_h >= 2) and n_h.sum() <= MAX_SIMULATED_LABELS:
+        return simulated_half_width(sizes, n_h, variances, confidence_level, observed)
+    variance_parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
+    degrees_of_freedom = max(float(satterthwaite(variance_parts, np.maximum(n_h - 1.0, 0.0))), 1.0)
     error = math.sqrt(expected_variance(sizes, n_h, variances))
-    return -float(student_quantile((1.0 - confidence_level) / 2.0, freedom)) * error
+    return -float(student_quantile((1.0 - confidence_level) / 2.0, degrees_of_freedom)) * error
 
 
 def _rate_half_width(
     sizes: IntArray, n_h: IntArray, rates: FloatArray, variances: FloatArray, confidence_level: float
 ) -> float:
     """Return half the expected width of the interval of a mean on the 0-1 scale from n_h (H,) labels."""
-    unlabelled = 1.0 - float(n_h.sum()) / float(sizes.sum())
-    if unlabelled <= 0:
+    unlabelled_share = 1.0 - float(n_h.sum()) / float(sizes.sum())
+    if unlabelled_share <= 0:
         return 0.0
     shares = sizes / sizes.sum()
-    left = 1.0 - n_h / sizes
+    corrections = 1.0 - n_h / sizes
     labels = np.maximum(n_h, 1).astype(np.float64)
-    binary = float(expected_variance(sizes, n_h, rates * (1.0 - rates)))
-    # An outcome on a scale varies less than one of 0 and 1, which few labels do not show.
-    missing = np.maximum(rates * (1.0 - rates) - variances, 0.0)
-    allowance = min(_LABELS_AT_BOUNDS / float(n_h.sum()), 1.0) * float(np.sum(shares**2 * missing / labels))
+    binary_variances = rates * (1.0 - rates)
+    binary_variance = float(expected_variance(sizes, n_h, binary_variances))
+    # A graded outcome varies less than a binary one, but a few labels do not show that.
+    differences = np.maximum(binary_variances - variances, 0.0)
+    weight = min(_LABELS_AT_BOUNDS / float(n_h.sum()), 1.0)
+    allowance = weight * float(np.sum(shares**2 * differences / labels))
     variance = float(expected_variance(sizes, n_h, variances)) + allowance
-    factor = binary / max(variance, _TINY) if binary > 0 else 1.0
-    drawn = rates + np.sqrt(left) * (expected_rates(rates, labels) - rates)
+    factor = binary_variance / max(variance, _TINY) if binary_variance > 0 else 1.0
+    sample_rates = rates + np.sqrt(corrections) * (rate_sets(rates, labels) - rates)
+    is_sampled = corrections > 0
     evidence = StratumRates(
-        value=drawn @ shares,
-        rates=drawn,
+        value=sample_rates @ shares,
+        rates=sample_rates,
         counts=labels,
-        trials=np.where(left > 0, labels / np.where(left > 0, left, 1.0), np.inf),
+        trials=np.where(is_sampled, labels / np.where(is_sampled, corrections, 1.0), np.inf),
         shares=shares,
-        factor=np.full(len(drawn), factor),
+        factor=np.full(len(sample_rates), factor),
         is_binary=True,
         smooth=True,
     )
     tail = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(evidence, tail, tail)
-    # The mean lies between what it is with all unlabelled units at one bound and at the other.
-    return min(float(np.mean(high - low)), unlabelled) / 2.0
+    # The mean lies between its values with all unlabelled units at one bound and at the other.
+    return min(float(np.mean(high - low)), unlabelled_share) / 2.0
 
 
-def expected_rates(rates: FloatArray, labels: FloatArray) -> FloatArray:
-    """Return sets (K, H) of the rates among the labels of strata: means of K equal cells of a distribution.
+def rate_sets(rates: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return sets (K, H) of the rates among the labels of strata: means of K equal parts of a distribution.
 
-    The distribution is beta, with the mean and nearly the variance of a share of real numbers of labels. Each
-    stratum has its own order of the cells.
+    The distribution is beta, with the mean and nearly the variance of a binomial share, for real numbers of
+    labels. The parts have another order in each stratum.
 
     Examples
     --------
-    >>> sets = expected_rates(np.array([0.25]), np.array([10.0]))
+    >>> sets = rate_sets(np.array([0.25]), np.array([10.0]))
     >>> sorted(sets[:, 0].round(2).tolist()), round(float(sets.mean()), 12)
     ([0.09, 0.17, 0.23, 0.31, 0.45], 0.25)
     """
@@ -215,17 +232,17 @@ def expected_rates(rates: FloatArray, labels: FloatArray) -> FloatArray:
     # ∫ x dB(x) up to an edge is the mean times the distribution function of Beta(ones + 1, zeros).
     sums = inner * np.hstack([np.zeros_like(inner), betainc(ones + 1.0, zeros, edges), np.ones_like(inner)])
     cells = np.where(varies[:, None], REPLICATES * np.diff(sums, axis=1), rates[:, None])
-    order = (orders(len(rates)) * REPLICATES).astype(np.int64)
+    order = (level_orders(len(rates)) * REPLICATES).astype(np.int64)
     return np.asarray(np.clip(np.take_along_axis(cells, order, axis=1).T, 0.0, 1.0))
 
 
 @cache
-def orders(n_strata: int) -> FloatArray:
-    """Return levels (H, K), evenly spread over (0, 1), in an order of each stratum's own.
+def level_orders(n_strata: int) -> FloatArray:
+    """Return levels (H, K), evenly spread over (0, 1), in another random order for each stratum.
 
     Examples
     --------
-    >>> orders(2).shape, sorted(orders(2)[1].round(1).tolist())
+    >>> level_orders(2).shape, sorted(level_orders(2)[1].round(1).tolist())
     ((2, 5), [0.1, 0.3, 0.5, 0.7, 0.9])
     """
     rng = np.random.Generator(np.random.PCG64(SEED))

@@ -1,4 +1,4 @@
-"""`findings`: all that a report says of a sample and its labels, as one plain dict."""
+"""`findings`: the content of a report on a sample and its labels, as one plain dict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -37,27 +37,36 @@ if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
 
 
-# The first word of every report's file, so that none is written over anything else.
+# Every report file contains this text near its start, so that no other file is overwritten.
 KIND = "stratal report"
 
-MOST_EXAMPLES = 100
+MAX_EXAMPLES = 100
+
+# Bytes at the start of a file in which that text is searched for.
+_HEAD_BYTES = 4096
+
+# Relative difference of two computations of the same estimate that is due to rounding.
+_ROUNDING = 1e-9
+
+# Maximum number of characters of a shown text, so that a report stays small.
+_MAX_TEXT_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a report says; it writes itself as HTML, Markdown, LaTeX or JSON.
+    """The content of a report, which can be written as HTML, Markdown, LaTeX or JSON.
 
     Parameters
     ----------
-    found : dict
-        Plain numbers, text, lists and dicts; `to_dict` gives it.
+    content : dict
+        Plain numbers, text, lists and dicts; `to_dict` returns it.
     """
 
-    found: Mapping[str, Any]
+    content: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        return dict(self.found)
+        return dict(self.content)
 
     def write(self, path: str | Path) -> Path:
         """Write the report to a file: `.html`, `.md` or `.json`.
@@ -65,28 +74,29 @@ class Findings:
         Raises
         ------
         InputError
-                For any other ending, and where there is a file that is no report.
+            For any other ending, and for an existing file that is not a report.
         """
         target = Path(path)
-        if target.exists() and KIND.encode() not in target.read_bytes()[:4096]:
+        if target.exists() and KIND.encode() not in target.read_bytes()[:_HEAD_BYTES]:
             raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
         writers = {**WRITERS, ".json": _json_text}
         write = writers.get(target.suffix.lower())
         if write is None:
             raise InputError(f"{target}: unknown kind of report", allowed=", ".join(sorted(writers)))
         with replacing(target) as partial:
-            partial.write_text(write(self.found), encoding="utf-8")
+            partial.write_text(write(self.content), encoding="utf-8")
         return target
 
     def __str__(self) -> str:
-        return answer_sentence(self.found)
+        return answer_sentence(self.content)
 
     def _repr_html_(self) -> str:
-        return report_html(self.found, standalone=False)
+        return report_html(self.content, standalone=False)
 
 
-def _json_text(found: Mapping[str, Any]) -> str:
-    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _json_text(content: Mapping[str, Any]) -> str:
+    """Return the content as JSON text."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @names_mistyped
@@ -95,7 +105,7 @@ def findings(
     sample: Sample,
     labels: Any,
     *,
-    found: Estimate | Estimates | None = None,
+    estimates: Estimate | Estimates | None = None,
     tables: Iterable[Estimates] = (),
     notes: Sequence[str] = (),
     require: Sequence[Mapping[str, Any]] = (),
@@ -110,37 +120,37 @@ def findings(
     examples: int = 0,
     **options: Any,
 ) -> Findings:
-    """Return all that a report says of a sample and its labels.
+    """Return the content of a report on a sample and its labels.
 
     Parameters
     ----------
     sample : Sample
     labels : see `stratal.estimate`
-    found : Estimate, optional
-        The estimate, if it already exists; otherwise made with `options`.
+    estimates : Estimate or Estimates, optional
+        The existing estimate; by default it is computed with `options`.
     tables : sequence of Estimates
-        Metrics, comparisons and domains to be reported too.
+        Metrics, comparisons and domains to report as well.
     notes : sequence of str
         Shown in addition to the estimate's own.
     require : sequence of dict
-        Verdicts on what was required, as `estimation.requirement.held_against` gives them.
+        Verdicts on requirements, as returned by `estimation.requirement.held_against`.
     title, question : str, optional
         The heading, and what the annotators were asked.
     quantity : str, optional
-        What the estimate is called, such as `accuracy`.
+        Name of the estimate, such as `accuracy`.
     confidence_level : float
     interval : str
         Method of the interval.
     pairs : sequence of dict
-        How far each pair of annotators agrees, as `study_status` gives it, in addition to how far all do.
+        Agreement of each pair of annotators, as returned by `study_status`.
     new : NewVersion, optional
-        What the labels say of a new version of the model.
+        Comparison with a new version of the model.
     commands : sequence of str
-        Lines that make the report again.
+        Commands that reproduce the report.
     examples : int
         Units shown with what the annotators saw; none by default, since that may be private.
     **options
-        As of `stratal.estimate`.
+        Options of `stratal.estimate`.
 
     Returns
     -------
@@ -158,8 +168,8 @@ def findings(
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
     >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
-    >>> found = stratal.findings(sample, [1.0, 0.0] * 10).to_dict()
-    >>> found["estimate"]["estimate"], [row["name"] for row in found["side_by_side"]]
+    >>> content = stratal.findings(sample, [1.0, 0.0] * 10).to_dict()
+    >>> content["estimate"]["estimate"], [row["name"] for row in content["side_by_side"]]
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
@@ -167,124 +177,155 @@ def findings(
 
     labels = read_from_table(labels, sample)
     tail_shares(confidence_level, "two-sided")
-    requested, predicted, one, labelled = _asked(sample, labels, found, **options)
-    made: Any = found or estimate(sample, labels, **options)
-    level: dict[str, Any] = {"confidence_level": confidence_level, "interval": interval}
-    several = isinstance(made, Estimates)
-    first: Estimate = made[0] if several else made
-    # A table says of each row whether it has an interval; an estimate alone that has none is refused.
-    described = (first.described if several else first.to_dict)(confidence_level, interval)
-    if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
-        count = int(labelled.sum())
-        answered = Nonresponse(drawn=sample.size, labelled=count)
-        described |= {"labels": count, "nonresponse": answered.to_dict()}
-    if several:
-        described = with_tables(described | {"notes": []}, [made], confidence_level)
-    old = None if new is None else new.described["old"]["estimate"]
-    if old is not None and abs(old - described["estimate"]) > _SAME * max(1.0, abs(old)):
-        what = "the new version was compared with another estimate of the old one than this report's"
-        given = f"{old:.6g} and {described['estimate']:.6g}"
-        raise InputError(what, given=given, action="Give both the same labels and options.")
-    agreed = _agreement(sample, one, classes=bool(predicted))
-    all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
+    request = _resolve_request(sample, labels, estimates, **options)
+    if estimates is None:
+        estimates = estimate(sample, labels, **options)
+    is_table = isinstance(estimates, Estimates)
+    first: Estimate = estimates[0] if isinstance(estimates, Estimates) else estimates
+    described = _described_estimate(sample, estimates, request.labelled, confidence_level, interval)
+    if new is not None:
+        _check_same_estimate(new, described["estimate"])
+    agreement = _agreement(sample, request.labels, classes=bool(request.predicted))
+    all_notes = dict.fromkeys([*notes, *(agreement.warnings if agreement is not None else ())])
     described = with_tables(described, list(tables), confidence_level, list(all_notes))
     if require:
         described["requirements"] = list(require)
-    if several and len(made) > 1:
-        number = f" (first of {len(made)})"
-    else:
-        number = ""
-    compared = []
+    if not quantity:
+        quantity = _quantity(sample, labels, request, first)
+        if isinstance(estimates, Estimates) and len(estimates) > 1:
+            quantity += f" (first of {len(estimates)})"
+    comparison = []
     calibration = None
-    if not several and made.outcomes is not None:
-        compared = side_by_side(sample, first, confidence_level, interval)
-        calibration = proxy_check(sample, labelled, first, confidence_level)
+    if not is_table and first.outcomes is not None:
+        comparison = side_by_side(sample, first, confidence_level, interval)
+        calibration = proxy_check(sample, request.labelled, first, confidence_level)
     design = sample.design
-    if design.allocation is None:
-        rule = None
-    else:
-        rule = design.allocation.method
-    return Findings(
-        found=json_dict(
-            {
-                "kind": KIND,
-                "title": title,
-                "question": question,
-                "confidence_level": confidence_level,
-                "quantity": quantity or _quantity(sample, labels, requested, first, predicted) + number,
-                "share": first.bounds == (0.0, 1.0),
-                "estimate": described,
-                "side_by_side": compared,
-                "strata": _strata(sample, first, labelled),
-                "calibration": calibration,
-                "more_labels": more_labels(requested, sample, labels, labelled, made, **level),
-                "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
-                "second_look": _second_look(one),
-                "new_version": None if new is None else new.to_dict(),
-                "method": describe_method(described, design.words, design.assumption, rule),
-                "provenance": _provenance(sample, commands),
-                "examples": _examples(sample, labelled, made, examples),
-            }
+    rule = None if design.allocation is None else design.allocation.method
+    content = {
+        "kind": KIND,
+        "title": title,
+        "question": question,
+        "confidence_level": confidence_level,
+        "quantity": quantity,
+        "share": first.bounds == (0.0, 1.0),
+        "estimate": described,
+        "side_by_side": comparison,
+        "strata": _stratum_rows(sample, first, request.labelled),
+        "calibration": calibration,
+        "more_labels": more_labels(
+            request.estimand, sample, labels, request.labelled, estimates, confidence_level, interval
+        ),
+        "agreement": None if agreement is None else agreement.to_dict() | {"pairs": list(pairs)},
+        "second_look": _second_look(request.labels),
+        "new_version": None if new is None else new.to_dict(),
+        "method": describe_method(described, design.words, design.assumption, rule),
+        "provenance": _provenance(sample, commands),
+        "examples": _examples(sample, request.labelled, estimates, examples),
+    }
+    return Findings(content=json_dict(content))
+
+
+def _described_estimate(
+    sample: Sample,
+    estimates: Estimate | Estimates,
+    labelled: BoolArray,
+    confidence_level: float,
+    interval: str,
+) -> dict[str, Any]:
+    """Return the first estimate as a dict, with the rows of all of them if there are several."""
+    if isinstance(estimates, Estimate):
+        described = estimates.to_dict(confidence_level, interval)
+    else:  # a row of a table may have no interval; a single estimate without one raises an error
+        described = estimates[0].described(confidence_level, interval)
+    first = estimates if isinstance(estimates, Estimate) else estimates[0]
+    if first.outcomes is None:  # units whose answers are tied are labelled, but do not count
+        n_labelled = int(labelled.sum())
+        nonresponse = Nonresponse(drawn=sample.size, labelled=n_labelled)
+        described |= {"labels": n_labelled, "nonresponse": nonresponse.to_dict()}
+    if isinstance(estimates, Estimate):
+        return described
+    return with_tables(described | {"notes": []}, [estimates], confidence_level)
+
+
+def _check_same_estimate(new: NewVersion, value: float) -> None:
+    """Raise an error if a new version was compared with another estimate than that of the report."""
+    old_value = new.described["old"]["estimate"]
+    if old_value is not None and abs(old_value - value) > _ROUNDING * max(1.0, abs(old_value)):
+        raise InputError(
+            "the new version was compared with another estimate of the old one than this report's",
+            given=f"{old_value:.6g} and {value:.6g}",
+            action="Give both the same labels and options.",
         )
-    )
 
 
 def more_labels_of(
     sample: Sample,
     labels: Any,
-    found: Estimate,
+    estimates: Estimate | Estimates,
     confidence_level: float = 0.95,
     interval: str = "auto",
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Return what more labels would buy of an estimate: see `rounds.more_labels`; options as `findings`."""
+    """Return the half-widths to expect of more labels: see `rounds.more_labels`; options as in `findings`."""
     try:
-        requested, _, _, labelled = _asked(sample, labels, found, **options)
-        return more_labels(requested, sample, labels, labelled, found, confidence_level, interval)
-    except InputError:  # an estimate stands, whether or not anything is expected of more labels
+        request = _resolve_request(sample, labels, estimates, **options)
+        return more_labels(
+            request.estimand, sample, labels, request.labelled, estimates, confidence_level, interval
+        )
+    except InputError:  # the estimate is valid, whether or not a forecast is possible
         return []
 
 
-def _asked(
+class _Request(NamedTuple):
+    """The estimand of a report, and the labels that determine which units count as labelled.
+
+    Parameters
+    ----------
+    estimand : Estimand
+    predicted : bool or str, optional
+        The column of answers that labels are compared with.
+    labels : see `stratal.estimate`
+        Labels of one column.
+    labelled : bool (n,)
+        Which drawn units have a label.
+    """
+
+    estimand: Estimand
+    predicted: bool | str | None
+    labels: Any
+    labelled: BoolArray
+
+
+def _resolve_request(
     sample: Sample,
     labels: Any,
-    found: Any,
+    estimates: Estimate | Estimates | None,
     *,
     estimand: Any = None,
     predicted: bool | str | None = None,
     combine: str = "mean",
-    **others: Any,
-) -> tuple[Estimand, bool | str | None, Any, BoolArray]:
-    """Return the estimand, the column of compared answers, labels, and which units (n,) have one."""
-    if isinstance(found, Estimate):
-        own = found.label.get("estimand")
-    else:
-        own = None
-    requested = as_estimand(estimand or own or sample.question.estimand)
+    **_other_options: Any,
+) -> _Request:
+    """Return the estimand of the options, of the estimate or of the sample, and its labels."""
+    if estimand is None and isinstance(estimates, Estimate):
+        estimand = estimates.label.get("estimand")
+    requested = as_estimand(estimand or sample.question.estimand)
     columns = requested.label_columns(sample)
-    one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
-    compared = compared_answers(requested, sample, one, predicted)
+    column_labels = labels[columns[0]] if columns else labels
+    compared = compared_answers(requested, sample, column_labels, predicted)
     if combine == "mean":
-        return requested, compared, one, join_labels(sample, one).labelled
-    return requested, compared, one, outcomes(sample, one, predicted, combine).labelled
+        labelled = join_labels(sample, column_labels).labelled
+    else:
+        labelled = outcomes(sample, column_labels, predicted, combine).labelled
+    return _Request(estimand=requested, predicted=compared, labels=column_labels, labelled=labelled)
 
 
-# Rounding by which two ways to the same estimate may differ.
-_SAME = 1e-9
-
-
-def _quantity(
-    sample: Sample, labels: Any, requested: Estimand, first: Estimate, predicted: bool | str | None
-) -> str:
-    """Return what the estimate is called: the estimand, or what the labels of a mean say."""
+def _quantity(sample: Sample, labels: Any, request: _Request, first: Estimate) -> str:
+    """Return the name of the estimate: the estimand, or the meaning of the labels of a mean."""
     label = dict(first.label)
     if label:
-        own = label.pop("estimand", None)
-        title = (requested if own in (None, requested.text) else as_estimand(own)).title
-        between = " of " if first.null is None else " − "
-        of = between.join(value for value in reversed(label.values()) if value)
-        return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))
-    if predicted:
+        return _labelled_quantity(label, request.estimand, is_difference=first.null is not None)
+    if request.predicted:
         return "accuracy"
     if first.outcome != "binary":
         return "mean outcome"
@@ -293,16 +334,33 @@ def _quantity(
     return f"share of {' or '.join(map(repr, words)) or 'ones'}"
 
 
-def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
-    """Return the estimate's strata with the units drawn and the mean proxy of each."""
-    rows = [row.to_dict() for row in found.strata]
+def _labelled_quantity(label: dict[str, Any], requested: Estimand, *, is_difference: bool) -> str:
+    """Return the name of a row of a table: its estimand or metric, and the models or levels of its label."""
+    text = label.pop("estimand", None)
+    estimand = requested if text in (None, requested.text) else as_estimand(text)
+    separator = " − " if is_difference else " of "
+    row_name = separator.join(value for value in reversed(label.values()) if value)
+    title = "" if "metric" in label and text is None else estimand.title
+    return ": ".join(filter(None, [title, row_name]))
+
+
+def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
+    """Return the estimate's strata with the number of drawn units and the mean proxy of each."""
+    rows = [row.to_dict() for row in estimate.strata]
     sizes = sample.summary.sizes
-    if found.outcomes is None and len(sizes) > 1 and sample.design.strata is not None:
-        # Its own rows leave out strata of which no label counts.
+    if estimate.outcomes is None and len(sizes) > 1 and sample.design.strata is not None:
+        # The rows of the estimate omit strata in which no label counts.
         counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
-        unknown: dict[str, Any] = {"mean": None, "standard_deviation": None, "lam": []}
         rows = [
-            {"name": name, "size": int(size), "n": int(n), "weight": float(size / sizes.sum()), **unknown}
+            {
+                "name": name,
+                "size": int(size),
+                "n": int(n),
+                "weight": float(size / sizes.sum()),
+                "mean": None,
+                "standard_deviation": None,
+                "lam": [],
+            }
             for name, size, n in zip(sample.design.strata.names, sizes, counts, strict=True)
         ]
     if len(rows) < 2 and rows and rows[0]["mean"] is None:
@@ -317,6 +375,7 @@ def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[s
 
 
 def _agreement(sample: Sample, labels: Any, *, classes: bool) -> AnnotatorAgreement | None:
+    """Return the agreement of the annotators; None if the package for it is not installed."""
     try:
         return measure_agreement(labels_with_sample_ids(sample, labels), classes=classes)
     except MissingExtraError:
@@ -324,21 +383,22 @@ def _agreement(sample: Sample, labels: Any, *, classes: bool) -> AnnotatorAgreem
 
 
 def _second_look(labels: Any) -> list[dict[str, Any]] | None:
-    """Return the first and the present label of each unit whose label was replaced; None where none was."""
-    first = labels.replaced if isinstance(labels, Labels) else None
-    if first is None:
+    """Return the first and the current label of each unit whose label was replaced; None if none was."""
+    replaced = labels.replaced if isinstance(labels, Labels) else None
+    if replaced is None:
         return None
-    now = dict(zip(labels.ids, labels.values, strict=True))
-    said: dict[str, list[str]] = {}
-    for unit, answer in zip(first.ids, first.values, strict=True):
-        said.setdefault(unit, []).append(class_text(answer))
+    current_labels = dict(zip(labels.ids, labels.values, strict=True))
+    first_labels: dict[str, list[str]] = {}
+    for unit, label in zip(replaced.ids, replaced.values, strict=True):
+        first_labels.setdefault(unit, []).append(class_text(label))
     return [
-        {"id": unit, "first": ", ".join(before), "now": class_text(now[unit])}
-        for unit, before in said.items()
+        {"id": unit, "first": ", ".join(texts), "now": class_text(current_labels[unit])}
+        for unit, texts in first_labels.items()
     ]
 
 
 def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
+    """Return versions, seed and digest of the sample."""
     return {
         "written": datetime.now(UTC).date().isoformat(),
         "stratal": __version__,
@@ -353,18 +413,19 @@ def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
 
 
 def _examples(
-    sample: Sample, labelled: BoolArray, found: Estimate | Estimates, most: int
+    sample: Sample, labelled: BoolArray, estimates: Estimate | Estimates, max_examples: int
 ) -> list[dict[str, Any]]:
-    """Return units as annotators saw them, those first whose label differs most from the proxy."""
-    if most <= 0:
+    """Return units as annotators saw them, with the largest differences of label and proxy first."""
+    if max_examples <= 0:
         return []
     rows = np.flatnonzero(labelled)
-    known = found.outcomes if isinstance(found, Estimate) else None
-    z = np.full(len(rows), np.nan) if known is None else known
-    surprise = np.zeros(len(z))
+    z = np.full(len(rows), np.nan)
+    if isinstance(estimates, Estimate) and estimates.outcomes is not None:
+        z = estimates.outcomes
+    differences = np.zeros(len(z))
     if sample.proxies.shape[1] and sample.proxy_info[0].scaled and np.all(np.isfinite(z)):
-        surprise = np.abs(z - sample.proxies[rows, 0])
-    order = np.argsort(-surprise, kind="stable")[: min(most, MOST_EXAMPLES)]
+        differences = np.abs(z - sample.proxies[rows, 0])
+    order = np.argsort(-differences, kind="stable")[: min(max_examples, MAX_EXAMPLES)]
     return [
         {
             sample.question.id: str(sample.ids[rows[k]]),
@@ -377,13 +438,9 @@ def _examples(
 
 
 def _shown(value: Any) -> Any:
-    """Return what an annotator saw as text; long texts are cut."""
+    """Return a value as text, as annotators saw it; long texts are truncated."""
     if isinstance(value, str):
         text = value
     else:
         text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
-
-
-# Characters of a shown text, so that a report stays small.
-_LONGEST = 2_000
+    return text if len(text) <= _MAX_TEXT_LENGTH else text[:_MAX_TEXT_LENGTH] + " …"

@@ -1,38 +1,135 @@
-"""How wide the interval of a sample is expected to be once more labels are in, beside those that are.
+"""The expected width of a sample's interval once more labels are added to the existing ones.
 
-The width is an average over sets of labels: those that are in, and others about each stratum's mean. Labels
-of 0 and 1 are two numbers for each stratum, and replicate axes may lead. Where the outcome has no bounds,
-the residuals of the others are drawn from those seen so far.
+The width is an average over sets of labels: the existing ones, and new ones about each stratum's mean. Binary
+labels are represented by two counts per stratum, which may have leading axes for replicates. If the outcome
+has no bounds, the residuals of new labels are drawn from the observed residuals.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
+from stratal.estimation.estimand import LabelledOutcomes
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
+from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.expected_widths import (
-    MOST_LABELS,
+    MAX_SIMULATED_LABELS,
     REPLICATES,
+    level_orders,
     normal_half_width,
-    orders,
     unbounded_half_width,
 )
+from stratal.strata import Strata
 from stratal.strata.strata import expected_variance
 
 # Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
-_NEARLY = 0.98
+_BINARY_SHARE = 0.98
 
-# What the real quantile of a count may exceed a whole number by.
+# Amount by which a computed quantile of a count may exceed a whole number.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedMeanWidths:
+    """Half the expected width of the interval of a stratified mean, as a function of the labels.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+    means, variances : float (H,)
+        Mean and S_h² of new outcomes in each stratum.
+    outcomes : LabelledOutcomes
+        Existing labels (m,).
+    stratum : int (m,)
+        Stratum of each.
+    confidence_level : float
+    """
+
+    sizes: IntArray
+    means: FloatArray
+    variances: FloatArray
+    outcomes: LabelledOutcomes
+    stratum: IntArray
+    confidence_level: float
+
+    @classmethod
+    def of(
+        cls,
+        strata: Strata,
+        outcomes: LabelledOutcomes,
+        stratum: IntArray,
+        deviations: FloatArray,
+        confidence_level: float,
+    ) -> ExpectedMeanWidths:
+        """Return the widths, given the smoothed deviations (H,) of the existing labels."""
+        counts = np.bincount(stratum, minlength=strata.n_strata)
+        sums = np.bincount(stratum, outcomes.z, minlength=strata.n_strata)
+        if outcomes.binary and strata.n_strata > 1:
+            means = implied_means(counts, sums, deviations)
+        else:
+            means = np.where(counts > 0, sums / np.maximum(counts, 1), outcomes.z.mean())
+            means = _possible_means(means, deviations, outcomes.bounds)
+        return cls(
+            sizes=strata.sizes,
+            means=means,
+            variances=deviations**2,
+            outcomes=outcomes,
+            stratum=stratum,
+            confidence_level=confidence_level,
+        )
+
+    def half_widths(self, labels: IntArray, *, label_driven: bool | BoolArray = True) -> FloatArray:
+        """Return half the expected widths (…,) with a total number of labels (…, H).
+
+        `label_driven`, one or (…,), is whether these numbers depend on labels.
+        """
+        n_strata = len(self.sizes)
+        z = self.outcomes.z
+        if self.outcomes.binary and n_strata > 1:
+            counts = np.bincount(self.stratum, minlength=n_strata)
+            ones = np.rint(np.bincount(self.stratum, z, minlength=n_strata)).astype(np.int64)
+            return expected_half_width_of_counts(
+                self.sizes,
+                labels,
+                self.means,
+                self.confidence_level,
+                observed=(counts, ones),
+                label_driven=label_driven,
+            )
+        is_label_driven = np.broadcast_to(label_driven, labels.shape[:-1]).ravel().tolist()
+        widths = [
+            interim_half_width(
+                self.sizes,
+                n_h,
+                self.means,
+                self.variances,
+                labelled=(z, self.stratum),
+                bounds=self.outcomes.bounds,
+                confidence_level=self.confidence_level,
+                label_driven=driven,
+            )
+            for n_h, driven in zip(labels.reshape(-1, n_strata), is_label_driven, strict=True)
+        ]
+        return np.reshape(widths, labels.shape[:-1])
+
+
+def _possible_means(means: FloatArray, deviations: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Return the means (H,) moved to the nearest ones at which an outcome within bounds can vary as much."""
+    low, high = bounds
+    if not math.isfinite(high - low):
+        return means
+    root = np.sqrt(np.maximum(1.0 - 4.0 * (deviations / (high - low)) ** 2, 0.0))
+    unit_means = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
+    return low + (high - low) * unit_means
 
 
 def interim_half_width(
@@ -46,29 +143,29 @@ def interim_half_width(
     confidence_level: float,
     label_driven: bool,
 ) -> float:
-    """Return half the mean width of the default interval of a stratified mean, of which some labels are in.
+    """Return half the mean width of the default interval of a stratified mean, given its existing labels.
 
     Parameters
     ----------
     sizes : int (H,)
         N_h; one stratum is a simple random sample.
     n_h : int (H,)
-        Labels in all.
+        Total number of labels.
     means, variances : float (H,)
-        Mean and S_h² of the outcomes to come in each stratum.
+        Mean and S_h² of the new outcomes in each stratum.
     labelled : (float (m,), int (m,))
-        Outcome and stratum of the labels that are in.
+        Outcome and stratum of the existing labels.
     bounds : (float, float)
         Of the outcome; infinite ones give the skewness-corrected interval.
     confidence_level : float
     label_driven : bool
-        Whether these labels decided the n_h.
+        Whether n_h depends on the existing labels.
     """
     low, high = bounds
     outcomes, stratum_of_label = labelled
     if not np.isfinite(high - low):
         return unbounded_half_width(sizes, n_h, variances, confidence_level, labelled)
-    if n_h.sum() > MOST_LABELS or np.all(n_h >= sizes):
+    if n_h.sum() > MAX_SIMULATED_LABELS or np.all(n_h >= sizes):
         return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
     new = n_h - np.bincount(stratum_of_label, minlength=len(sizes))
     unit_means = (means - low) / (high - low)
@@ -95,7 +192,7 @@ def label_sets(
     """Return outcomes on the 0-1 scale (n,), stratum after stratum, several sets of them.
 
     Each stratum's number of ones runs through the quantiles of its binomial distribution, in an order of its
-    own. An outcome that varies less than one of 0 and 1 takes the quantiles of a beta distribution.
+    own. An outcome that varies less than a binary one takes the quantiles of a beta distribution.
 
     Parameters
     ----------
@@ -111,27 +208,27 @@ def label_sets(
     [3, 4, 5, 6, 7]
     """
     columns = []
-    counts = quantiles(n_h, means).T[..., None]
-    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders(len(n_h)), counts, strict=True)
+    counts = count_quantiles(n_h, means).T[..., None]
+    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), level_orders(len(n_h)), counts, strict=True)
     for n, mean, variance, order, ones in each:
         largest = mean * (1.0 - mean)
         if n == 0 or largest <= 0:
             columns.append(np.full((REPLICATES, n), mean))
-        elif is_binary and variance > _NEARLY * largest:
+        elif is_binary and variance > _BINARY_SHARE * largest:
             columns.append((np.arange(n) < ones).astype(np.float64))
         else:
-            strength = largest / max(min(variance, _NEARLY * largest), 1e-12) - 1.0
+            strength = largest / max(min(variance, _BINARY_SHARE * largest), 1e-12) - 1.0
             levels = (np.arange(n) + order[:, None]) / n
             columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
     return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
 
 
-def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
-    """Return each stratum's rate (…, H): the one of the smoothed deviation, on its labels' side of one half.
+def implied_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
+    """Return the rates (…, H) that imply the smoothed deviations, on the labels' side of one half.
 
     Examples
     --------
-    >>> likely_means(np.array([5, 5]), np.array([5, 4]), np.array([0.3, 0.4])).round(2)
+    >>> implied_means(np.array([5, 5]), np.array([5, 4]), np.array([0.3, 0.4])).round(2)
     array([0.9, 0.8])
     """
     overall = ones.sum(axis=-1, keepdims=True) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
@@ -150,7 +247,7 @@ def stratum_labels(
     label_driven: Any,
     binary: bool,
 ) -> UnitMoments:
-    """Return what the labels of strata add up to, from their means and mean squares (…, H)."""
+    """Return the moments of the labels of strata, from their means and mean squares (…, H)."""
     labelled = np.where(counts > 0, sizes, 0)
     shares = labelled / labelled.sum(axis=-1, keepdims=True)
     return UnitMoments(
@@ -176,10 +273,10 @@ def interval_of_counts(
     sizes : int (H,)
         N_h.
     counts, ones : int (…, H)
-        Labels, and those of them that are 1; `ones` may have more leading axes.
+        Number of labels, and number of ones; `ones` may have more leading axes.
     confidence_level : float
     label_driven : bool, or bool (…,)
-        Whether labels of earlier rounds decided the counts.
+        Whether the counts depend on labels of earlier rounds.
 
     Examples
     --------
@@ -188,67 +285,69 @@ def interval_of_counts(
     (0.477, 0.624)
     """
     shape = np.shape(ones)
-    n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
-    if n_h.ndim > 1:  # every replicate has its own
-        n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
+    n_h = np.asarray(counts, dtype=np.float64)
+    sums = np.asarray(ones, dtype=np.float64)
+    if n_h.ndim > 1:  # the counts differ between replicates
+        n_h = np.broadcast_to(n_h, shape).reshape(-1, shape[-1])
+        sums = np.broadcast_to(sums, shape).reshape(-1, shape[-1])
         label_driven = np.broadcast_to(label_driven, shape[:-1]).ravel()
-    rates = np.asarray(right / np.maximum(n_h, 1.0))
+    rates = np.asarray(sums / np.maximum(n_h, 1.0))
     factors = stratified_factors(n_h, sizes)
     labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
     rates_of_strata = stratum_rates(value, labels, Variances())
-    share = (1.0 - confidence_level) / 2.0
-    low, high = stratified_clopper_pearson(rates_of_strata, share, share)
+    tail = (1.0 - confidence_level) / 2.0
+    low, high = stratified_clopper_pearson(rates_of_strata, tail, tail)
     return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))
 
 
-def expected_of_counts(
+def expected_half_width_of_counts(
     sizes: IntArray,
     counts: IntArray,
     means: FloatArray,
     confidence_level: float,
     *,
-    seen: tuple[IntArray, IntArray] | None = None,
+    observed: tuple[IntArray, IntArray] | None = None,
     label_driven: Any = True,
 ) -> FloatArray:
-    """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
+    """Return half the mean width (…,) of the interval of binary labels, some of which may exist already.
 
     Parameters
     ----------
     sizes : int (H,)
     counts : int (…, H)
-        Labels in all.
+        Total number of labels.
     means : float (…, H)
-        Rates of those to come.
+        Rates of the new labels.
     confidence_level : float
-    seen : (int (…, H), int (…, H)), optional
-        Labels that are in, and those of them that are 1.
+    observed : (int (…, H), int (…, H)), optional
+        Number of existing labels, and number of ones among them.
     label_driven : bool, or bool (…,)
-        Whether these decided the others' number.
+        Whether the number of new labels depends on the existing ones.
 
     Examples
     --------
     >>> sizes, n_h = np.array([5000, 5000]), np.array([50, 50])
-    >>> float(expected_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
+    >>> float(expected_half_width_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
     0.076
     """
-    known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
-    sets = ones + quantiles(counts - known, means)
+    observed_counts, observed_ones = observed or (np.zeros_like(counts), np.zeros_like(counts))
+    ones = observed_ones + count_quantiles(counts - observed_counts, means)
     low, high = interval_of_counts(
-        sizes, counts, sets, confidence_level, label_driven=seen is not None and label_driven
+        sizes, counts, ones, confidence_level, label_driven=observed is not None and label_driven
     )
     return np.asarray((high - low).mean(axis=0) / 2.0)
 
 
-def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
-    """Return ones (K, …, H) of so many labels: quantiles of the binomial count, in each stratum's own order.
+def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
+    """Return numbers of ones (K, …, H): K quantiles of each binomial count, in another order per stratum.
 
     Examples
     --------
-    >>> sorted(quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
+    >>> sorted(count_quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
     [3.0, 4.0, 5.0, 6.0, 7.0]
     """
-    levels = orders(np.shape(means)[-1]).T.reshape(REPLICATES, *(1,) * (np.ndim(counts) - 1), -1)
+    levels = level_orders(np.shape(means)[-1]).T.reshape(REPLICATES, *(1,) * (np.ndim(counts) - 1), -1)
     varies = (counts > 0) & (means > 0) & (means < 1)
     with np.errstate(invalid="ignore"):
         counts_of_levels = bdtrik(

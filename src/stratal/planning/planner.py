@@ -1,393 +1,110 @@
-"""`plan`: what a budget will buy, before any label is bought; or the budget that a precision needs.
+"""`Planner`: finds the strata, the allocation and the design of a plan, for any estimand.
 
-A `Plan` is a budget shared among strata, and the range of what it is expected to buy. One `Planner` plans for
-every estimand, which says itself what is expected of it and what strata a budget bears:
-`Estimand.anticipated`.
+`Estimand.anticipated` supplies what is specific to an estimand: what is expected of it, and the strata that a
+budget allows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.successive import Successive
-from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, refuse_unknown
-from stratal.estimation.anticipated import Anticipated, Division
-from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of, planned_for
+from stratal.errors import BudgetError, InputError, near_names
+from stratal.estimation.anticipated import Anticipated, StratificationOptions
+from stratal.estimation.estimand import Estimand, parts_of
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
-from stratal.planning.candidates import Candidate, first_narrow, larger_budgets, worst_error
-from stratal.planning.expected_widths import normal_half_width
-from stratal.planning.plan import (
-    BY_COST,
-    ENDS,
-    Plan,
-    PlannedDesign,
-    PlannedPart,
-    checked_half_widths,
-    floor_of,
-    level_of_last_look,
-    smallest_budget,
+from stratal.planning.budget_search import check_half_widths, smallest_budget
+from stratal.planning.candidates import Candidate, first_within_tolerance, larger_budgets
+from stratal.planning.design_precision import (
+    expected_precision,
+    is_uninformative,
+    narrower_plan_notes,
+    simple_allocation,
+    successive_precision,
 )
+from stratal.planning.expected_widths import normal_half_width
+from stratal.planning.joint_plan import influence_deviations, planned_parts
+from stratal.planning.plan import COST_OPTIMAL, Plan, PlannedDesign, PlannedPart, level_of_last_look
 from stratal.planning.previous_labels import PreviousLabels
+from stratal.planning.stratum_minimums import stratum_minimums
 from stratal.population.expressions import Number
-from stratal.population.influence import Influence, averages, influence_moments, stratum_averages
-from stratal.population.population import Population, require_population
-from stratal.population.predictions import with_predictions
-from stratal.population.summary import HEDGE
+from stratal.population.influence import averages, stratum_averages
+from stratal.population.population import Population
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
-from stratal.strata.allocation import check_budget, whole_number
-from stratal.strata.region import PILOT_SHARE as SHARE_OF_FIRST_ROUND
-from stratal.strata.strata import expected_variance, of_sizes
+from stratal.strata.allocation import check_budget
+from stratal.strata.region import PILOT_SHARE as FIRST_ROUND_SHARE
+from stratal.strata.strata import expected_variance
 
-# The estimators that a plan compares under each design.
-ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
+# Labels of a pilot if nothing is known about how many will be needed. A search for a budget starts here too.
+PILOT_LABELS = 50
 
+# Share of the optimistic budget that a pilot gets. It leaves half of the labels to the rounds that know more.
+PILOT_BUDGET_SHARE = 0.5
 
-def expectations(
-    design: str,
-    strata: Strata,
-    n_h: IntArray,
-    whole: Strata,
-    *,
-    n_proxies: int = 1,
-    labels: PreviousLabels | None = None,
-) -> list[PlannedDesign]:
-    """Return what each estimator is expected to give under one design.
+# Most estimands that are planned jointly: their shared allocation takes seconds, twice as many take a minute.
+MAX_ESTIMANDS = 500
 
-    Parameters
-    ----------
-    design : str
-        Its name.
-    strata : Strata
-        What it draws from.
-    n_h : int (H,)
-    whole : Strata
-        The population as one stratum, to compare with a simple random sample.
-    n_proxies : int
-        Proxies that estimators may correct by.
-    labels : PreviousLabels, optional
-        Labels that are in already, whose word is taken instead of the proxy's.
+# Stratified sampling is recommended if its expected relative efficiency exceeds this.
+_MIN_EFFICIENCY = 1.02
 
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> whole = stratal.strata.stratify(population, "none")
-    >>> expectations("simple-random", whole, np.array([10]), whole)[0].relative_efficiency
-    1.0
-    """
-    usable: tuple[str, ...] = ESTIMATORS if n_proxies else ESTIMATORS[:1]
-    if not whole.scaled:
-        usable = tuple(name for name in usable if name != "difference")
-    n = np.array([n_h.sum()])
-    census = n[0] == whole.sizes[0]
-    if labels is None and (not whole.scaled or (whole.standard_deviations[0] == 0 and not census)):
-        worst = worst_error(strata, n_h)
-        errors = {name: None if name == "difference" else worst for name in usable}
-        return [
-            PlannedDesign(design=design, estimator=name, worst_standard_error=error)
-            for name, error in errors.items()
-        ]
-    ways = strata.scenarios if labels is None else labels.scenario(strata, n_h)
-    simple = whole.scenarios if labels is None else labels.scenario(whole, n)
-    random = float(expected_variance(whole.sizes, n, simple.variances[0]))
-    rows = []
-    for name in usable:
-        possible = ways.standard_errors(strata, n_h, name)
-        possible = np.where(possible <= NOTHING * float(np.sqrt(simple.variances[0].max())), 0.0, possible)
-        error = float(possible[0])
-        rows.append(
-            PlannedDesign(
-                design=design,
-                estimator=name,
-                expected_standard_error=error,
-                optimistic_standard_error=float(possible.min()),
-                conservative_standard_error=float(possible.max()),
-                relative_efficiency=random / error**2 if error > 0 else (1.0 if random == 0 else None),
-            )
-        )
-    return rows
-
-
-def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:
-    """Return a note if a simple random sample is expected to be more precise than the chosen design."""
-    simple = [row.expected_standard_error for row in designs if row.design == SimpleRandom.kind]
-    smallest = min((error for error in simple if error is not None), default=None)
-    expected = chosen.expected_standard_error
-    if smallest is None or expected is None or expected <= NOTICEABLY_WIDER * smallest:
-        return ()
-    return (
-        f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan it: "
-        "method='none' (--stratify none).",
-    )
-
-
-def simple_allocation(whole: Strata, budget: int) -> Allocation:
-    """Return a simple random sample's allocation: all labels to all units as one stratum.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> simple_allocation(stratal.strata.stratify(population, "none"), 4).n_h
-    array([4])
-    """
-    one = np.array([1])
-    return Allocation(
-        n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
-    )
-
-
-def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
-    """Return N units as one stratum, of which nothing else is known."""
-    known: dict[str, Any] = {"proxy_means": [mean], "conditional_variances": [variance], "scaled": scaled}
-    return Strata.of(replace(of_sizes(np.array([size])), **known), method="none")
-
-
-def influence_spreads(
-    population: Population, strata: Strata, influences: Sequence[Influence]
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return how J influences are expected to vary, and where no label tells more of them.
-
-    Returns
-    -------
-    deviations : float (J, H)
-        Standard deviation of each in each stratum, divisor N_h.
-    variances : float (J,)
-        Of each over all units.
-    known : bool (J, H)
-        Whether a stratum holds only units that the estimand knows without a label.
-    """
-    means, own, squares, known = influence_moments(population, strata.rule, influences)
-    squares = np.maximum(squares, own)
-    overall = squares @ strata.weights - (means @ strata.weights) ** 2
-    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-    return deviations, np.maximum(overall, 0.0), np.asarray(known > 1.0 - 1e-9)
-
-
-# Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
-# search for a budget starts here too.
-PILOT = 50
-
-
-# A standard error below this share of the standard deviation is rounding.
-NOTHING = 1e-12
+# Strata that the user fixed are planned if they are at least this efficient, relative to a simple random
+# sample with its own estimator. A smaller loss than 2 % does not justify another plan than the requested one.
+_EFFICIENCY_TOLERANCE = 0.98
 
 EVERY_UNIT = "Every unit is labelled: the value for these units will be exact."
 
-# The rate at which labels say least.
-WORST_RATE = 0.5
-
-
-def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
-    """Refuse a plan with both a budget and a half-width, or neither."""
-    if (budget is None) == (half_width is None):
-        either = "one of budget= (--budget N) and half_width= (--half-width W)"
-        raise InputError("give either a budget or a half-width", allowed=either)
-
-
-# Stratified sampling is recommended when its expected relative efficiency exceeds this.
-WORTHWHILE = 1.02
-
-
-SIMPLE_IS_NARROWER = (
+_SIMPLE_IS_NARROWER = (
     "A simple random sample is expected to give a narrower interval than strata with a minimum of labels "
     "each, and is planned instead."
 )
 
-# Ratio of expected standard errors from which a plan states that a simple random sample is more precise.
-NOTICEABLY_WIDER = 1.01
 
-# Share of the optimistic budget that goes to the first round.
-PILOT_SHARE = 0.5
-
-
-# Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute.
-MOST_PARTS = 500
-
-
-@names_mistyped
-def plan(
-    population: Population,
-    budget: int | None = None,
-    *,
-    half_width: float | Sequence[float] | None = None,
-    method: str | None = None,
-    n_strata: int | None = None,
-    by: str | None = None,
-    proxy: str | None = None,
-    allocation: str | None = None,
-    minimum: int = 2,
-    confidence_level: float = 0.95,
-    assume: str = "conservative",
-    pilot: bool = False,
-    residual_sd: float | None = None,
-    estimand: ToolQuestion = None,
-    labels: Any = None,
-    calibrate_by: str | None = None,
-    labelled_units: Population | None = None,
-    looks: int | str | PlannedLooks | None = None,
-    predicts: str | Mapping[str, str] | None = None,
-    for_: str | None = None,
-) -> Plan:
-    """Plan which units to label and say what to expect, before any label is bought.
-
-    Give either `budget` or `half_width`.
+@dataclass(frozen=True, kw_only=True)
+class _PlannedStrata:
+    """Strata of a plan and their labels, before the designs are compared.
 
     Parameters
     ----------
-    population : Population
-    budget : int, optional
-        Labels that can be bought.
-    half_width : float or sequence of float, optional
-        Half the width of the interval that is wanted, in the outcome's units; the smallest budget expected to
-        reach it is found. Which budget that is depends on how good the proxy is, so that a pilot first is
-        cheaper.
-    method, n_strata, by, proxy
-        See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
-        `by`), fewer for small budgets: on average at least five draws each.
-    allocation : str, optional
-        See `stratal.strata.allocate`; for the mean `"robust"` unless given. `"cost-optimal:minutes"` names a
-        column of what each unit's label costs; `budget` is then money.
-    minimum : int
-        Draws that every stratum gets at least; 2, so that its variance can be estimated.
-    confidence_level : float
-        Of `half_width`.
-    assume : {"conservative", "expected", "optimistic"}
-        How good the proxy is taken to be when a budget is found for `half_width`.
-    pilot : bool
-        Plan only the first round on the way to `half_width`. Its labels then say how many more are needed:
-        see `next_round`.
-    residual_sd : float, optional
-        Standard deviation of outcome less proxy, for outcomes without bounds; half the proxy's own if left
-        out.
-    estimand : Estimand, str, mapping or list of these, optional
-        What the labels are for, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean
-        unless given. Strata are then Neyman's of its influence, up to fifteen in each of its cells. With a
-        list, `half_width` may be a list too: the fewest labels that reach all of them; with a budget the
-        largest expected standard error is made small.
-    labels : Labels, mapping of id to label or Series, optional
-        Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
-        they show of the proxy, from optimistic to conservative as far as they leave it open. Which units the
-        plan labels does not change, but where they say that strata will not help.
-    calibrate_by : str, optional
-        With `labels`: column of categories in which the proxy may be worth something else each time. The
-        labels of each recalibrate it there; strata are crossed with it.
-    labelled_units : Population, optional
-        The units that `labels` are of, where these are others than the population's, with the same proxy:
-        last month's audit. A note warns if the proxy has another distribution.
-
-    looks : int or str, optional
-        How often the labels will be looked at, such as 4 or "obrien-fleming:4"; "pocock" unless named. The
-        intervals of `estimate(…, look=1)` to the last hold together, so that labelling may stop at any look.
-    predicts : str or mapping of proxy to str, optional
-        What proxies predict, as in `Population.read`; it may say what was inferred there, and not contradict
-        what was declared.
-    for_ : str, optional
-        Instead of an estimand, what `stratal.threshold` is to guarantee: `"threshold:error<=.05"`. For it,
-        and for metrics at a threshold, the plan of a budget is the first of two rounds, with a quarter of the
-        labels at random; `next_round` allocates the rest by their labels.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    InputError
-        If not exactly one of `budget` and `half_width` is given, for unknown methods or columns, for options
-        that the estimand does not take, such as `by`, `proxy`, `allocation` and `labels` with any but the
-        mean, and for `labels` with a pilot, which they are.
-    LabelError
-        For labels of ids that are not in the population.
-    BudgetError
-        If the budget is below what the design needs or above N, or no budget reaches the half-width.
-
-    Notes
-    -----
-    Expected variances are those of Fogliato et al. (2024), eq. 3-5 and 8, with the S_h of an overconfident
-    proxy: outcomes are taken to follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge that says 0 or 1
-    is not taken to be certain.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
-    >>> careful = stratal.plan(population, half_width=0.05)
-    >>> careful.assume, round(careful.half_width_range[1], 2)
-    ('conservative', 0.05)
+    strata : Strata
+    allocation : Allocation, optional
+        None if only a simple random sample is possible.
+    candidate : Candidate, optional
+        The candidate to plan, if candidates were compared; it is a simple random sample or these strata.
+    parts : tuple of PlannedPart
+        Of several estimands.
+    notes : tuple of str
     """
-    _refuse_two_goals(budget, half_width)
-    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
-        raise no_level(confidence_level)
-    refuse_unknown("assumption of the proxy", assume, ENDS)
-    if pilot and labels is not None:
-        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
-    if pilot and budget is not None:
-        raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
-    for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
-        if value is not None and labels is None:
-            raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    requested = as_estimand(planned_for(estimand, for_))
-    if budget is None and not requested.is_estimated:
-        raise InputError(
-            "a threshold has no half-width", given=f"{half_width=}", action="Give budget= (--budget N)."
-        )
-    population = with_predictions(require_population(population, "plan"), predicts)
-    division = Division(
-        method=method,
-        n_strata=n_strata,
-        by=by or calibrate_by,
-        proxy=proxy,
-        allocation=allocation,
-        minimum=minimum,
-        residual_sd=residual_sd,
-    )
-    requested.refuse_plan_options({"labels": labels} | asdict(division))
-    planner = Planner(
-        population=population,
-        estimand=requested,
-        requested=division,
-        confidence_level=confidence_level,
-        half_width=half_width,
-        looks=None if looks is None else PlannedLooks.parse(looks),
-    )
-    if labels is not None:
-        proxy, how = planner.anticipated.requested.proxy, {"labelled_units": labelled_units}
-        earlier = PreviousLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
-        planner = replace(planner, labels=earlier)
-    for part in planner.parts:
-        part.refuse_a_misread_proxy(population)
-    if budget is not None:
-        return planner.in_rounds(budget)
-    return planner.first_round() if pilot else planner.reaching(assume)
+
+    strata: Strata
+    allocation: Allocation | None = None
+    candidate: Candidate | None = None
+    parts: tuple[PlannedPart, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planner:
-    """What was asked of `plan`, for whatever estimand.
+    """The arguments of `stratal.plan`, and the plans that follow from them.
 
     Parameters
     ----------
     population : Population
     estimand : Estimand
-        One, or several at once.
-    requested : Division
-        How to divide the units.
+        One estimand, or several.
+    options : StratificationOptions
     confidence_level : float
     half_width : float or (J,), optional
-        What is wanted: one for all parts of the estimand, or one for each.
+        Target: one for all parts of the estimand, or one for each.
     labels : PreviousLabels, optional
-        What earlier labels say, instead of the proxy.
+        Existing labels, which replace what the proxy predicts.
     looks : PlannedLooks, optional
 
     Examples
@@ -396,267 +113,360 @@ class Planner:
     >>> population = stratal.Population.from_arrays(
     ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
     >>> planner = Planner(population=population, estimand=Estimand.parse_text("f1:cat"))
-    >>> planner.at(20).allocation.budget
+    >>> planner.plan_budget(20).allocation.budget
     20
     """
 
     population: Population
     estimand: Estimand
-    requested: Division = field(default_factory=Division)
+    options: StratificationOptions = field(default_factory=StratificationOptions)
     confidence_level: float = 0.95
-    half_width: Any = None
+    half_width: float | Sequence[float] | None = None
     labels: PreviousLabels | None = None
     looks: PlannedLooks | None = None
 
     @cached_property
-    def normal(self) -> float:
-        """How many standard errors half of the (last look's) interval is, by the normal."""
-        return normal_half_width(1.0, self.interval_level)
-
-    @cached_property
     def interval_level(self) -> float:
-        """The level of the last look's interval by itself."""
+        """Confidence level of the last look's interval."""
         return level_of_last_look(self.confidence_level, self.looks)
 
     @cached_property
+    def normal_quantile(self) -> float:
+        """Half-width of the last look's normal interval in standard errors."""
+        return normal_half_width(1.0, self.interval_level)
+
+    @cached_property
     def parts(self) -> list[Estimand]:
-        """The single estimands that are asked for."""
-        found = list(parts_of(self.estimand, self.population))
-        if len(found) > MOST_PARTS:
-            what = f"{self.estimand.text} asks for more numbers at once than can be planned for"
+        """The single estimands (J,)."""
+        parts = list(parts_of(self.estimand, self.population))
+        if len(parts) > MAX_ESTIMANDS:
+            problem = f"{self.estimand.text} asks for more numbers at once than can be planned for"
             action = "Plan for the mean, and ask for the levels of the estimate: by=, --by."
-            raise InputError(what, given=f"{len(found):,}", allowed=f"up to {MOST_PARTS}", action=action)
-        return found
+            allowed = f"up to {MAX_ESTIMANDS}"
+            raise InputError(problem, given=f"{len(parts):,}", allowed=allowed, action=action)
+        return parts
 
     @cached_property
     def anticipated(self) -> Anticipated:
         """What is expected of the estimand, and the strata for it."""
-        return self.estimand.anticipated(self.population, self.requested)
+        return self.estimand.anticipated(self.population, self.options)
 
     @cached_property
-    def half_widths(self) -> FloatArray:
-        """The wanted half-widths (J,), checked."""
-        return checked_half_widths(self.half_width, len(self.parts), self.anticipated.whole)
+    def target_half_widths(self) -> FloatArray:
+        """The target half-widths (J,), checked."""
+        return check_half_widths(self.half_width, len(self.parts), self.anticipated.population_stratum)
 
     @property
-    def blind(self) -> bool:
-        """Whether nothing can be expected of the proxy: it only orders, or calls every outcome certain."""
-        whole = self.anticipated.whole
-        return self.labels is None and (not whole.scaled or whole.standard_deviations[0] == 0)
+    def is_worst_case(self) -> bool:
+        """Whether the plan assumes the most variable outcomes, because the proxy says nothing about them."""
+        return self.labels is None and is_uninformative(self.anticipated.population_stratum)
 
-    def reaching(self, assume: str) -> Plan:
-        """Return the plan of the fewest labels that are expected to reach the half-widths."""
-        wanted, anticipated = self.half_widths, self.anticipated
-        if len(wanted) > 1:
-            return self.at(None)
-        (least, most), half_width = anticipated.budgets, float(wanted[0])
-
-        def width(budget: int, *, normal: bool = False) -> float:
-            found = self.at(budget)
-            if normal:
-                error = getattr(found.recommended, f"{assume}_standard_error")
-                return math.inf if error is None else self.normal * float(error)
-            half = found.worst_half_width if self.blind else found.half_width_if(assume)
-            return math.inf if half is None else half
-
-        start = PILOT
-        if self.blind:
-            assume = "conservative"
-        elif not math.isfinite(width(most)):
-            what = "nothing can be expected of this proxy, so no half-width can be planned for"
-            raise BudgetError(what, action="Give a budget, or plan a pilot (pilot=True).")
-        else:
-            start = smallest_budget(partial(width, normal=True), half_width, PILOT, least, most)
-        found = smallest_budget(width, half_width, start, least, most)
-        return replace(self.at(found), half_width=half_width, assume=assume)
-
-    def first_round(self) -> Plan:
-        """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
-        wanted, size = self.half_widths, self.population.size
-        # Where nothing can be expected of the proxy the pilot will tell.
-        blind = len(wanted) == 1 and self.blind
-        enough = PILOT if blind else self.reaching("optimistic").budget
-        least, share = max(self.anticipated.budgets[0], min(PILOT, enough)), round(PILOT_SHARE * enough)
-        found = self.at(min(size, max(least, share)))
-        why = f"half of the {enough:,} that would do if the proxy is better than it says"
-        if blind or share < least:
-            nothing = (
-                "nothing can be expected of the proxy" if self.population.proxies else "there is no proxy"
-            )
-            why = "fewer teach too little" + (f", and {nothing}" if blind else "")
-        notes = (*found.notes, f"The pilot has {found.budget:,} labels: {why}.")
-        half_width = float(wanted[0]) if len(wanted) == 1 else None
-        return replace(found, half_width=half_width, pilot=True, notes=notes)
-
-    def in_rounds(self, budget: int) -> Plan:
-        """Return the plan of a budget; where a second round follows the labels of a pilot, of the pilot."""
+    def plan_rounds(self, budget: int) -> Plan:
+        """Return the plan of a budget; if a second round follows the labels of a pilot, that of the pilot."""
         check_budget(budget, self.population.size)
-        rounds = self.estimand.planned_rounds(self.population, self.requested, budget)
+        rounds = self.estimand.planned_rounds(self.population, self.options, budget)
         if rounds is None:
-            return self.at(budget)
+            return self.plan_budget(budget)
         first = budget
         planner = self
         if self.estimand.has_two_rounds:
-            least, most = self.anticipated.budgets
-            first = min(budget, max(int(SHARE_OF_FIRST_ROUND * budget), least))
-            rounds = replace(rounds, total=min(budget, most))
-            planner = replace(self, requested=replace(self.requested, allocation="proportional"))
-        found = replace(planner.at(first), rounds=rounds)
+            min_budget, max_budget = self.anticipated.budgets
+            first = min(budget, max(int(FIRST_ROUND_SHARE * budget), min_budget))
+            rounds = replace(rounds, total=min(budget, max_budget))
+            planner = replace(self, options=replace(self.options, allocation="proportional"))
+        plan = replace(planner.plan_budget(first), rounds=rounds)
         if not self.estimand.is_estimated:
-            return found
-        # What both rounds together are expected to give: at least one round by the score alone.
-        whole = self.at(rounds.total)
-        return replace(
-            found, parts=whole.parts, rounds=replace(rounds, expected_half_width=whole.expected_half_width)
-        )
+            return plan
+        # Both rounds together are expected to be at least as precise as one round by the score alone.
+        both = self.plan_budget(rounds.total)
+        rounds = replace(rounds, expected_half_width=both.expected_half_width)
+        return replace(plan, parts=both.parts, rounds=rounds)
 
-    def at(self, budget: int | None) -> Plan:
-        """Return the plan of a budget, or of all units that matter, if there are fewer.
+    def plan_budget(self, budget: int | None) -> Plan:
+        """Return the plan of a budget, or of all units that matter if they are fewer.
 
-        Without a budget it is that of the half-widths of several estimands.
+        Without a budget, return the plan that reaches the half-widths of several estimands.
         """
-        anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
-        size, proxies = self.population.size, self.population.proxies
-        parts: tuple[PlannedPart, ...] = ()
-        notes: tuple[str, ...] = ()
-        cost, money = None, budget
-        if (self.requested.allocation or "").partition(":")[0] == BY_COST:
-            cost, budget = self._affordable(money)
-        if budget is not None:
-            check_budget(budget, size)
-        most = anticipated.budgets[1]
-        if budget is not None and budget >= most < size:
-            budget = most
-            notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
-        choice = None
-        shared = None
-        if budget is not None and self.compares:
-            choice, shown = self._choice(budget)
-            strata = shown.strata
-            if strata.n_strata > 1 or not anticipated.simple:
-                shared = shown.allocation
+        cost_column = self._cost_column()
+        n_labels = budget if cost_column is None else self._affordable_labels(budget, cost_column)
+        n_labels, notes = self._limit_budget(n_labels)
+        planned = self._planned_strata(n_labels, cost_column, money=budget)
+        if planned.allocation is not None:
+            n_labels = planned.allocation.budget
+        assert n_labels is not None
+        designs = self._designs(planned, n_labels)
+        recommended, reasons = self._recommend(designs, planned, n_labels)
+        notes += planned.notes
+        if self._plans_successive and recommended.expected_standard_error:
+            error = recommended.expected_standard_error
+            successive = successive_precision(self.population, recommended, error, n_labels)
+            designs.append(successive)
+            if (successive.expected_standard_error or 0.0) < error:
+                recommended = successive
+        if n_labels == self.population.size:
+            notes += (EVERY_UNIT,)
+        elif not planned.parts and planned.candidate is None:
+            notes += narrower_plan_notes(recommended, designs)
+        return self._assemble(n_labels, planned, designs, recommended, reasons, notes)
+
+    def _assemble(
+        self,
+        n_labels: int,
+        planned: _PlannedStrata,
+        designs: list[PlannedDesign],
+        recommended: PlannedDesign,
+        reasons: tuple[str, ...],
+        notes: tuple[str, ...],
+    ) -> Plan:
+        """Return the plan with its strata and allocation: one stratum if it does not stratify."""
+        labels = self.labels
+        if labels is None:
+            remarks = self.anticipated.remarks(planned.strata)
+            assumptions = self.anticipated.assumptions
         else:
-            strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
-        divided = strata.n_strata > 1 or not anticipated.simple
-        if choice is None and divided and len(self.parts) > 1:
-            shared, parts = self._shared_by_all(strata, budget)
-        elif choice is None and divided:
-            rule = self.requested.allocation or anticipated.allocation
-            minimum = anticipated.requested.minimum
-            how: dict[str, Any] = {"budget": budget, "method": rule}
-            if cost is not None:
-                prices = stratum_averages(self.population, strata.rule, [Number(name=cost)])[:, 0]
-                how = {"method": BY_COST, "costs": prices, "cost_budget": money}
-                notes = (*notes, f"Of a simple random sample the money buys about {budget:,} labels.")
-            shared = self._above_the_floor(strata, minimum, partial(allocate, strata, **how))
-        budget = budget if shared is None else shared.budget
-        assert budget is not None
-        expected = partial(expectations, whole=whole, n_proxies=anticipated.n_proxies, labels=earlier)
-        designs = expected(SimpleRandom.kind, whole, np.array([budget]))
-        if shared is not None:
-            designs += expected(Stratified.kind, strata, shared.n_h)
-        if parts:  # the error of all their influences as one says nothing
-            ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
-            designs = [replace(row, **ends) for row in designs]
-        if not self.estimand.is_estimated:
-            designs = [PlannedDesign(design=row.design, estimator=row.estimator) for row in designs]
-        chosen, why = self._recommended(designs, strata, budget, choice)
-        usual = chosen.expected_standard_error
-        if usual and proxies and proxies[0].name == HISTORY and self.of_history:
-            designs.append(self._successive(chosen, usual, budget))
-            chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
-        if budget == size:
-            notes = (*notes, EVERY_UNIT)
-        elif not parts and choice is None:
-            notes = (*notes, *narrower_plan_notes(chosen, designs))
-        remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
-        why = why if divided else strata.notes
-        if shared is None or chosen.design != Stratified.kind:
-            strata, shared = whole, simple_allocation(whole, budget)
+            remarks = labels.notes
+            assumptions = labels.assumptions
+        if not self._is_divided(planned.strata):
+            reasons = planned.strata.notes
+        strata = planned.strata
+        allocation = planned.allocation
+        if allocation is None or recommended.design != Stratified.kind:
+            strata = self.anticipated.population_stratum
+            allocation = simple_allocation(strata, n_labels)
         return Plan(
-            budget=budget,
-            population_size=size,
+            budget=n_labels,
+            population_size=self.population.size,
             strata=strata,
-            allocation=shared,
+            allocation=allocation,
             designs=tuple(designs),
-            recommended=chosen,
-            assumptions=anticipated.assumptions if earlier is None else earlier.assumptions,
-            notes=(*self.population.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
-            scenario=None if earlier is None else earlier.scenario(strata, shared.n_h),
-            labels=None if earlier is None else earlier.to_dict(),
+            recommended=recommended,
+            assumptions=assumptions,
+            notes=(
+                *self.population.notes,
+                *remarks,
+                *reasons,
+                *strata.notes,
+                *notes,
+                *allocation.notes,
+            ),
+            scenario=None if labels is None else labels.scenario(strata, allocation.n_h),
+            labels=None if labels is None else labels.to_dict(),
             confidence_level=self.confidence_level,
             population=self.population,
             estimand=self.estimand.to_dict() if self.estimand.recorded else None,
-            parts=parts,
+            parts=planned.parts,
             looks=self.looks,
         )
 
-    def _affordable(self, money: float | None) -> tuple[str, int]:
-        """Return the column of each unit's cost, and how many labels of random units the money buys.
+    def plan_half_width(self, assume: str) -> Plan:
+        """Return the plan of the fewest labels that are expected to reach the half-widths."""
+        targets = self.target_half_widths
+        if len(targets) > 1:
+            return self.plan_budget(None)
+        if self.is_worst_case:
+            assume = "conservative"
+        target = float(targets[0])
+        min_budget, max_budget = self.anticipated.budgets
+        start = PILOT_LABELS
+        width = partial(self._planned_half_width, assume=assume)
+        if not self.is_worst_case:
+            if not math.isfinite(width(max_budget)):
+                problem = "nothing can be expected of this proxy, so no half-width can be planned for"
+                raise BudgetError(problem, action="Give a budget, or plan a pilot (pilot=True).")
+            # The normal interval is faster to compute, and nearly as wide.
+            normal_width = partial(self._normal_half_width, assume=assume)
+            start = smallest_budget(normal_width, target, start, min_budget, max_budget)
+        budget = smallest_budget(width, target, start, min_budget, max_budget)
+        return replace(self.plan_budget(budget), half_width=target, assume=assume)
 
-        The allocation names it: `cost-optimal:minutes`.
-        """
-        _, colon, column = (self.requested.allocation or "").partition(":")
-        known = (*self.population.feature_names, *self.population.proxy_names)
-        if not colon or column not in known:
-            allowed = near_names(column, known) if known else "a column of numbers: features="
-            raise InputError(
-                f"write '{BY_COST}:COLUMN', what labels cost", given=repr(column), allowed=allowed
-            )
+    def _planned_half_width(self, budget: int, *, assume: str) -> float:
+        """Return the half-width that a budget is expected to give; infinite if nothing can be expected."""
+        plan = self.plan_budget(budget)
+        half_width = plan.worst_half_width if self.is_worst_case else plan.half_width_if(assume)
+        return math.inf if half_width is None else half_width
+
+    def _normal_half_width(self, budget: int, *, assume: str) -> float:
+        """Return the half-width of the normal interval; infinite if nothing can be expected."""
+        error = self.plan_budget(budget).recommended.standard_error(assume)
+        return math.inf if error is None else self.normal_quantile * float(error)
+
+    def plan_pilot(self) -> Plan:
+        """Return the plan of a pilot: half of the labels that suffice in the optimistic scenario."""
+        targets = self.target_half_widths
+        # If nothing can be expected of the proxy, the pilot will show what it is worth.
+        is_worst_case = len(targets) == 1 and self.is_worst_case
+        sufficient = PILOT_LABELS if is_worst_case else self.plan_half_width("optimistic").budget
+        min_budget = max(self.anticipated.budgets[0], min(PILOT_LABELS, sufficient))
+        share = round(PILOT_BUDGET_SHARE * sufficient)
+        plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
+        if is_worst_case and self.population.proxies:
+            reason = "fewer teach too little, and nothing can be expected of the proxy"
+        elif is_worst_case:
+            reason = "fewer teach too little, and there is no proxy"
+        elif share < min_budget:
+            reason = "fewer teach too little"
+        else:
+            reason = f"half of the {sufficient:,} that would do if the proxy is better than it says"
+        notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")
+        half_width = float(targets[0]) if len(targets) == 1 else None
+        return replace(plan, half_width=half_width, pilot=True, notes=notes)
+
+    def _limit_budget(self, n_labels: int | None) -> tuple[int | None, tuple[str, ...]]:
+        """Return the budget without labels of units that are known anyway, and a note on these units."""
+        size = self.population.size
+        if n_labels is None:
+            return None, ()
+        check_budget(n_labels, size)
+        max_labels = self.anticipated.budgets[1]
+        if n_labels >= max_labels < size:
+            note = f"The labels of {max_labels:,} units know it exactly; the others do not matter."
+            return max_labels, (note,)
+        return n_labels, ()
+
+    def _cost_column(self) -> str | None:
+        """Return the column of label costs that the allocation names, as in `cost-optimal:minutes`."""
+        rule, colon, column = (self.options.allocation or "").partition(":")
+        if rule != COST_OPTIMAL:
+            return None
+        columns = (*self.population.feature_names, *self.population.proxy_names)
+        if not colon or column not in columns:
+            allowed = near_names(column, columns) if columns else "a column of numbers: features="
+            problem = f"write '{COST_OPTIMAL}:COLUMN', what labels cost"
+            raise InputError(problem, given=repr(column), allowed=allowed)
+        return column
+
+    def _affordable_labels(self, money: float | None, cost_column: str) -> int:
+        """Return how many labels of random units the money buys."""
         if money is None or self.half_width is not None:
-            raise InputError(f"'{BY_COST}' needs a budget of money", action="Give budget=, no half_width=.")
-        (mean,) = averages(self.population, [Number(name=column)])
-        if not mean > 0:
-            raise InputError(f"'{column}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
-        return column, max(1, min(self.population.size, int(money / mean)))
+            action = "Give budget=, no half_width=."
+            raise InputError(f"'{COST_OPTIMAL}' needs a budget of money", action=action)
+        (mean_cost,) = averages(self.population, [Number(name=cost_column)])
+        if not mean_cost > 0:
+            given = f"mean {mean_cost:g}"
+            raise InputError(f"'{cost_column}' holds no costs", given=given, allowed="above 0")
+        return max(1, min(self.population.size, int(money / mean_cost)))
 
-    @cached_property
-    def of_history(self) -> bool:
-        """Whether the mean of one outcome is asked for, strata are left to us, and a history predicts it."""
-        asked = self.requested
-        left = (asked.method, asked.n_strata, asked.by, asked.allocation) == (None, None, None, None)
-        mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
-        known = bool(history_columns(self.population.feature_names))
-        return known and left and mean and self.requested.proxy in (None, HISTORY)
+    def _is_divided(self, strata: Strata) -> bool:
+        """Return whether a stratified sample is possible."""
+        return strata.n_strata > 1 or not self.anticipated.simple
 
-    def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
-        """Return what a round of unequal probabilities is expected to give, by the history's own word.
+    def _planned_strata(
+        self, n_labels: int | None, cost_column: str | None, money: float | None
+    ) -> _PlannedStrata:
+        """Return the strata and the labels of each."""
+        if n_labels is not None and self.compares_candidates:
+            return self._compare_candidates(n_labels)
+        if n_labels is None:  # the search for a budget has strata as fine as a large budget allows
+            strata = self.anticipated.strata(PILOT_LABELS * self.anticipated.most_strata)
+        else:
+            strata = self.anticipated.strata(n_labels)
+        if not self._is_divided(strata):
+            return _PlannedStrata(strata=strata)
+        if len(self.parts) > 1:
+            return self._allocate_jointly(strata, n_labels)
+        if cost_column is not None:
+            return self._allocate_by_cost(strata, n_labels, cost_column, money)
+        rule = self.options.allocation or self.anticipated.allocation
+        allocate_labels = partial(allocate, strata, budget=n_labels, method=rule)
+        minimum = self.options_with_defaults.minimum
+        return _PlannedStrata(strata=strata, allocation=self._with_minimums(strata, allocate_labels, minimum))
 
-        With π ∝ x the difference estimator has variance (Σ x)²/n − Σ x² over N², x² being the variance that
-        the history predicts of a unit, hedged as the probabilities are. The range is the strata's.
+    def _allocate_by_cost(
+        self, strata: Strata, n_labels: int | None, cost_column: str, money: float | None
+    ) -> _PlannedStrata:
+        """Return the labels that the money buys if their costs differ between strata."""
+        costs = stratum_averages(self.population, strata.rule, [Number(name=cost_column)])[:, 0]
+        allocate_labels = partial(allocate, strata, method=COST_OPTIMAL, costs=costs, cost_budget=money)
+        return _PlannedStrata(
+            strata=strata,
+            allocation=self._with_minimums(strata, allocate_labels, self.options_with_defaults.minimum),
+            notes=(f"Of a simple random sample the money buys about {n_labels:,} labels.",),
+        )
+
+    def _with_minimums(
+        self, strata: Strata, allocate_labels: Callable[..., Allocation], minimum: int
+    ) -> Allocation:
+        """Return an allocation that gives each stratum enough of the labels of its answer.
+
+        `allocate_labels` is called with `minimum=`.
         """
-        picture = self.population.distribution(HISTORY)
-        moved = (1.0 - HEDGE) * picture.values + HEDGE * picture.mean
-        variances = np.maximum(moved * (1.0 - moved), 0.0)
-        left = float(picture.counts @ np.sqrt(variances)) ** 2 / budget - float(picture.counts @ variances)
-        share = math.sqrt(max(left, 0.0)) / picture.size / usual
-        gain = (stratified.relative_efficiency or 1.0) / share**2 if share > 0 else None
-        names = (f"{end}_standard_error" for end in ENDS)
-        ends: Any = {name: getattr(stratified, name) * share for name in names}
-        return PlannedDesign(design=Successive.kind, estimator="ppi++", relative_efficiency=gain, **ends)
+        allocation = allocate_labels(minimum=minimum)
+        minimums = None
+        if any(part.by_answer for part in self.parts):
+            minimums = stratum_minimums(strata, allocation.n_h, minimum)
+        if minimums is None:
+            return allocation
+        n_h = allocate_labels(minimum=minimums).n_h
+        return replace(allocation, n_h=n_h, budget=int(n_h.sum()))
+
+    def _allocate_jointly(self, strata: Strata, n_labels: int | None) -> _PlannedStrata:
+        """Return one allocation for several estimands: of the budget, or the smallest for the half-widths."""
+        influences = list(self.estimand.influences(self.population))
+        deviations, variances, _ = influence_deviations(self.population, strata, influences)
+        # Divisor N_h − 1, as the variance of a stratified mean has it.
+        sample_deviations = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
+        targets = None if self.half_width is None else self.target_half_widths
+        if targets is None:
+            errors = np.ones(len(deviations))
+        elif n_labels is None:
+            errors = targets / self.normal_quantile
+        else:  # with a budget, only the ratios of the errors matter
+            errors = targets
+        names = [part.text for part in self.parts]
+
+        def allocate_labels(minimum: int | IntArray) -> Allocation:
+            if self.options.allocation is not None:
+                return allocate(strata, n_labels, self.options.allocation, minimum)
+            return allocate_several(
+                strata.sizes,
+                sample_deviations,
+                n_labels,
+                standard_errors=errors,
+                known=strata.is_known,
+                names=names,
+                minimum=minimum,
+            ).allocation
+
+        allocation = self._with_minimums(strata, allocate_labels, self.options.minimum)
+        parts = planned_parts(
+            names,
+            strata,
+            allocation.n_h,
+            deviations,
+            variances,
+            normal_quantile=self.normal_quantile,
+            target_half_widths=targets,
+        )
+        return _PlannedStrata(strata=strata, allocation=allocation, parts=parts)
 
     @cached_property
-    def compares(self) -> bool:
+    def compares_candidates(self) -> bool:
         """Whether strata and a simple random sample are compared: the number of strata is open."""
-        is_open = self.anticipated.requested.is_open and self.anticipated.divides
+        is_open = self.options_with_defaults.is_open and self.anticipated.divides
         return is_open and self.labels is None and len(self.parts) == 1
 
-    def _choice(self, budget: int) -> tuple[Candidate, Candidate]:
-        """Return the candidate to plan, and the one to show: strata, if there are any."""
-        anticipated = self.anticipated
-        stratified = [self._allocated(strata, budget) for strata in anticipated.alternatives(budget)]
-        if not anticipated.simple:
-            choice = first_narrow(stratified)
-            return choice, choice
-        simple = self._simple(budget)
+    @property
+    def options_with_defaults(self) -> StratificationOptions:
+        """The options with the proxy and the category that the estimand chooses by default."""
+        return self.anticipated.options
+
+    def _compare_candidates(self, budget: int) -> _PlannedStrata:
+        """Return the best strata of a budget, and whether these or a simple random sample is planned."""
+        stratified = [self._allocated(strata, budget) for strata in self.anticipated.alternatives(budget)]
+        if not self.anticipated.simple:
+            best = first_within_tolerance(stratified)
+            return _PlannedStrata(strata=best.strata, allocation=best.allocation, candidate=best)
+        simple = self._simple_candidate(budget)
         if not stratified:
-            return simple, simple
+            return _PlannedStrata(strata=simple.strata, candidate=simple)
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
-            choice = first_narrow([*precise, simple])
-        shown = first_narrow(stratified) if choice is simple else choice
-        return choice, shown
+            choice = first_within_tolerance([*precise, simple])
+        # The plan shows strata also if it recommends a simple random sample.
+        shown = first_within_tolerance(stratified) if choice is simple else choice
+        allocation = shown.allocation if self._is_divided(shown.strata) else None
+        return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
 
     def _stays_precise(self, candidate: Candidate, simple: Candidate) -> bool:
         """Return whether strata are as precise as a simple random sample, at larger budgets too.
@@ -664,8 +474,9 @@ class Planner:
         A few labels more would otherwise turn strata into a simple random sample, whose interval of few
         labels is wider at the same standard error.
         """
-        if self.blind or candidate.is_more_precise(simple) or not candidate.is_as_precise(simple):
-            return candidate.is_as_precise(simple)
+        is_precise = candidate.is_as_precise(simple)
+        if self.is_worst_case or candidate.is_more_precise(simple) or not is_precise:
+            return is_precise
         budgets = larger_budgets(candidate.allocation.budget, candidate.strata.size)
         return all(self._is_as_precise_at(candidate.strata, budget) for budget in budgets)
 
@@ -675,7 +486,7 @@ class Planner:
         key = id(strata), budget
         if key not in self._precise_budgets:
             candidate = self._allocated(strata, budget)
-            self._precise_budgets[key] = candidate.is_as_precise(self._simple(budget))
+            self._precise_budgets[key] = candidate.is_as_precise(self._simple_candidate(budget))
         return self._precise_budgets[key]
 
     @cached_property
@@ -685,201 +496,126 @@ class Planner:
 
     @cached_property
     def is_worthwhile(self) -> bool:
-        """Whether strata were asked for, or reduce the variance of a simple random sample's mean.
+        """Whether strata were requested, or reduce the variance of a simple random sample's mean.
 
-        It does not depend on the budget, so that no label more turns strata into a simple random sample.
+        It does not depend on the budget, so that no additional label turns strata into a simple random
+        sample.
         """
-        anticipated = self.anticipated
-        if self.blind or anticipated.requested.by is not None:
+        if self.is_worst_case or self.options_with_defaults.by is not None:
             return True
-        whole = anticipated.whole
-        finest = min(anticipated.per_stratum * anticipated.most_strata, whole.size // 2)
-        plain = expected_variance(whole.sizes, np.array([finest]), whole.scenarios.variances[0])
+        anticipated = self.anticipated
+        population_stratum = anticipated.population_stratum
+        finest = min(anticipated.per_stratum * anticipated.most_strata, population_stratum.size // 2)
+        variances = population_stratum.scenarios.variances[0]
+        simple_variance = expected_variance(population_stratum.sizes, np.array([finest]), variances)
         errors = [self._allocated(strata, finest).error for strata in anticipated.alternatives(finest)]
-        return bool(plain >= WORTHWHILE * min(errors, default=math.inf) ** 2)
+        return bool(simple_variance >= _MIN_EFFICIENCY * min(errors, default=math.inf) ** 2)
 
     def _allocated(self, strata: Strata, budget: int) -> Candidate:
         """Return strata with the allocation of a budget."""
-        make_allocation = partial(allocate, strata, budget, self.anticipated.allocation)
+        allocate_labels = partial(allocate, strata, budget, self.anticipated.allocation)
         return Candidate(
             strata=strata,
-            allocation=self._above_the_floor(strata, self.requested.minimum, make_allocation),
-            blind=self.blind,
+            allocation=self._with_minimums(strata, allocate_labels, self.options.minimum),
+            is_worst_case=self.is_worst_case,
             confidence_level=self.interval_level,
         )
 
-    def _simple(self, budget: int) -> Candidate:
+    def _simple_candidate(self, budget: int) -> Candidate:
         """Return a simple random sample, with the estimator that it will have."""
-        whole = self.anticipated.whole
-        n_proxies = self.anticipated.n_proxies
+        population_stratum = self.anticipated.population_stratum
         return Candidate(
-            strata=whole,
-            allocation=simple_allocation(whole, budget),
+            strata=population_stratum,
+            allocation=simple_allocation(population_stratum, budget),
             confidence_level=self.interval_level,
-            estimator=default_estimator(SimpleRandom.kind, budget, 1, n_proxies, scaled=whole.scaled),
-            blind=self.blind,
+            estimator=self._default_estimator(SimpleRandom.kind, budget, 1),
+            is_worst_case=self.is_worst_case,
         )
 
-    def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
-        """Return the allocation that is made with no stratum far below its share of its answer's labels."""
-        found = made(minimum=minimum)
-        least = None
-        if any(part.by_answer for part in self.parts):
-            least = floor_of(strata, found.n_h, minimum)
-        if least is None:
-            return found
-        n_h = made(minimum=least).n_h
-        return replace(found, n_h=n_h, budget=int(n_h.sum()))
+    def _default_estimator(self, design: str, budget: int, n_strata: int) -> str:
+        """Return the estimator that `estimate` will use for a design."""
+        n_proxies = self.anticipated.n_proxies
+        return default_estimator(
+            design, budget, n_strata, n_proxies, scaled=self.anticipated.population_stratum.scaled
+        )
 
-    def _shared_by_all(
-        self, strata: Strata, budget: int | None
-    ) -> tuple[Allocation, tuple[PlannedPart, ...]]:
-        """Return the allocation among several estimands, and what it is expected to give each of them.
+    def _designs(self, planned: _PlannedStrata, n_labels: int) -> list[PlannedDesign]:
+        """Return the precision of each possible design and estimator: simple random ones first."""
+        population_stratum = self.anticipated.population_stratum
+        expected = partial(
+            expected_precision,
+            population_stratum=population_stratum,
+            n_proxies=self.anticipated.n_proxies,
+            labels=self.labels,
+        )
+        designs = expected(SimpleRandom.kind, population_stratum, np.array([n_labels]))
+        if planned.allocation is not None:
+            designs += expected(Stratified.kind, planned.strata, planned.allocation.n_h)
+        if planned.parts:  # the error of the sum of all influences is meaningless
+            designs = [row.without_expectation() for row in designs]
+        if not self.estimand.is_estimated:
+            designs = [PlannedDesign(design=row.design, estimator=row.estimator) for row in designs]
+        return designs
 
-        It is of the budget, or of the fewest labels with which all half-widths are reached.
-        """
-        influences = list(self.estimand.influences(self.population))
-        deviations, variances, _ = influence_spreads(self.population, strata, influences)
-        spreads = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
-        wanted = np.ones(len(spreads)) if self.half_width is None else self.half_widths
-        names = [part.text for part in self.parts]
-
-        def made(minimum: Any) -> Allocation:
-            # Without a budget the errors themselves count, not what they are to each other.
-            if self.requested.allocation is not None:
-                return allocate(strata, budget, self.requested.allocation, minimum)
-            errors = wanted / self.normal if budget is None else wanted
-            how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
-            return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation
-
-        shared = self._above_the_floor(strata, self.requested.minimum, made)
-        left = (1.0 / shared.budget - 1.0 / strata.size) * strata.size / max(strata.size - 1, 1)
-        parts = []
-        for j, spread in enumerate(np.where(strata.is_known, 0.0, deviations)):
-            error = float(np.sqrt(expected_variance(strata.sizes, shared.n_h, spread**2)))
-            parts.append(
-                PlannedPart(
-                    estimand=names[j],
-                    labels=int(shared.n_h[spread > 0].sum()),
-                    expected_standard_error=error,
-                    expected_half_width=self.normal * error,
-                    wanted_half_width=None if self.half_width is None else float(wanted[j]),
-                    relative_efficiency=float(variances[j]) * left / error**2 if error > 0 else np.inf,
-                )
-            )
-        return shared, tuple(parts)
-
-    def _recommended(
-        self, designs: list[PlannedDesign], strata: Strata, budget: int, choice: Candidate | None
+    def _recommend(
+        self, designs: Sequence[PlannedDesign], planned: _PlannedStrata, n_labels: int
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
         """Return the row of the design to draw, with the estimator that it will have, and notes."""
-        anticipated = self.anticipated
-        usual = {}
+        default_rows = {}
         for row in designs:
-            n_strata = strata.n_strata if row.design == Stratified.kind else 1
-            scaled = anticipated.whole.scaled
-            if row.estimator == default_estimator(
-                row.design, budget, n_strata, anticipated.n_proxies, scaled=scaled
-            ):
-                usual[row.design] = row
-        random = usual[SimpleRandom.kind]
-        stratified = usual.get(Stratified.kind, random)
-        if choice is None:
-            if self._keeps_strata(random, stratified):
+            n_strata = planned.strata.n_strata if row.design == Stratified.kind else 1
+            if row.estimator == self._default_estimator(row.design, n_labels, n_strata):
+                default_rows[row.design] = row
+        simple = default_rows[SimpleRandom.kind]
+        stratified = default_rows.get(Stratified.kind, simple)
+        candidate = planned.candidate
+        if candidate is None:
+            if self._keeps_strata(simple, stratified):
                 return stratified, ()
-        elif choice.strata is not anticipated.whole:
+        elif candidate.strata is not self.anticipated.population_stratum:
             return stratified, ()
-        elif anticipated.requested.by is not None:
-            return random, (f"{SIMPLE_IS_NARROWER} {self._how_to_keep}",)
-        gain = stratified.relative_efficiency
-        if stratified is random or gain is None or max(gain, random.relative_efficiency or 0.0) >= WORTHWHILE:
-            return random, ()
-        return random, (
-            f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
+        elif self.options_with_defaults.by is not None:
+            return simple, (f"{_SIMPLE_IS_NARROWER} {self._how_to_keep_strata}",)
+        return simple, self._inefficiency_notes(simple, stratified)
+
+    def _inefficiency_notes(self, simple: PlannedDesign, stratified: PlannedDesign) -> tuple[str, ...]:
+        """Return a note if neither strata nor the proxy of a simple random sample increase the precision."""
+        efficiency = stratified.relative_efficiency
+        if stratified is simple or efficiency is None:
+            return ()
+        if max(efficiency, simple.relative_efficiency or 0.0) >= _MIN_EFFICIENCY:
+            return ()
+        note = f"This proxy will hardly help: stratified sampling is expected to be worth {efficiency:.2f}×."
+        return (note,)
+
+    def _keeps_strata(self, simple: PlannedDesign, stratified: PlannedDesign) -> bool:
+        """Return whether strata that were not compared with a simple random sample are planned."""
+        options = self.options_with_defaults
+        is_by_cost = (options.allocation or "").partition(":")[0] == COST_OPTIMAL
+        is_fixed = options.by is not None or options.n_strata is not None
+        if not self.anticipated.simple or is_by_cost or is_fixed:
+            return True
+        efficiency = stratified.relative_efficiency
+        simple_efficiency = simple.relative_efficiency or 0.0
+        return efficiency is None or efficiency >= max(
+            _MIN_EFFICIENCY, _EFFICIENCY_TOLERANCE * simple_efficiency
         )
 
-    def _keeps_strata(self, random: PlannedDesign, stratified: PlannedDesign) -> bool:
-        """Return whether strata that are not compared with others are planned."""
-        asked = self.anticipated.requested
-        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
-        if not self.anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None):
-            return True
-        gain = stratified.relative_efficiency
-        return gain is None or gain >= max(WORTHWHILE, 0.98 * (random.relative_efficiency or 0.0))
-
     @property
-    def _how_to_keep(self) -> str:
-        """How to ask for the strata that are not planned otherwise."""
+    def _how_to_keep_strata(self) -> str:
+        """The option that keeps strata for which a simple random sample is planned."""
         if self.anticipated.n_proxies:
             return "To keep the strata, state their number: n_strata= (--strata)."
         return "To keep them: method='category' (--stratify category)."
 
-
-SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."
-
-
-def plan_for_rate(
-    population_size: int,
-    rate: float = WORST_RATE,
-    *,
-    budget: int | None = None,
-    half_width: float | None = None,
-    confidence_level: float = 0.95,
-) -> Plan:
-    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
-
-    Parameters
-    ----------
-    population_size : int
-        N.
-    rate : float
-        The share that is expected; ½ is the worst case.
-    budget, half_width
-        Give one of them, as in `stratal.plan`.
-    confidence_level : float
-
-    Returns
-    -------
-    Plan
-        It holds no population, so that nothing can be drawn from it.
-
-    Raises
-    ------
-    InputError
-        For a rate outside (0, 1), such as percent, and if not exactly one of budget and half-width is given.
-
-    Examples
-    --------
-    >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
-    385
-    """
-    size = whole_number("population_size", population_size)
-    if not 0 < rate < 1:
-        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
-        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
-    _refuse_two_goals(budget, half_width)
-    whole = one_stratum(size, rate, rate * (1 - rate))
-
-    def at(labels: int) -> Plan:
-        check_budget(labels, size)
-        shared = simple_allocation(whole, labels)
-        (row,) = expectations(SimpleRandom.kind, whole, shared.n_h, whole, n_proxies=0)
-        return Plan(
-            budget=labels,
-            population_size=size,
-            strata=whole,
-            allocation=shared,
-            designs=(row,),
-            recommended=row,
-            assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
-            notes=(EVERY_UNIT if labels == size else SMALLER_WITH_A_FILE,),
-            confidence_level=confidence_level,
-        )
-
-    if budget is not None:
-        return at(budget)
-    wanted = float(checked_half_widths(half_width, 1, whole)[0])
-    start, least = min(2 * PILOT, size), min(2, size)
-    return at(
-        smallest_budget(lambda labels: at(labels).expected_half_width or 0.0, wanted, start, least, size)
-    )
+    @cached_property
+    def _plans_successive(self) -> bool:
+        """Whether a history predicts the one outcome, and the user left the strata open."""
+        options = self.options
+        fixed = (options.method, options.n_strata, options.by, options.allocation)
+        if any(value is not None for value in fixed) or options.proxy not in (None, HISTORY):
+            return False
+        is_mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
+        proxies = self.population.proxies
+        has_history = bool(history_columns(self.population.feature_names))
+        return is_mean and has_history and bool(proxies) and proxies[0].name == HISTORY

@@ -1,4 +1,4 @@
-"""Labels by which a difference shows, and what labels and predictions cost, before there is any file."""
+"""Sample sizes for the detection of a difference, and for given costs of labels and predictions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.interval import tail_shares
 from stratal.strata.allocation import whole_number
 
-# Chance that a difference shows, as plans of studies usually have it (Cohen 1988).
-POWER = 0.8
+# Usual probability to detect a difference in the planning of studies (Cohen 1988).
+DEFAULT_POWER = 0.8
+
+# Tolerance for a number of labels that exceeds a whole number only by rounding.
+_ROUNDING = 1e-9
 
 
 @names_mistyped
@@ -22,101 +25,89 @@ def plan_to_detect(
     *,
     rate: float = 0.5,
     equal_answers: float | None = None,
-    power: float = POWER,
+    power: float = DEFAULT_POWER,
     confidence_level: float = 0.95,
     population_size: int | None = None,
 ) -> dict[str, Any]:
-    """Return how many items need a label for a difference to show, before there is any file.
+    """Return how many items need a label to detect a difference, before there is any file.
 
     Parameters
     ----------
     detect : float
-        The difference of two shares of right answers, or of a kappa from a limit, such as 0.02.
+        The difference of two accuracies, or of a kappa from a limit, such as 0.02.
     rate : float
-        Share of right answers of one model; that of the other is `detect` nearer to one half. For a kappa,
-        the share that people pass.
+        Accuracy of one model; that of the other is `detect` nearer to one half. For a kappa, the share that
+        people pass.
     equal_answers : float, optional
-        Share of the items on which both answer alike, and so are both right or both wrong; for a kappa, how
-        often judge and people agree. Without it the models err independently.
+        Share of the items on which both models give the same answer, and so are both right or both wrong; for
+        a kappa, how often judge and people agree. By default the models err independently.
     power : float
-        Chance that it shows: that the interval excludes 0, or the limit.
+        Probability that the interval excludes 0, or the limit.
     confidence_level : float
     population_size : int, optional
-        Items in all; very many unless given.
+        Number of items; infinite by default.
 
     Returns
     -------
     dict
-        What was given, and `detections`: of each `comparison` the `labels`, which are items that are looked
-        at once, for the answers of both models.
+        The arguments, and `detections`: the number of `labels` for each `comparison`. An item that is
+        labelled once counts once, also if it is compared with the answers of two models.
 
     Raises
     ------
     InputError
-        For shares outside (0, 1), and for a difference that there cannot be.
+        For shares outside (0, 1), and for a difference that is impossible.
 
     Notes
     -----
-    Paired labels: n = (z_α √q + z_β √(q − D²))² / D² (Connor 1987), with q the share of items on which one of
-    both is right alone: those with different answers, as between two classes, or fewer if the rates allow no
-    more. A kappa has its linearised variance (Fleiss, Cohen & Everitt 1969) with equal margins.
+    Paired labels: n = (z_α √q + z_β √(q − D²))² / D² (Connor 1987), with q the share of items on which only
+    one of the two is right: those with different answers, as between two classes, or fewer if the rates do
+    not allow that many. A kappa has its linearised variance (Fleiss, Cohen & Everitt 1969) with equal
+    margins.
 
     Examples
     --------
-    >>> found = plan_to_detect(0.02, rate=0.8, equal_answers=0.9)
-    >>> [(row["comparison"], row["labels"]) for row in found["detections"]][:2]
+    >>> result = plan_to_detect(0.02, rate=0.8, equal_answers=0.9)
+    >>> [(row["comparison"], row["labels"]) for row in result["detections"]][:2]
     [('both models on the same items', 1960), ('the same, labelled only where answers differ', 196)]
     """
     shares = {"detect": detect, "rate": rate, "equal_answers": equal_answers, "power": power}
     for name, share in shares.items():
-        if share is not None and not 0 < share < 1:
-            if 1 <= share < 100:
-                percent = f"For {share:g} % write {share / 100:g}."
-            else:
-                percent = None
-            raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)
+        if share is not None:
+            _check_share(name, share)
     tail_shares(confidence_level, "two-sided")
-    if equal_answers is None:
-        different = 1.0
-    else:
-        different = round(1.0 - equal_answers, 12)
+    # Rounded, so that shares such as 1 − 0.9 give whole numbers of labels.
+    different = 1.0 if equal_answers is None else round(1.0 - equal_answers, 12)
     low, high = sorted((rate, rate - detect if rate > 0.5 else rate + detect))
     if low <= 0 or high >= 1 or detect > different:
+        of_answers = "" if equal_answers is None else f" and {equal_answers:g} equal answers"
         raise InputError(
             "two models cannot differ by so much",
-            given=f"{detect:g} at a rate of {rate:g}"
-            + ("" if equal_answers is None else f" and {equal_answers:g} equal answers"),
+            given=f"{detect:g} at a rate of {rate:g}{of_answers}",
             allowed="a difference smaller than the share of different answers, between rates from 0 to 1",
         )
-    if population_size is None:
-        size = math.inf
-    else:
-        size = float(whole_number("population_size", population_size))
-    z_level, z_power = (NormalDist().inv_cdf(share) for share in ((1.0 + confidence_level) / 2.0, power))
-
-    def enough(labels: float, items: float = size) -> int:
-        """Return the labels among so many items: fewer than of infinitely many."""
-        return math.ceil(labels / (1.0 + labels / items) - 1e-9)
-
-    # One of both right alone: where answers differ, up to what the rates allow; or by chance.
-    discordant = low * (1.0 - high) + high * (1.0 - low)
+    size = math.inf if population_size is None else float(whole_number("population_size", population_size))
+    z_level = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
+    z_power = NormalDist().inv_cdf(power)
+    discordant = low * (1.0 - high) + high * (1.0 - low)  # independent errors
     if equal_answers is not None:
         discordant = min(different, detect + 2.0 * min(low, 1.0 - high))
     paired = (z_level * math.sqrt(discordant) + z_power * math.sqrt(discordant - detect**2)) ** 2 / detect**2
-    rows = {"both models on the same items": enough(paired)}
-    squared = ((z_level + z_power) / detect) ** 2
+    unit_labels = ((z_level + z_power) / detect) ** 2  # for an outcome of variance 1
+    n_paired = _finite_sample_size(paired, size)
+    rows = {"both models on the same items": n_paired}
     if equal_answers is not None:
-        new_version_row = (
-            f"a new version, if {enough(paired):,} labels of the old one are there: where it changed"
-        )
-        changed = enough(different * paired, different * size)
-        rows |= {"the same, labelled only where answers differ": changed, new_version_row: changed}
-    rows["each model on items of its own, together"] = 2 * enough(
-        squared * (low * (1.0 - low) + high * (1.0 - high))
-    )
+        n_changed = _finite_sample_size(different * paired, different * size)
+        rows["the same, labelled only where answers differ"] = n_changed
+        name = f"a new version, if {n_paired:,} labels of the old one are there: where it changed"
+        rows[name] = n_changed
+    separate_variance = low * (1.0 - low) + high * (1.0 - high)
+    n_separate = _finite_sample_size(unit_labels * separate_variance, size)
+    rows["each model on items of its own, together"] = 2 * n_separate
     if equal_answers is not None and different / 2.0 < min(rate, 1.0 - rate):
-        value, variance = _kappa(equal_answers, rate)
-        rows[f"a judge's kappa of {value:.2f} to differ so much from a limit"] = enough(squared * variance)
+        kappa, variance = _kappa(equal_answers, rate)
+        name = f"a judge's kappa of {kappa:.2f} to differ so much from a limit"
+        rows[name] = _finite_sample_size(unit_labels * variance, size)
     return {
         "detect": detect,
         "power": power,
@@ -126,12 +117,32 @@ def plan_to_detect(
     }
 
 
+def _check_share(name: str, share: float) -> None:
+    """Raise an error if a share does not lie between 0 and 1; a percentage is the likely mistake."""
+    if not 0 < share < 1:
+        percent = f"For {share:g} % write {share / 100:g}." if 1 <= share < 100 else None
+        raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)
+
+
+def _finite_sample_size(n_labels: float, population_size: float) -> int:
+    """Return the labels in a finite population that are as precise as `n_labels` in an infinite one.
+
+    Cochran (1977), eq. 4.1.
+    """
+    return math.ceil(n_labels / (1.0 + n_labels / population_size) - _ROUNDING)
+
+
 def _kappa(agreed: float, rate: float) -> tuple[float, float]:
     """Return Cohen's kappa of two raters who both pass this share, and its variance times n."""
     chance = rate**2 + (1.0 - rate) ** 2
     value = (agreed - chance) / (1.0 - chance)
-    apart = (1.0 - agreed) / 2.0
-    cells = {(1, 1): rate - apart, (1, 0): apart, (0, 1): apart, (0, 0): 1.0 - rate - apart}
+    discordant = (1.0 - agreed) / 2.0
+    cells = {
+        (1, 1): rate - discordant,
+        (1, 0): discordant,
+        (0, 1): discordant,
+        (0, 0): 1.0 - rate - discordant,
+    }
     margins = (1.0 - rate, rate)
     variables = [
         ((a == b) - agreed + (value - 1.0) * (margins[a] + margins[b] - 2.0 * chance)) / (1.0 - chance)
@@ -140,22 +151,24 @@ def _kappa(agreed: float, rate: float) -> tuple[float, float]:
     return value, sum(share * u**2 for share, u in zip(cells.values(), variables, strict=True))
 
 
-def width_to_detect(detect: float, power: float = POWER, confidence_level: float = 0.95) -> float:
-    """Return the half-width of an interval by which a difference shows with this chance."""
-    z_level, z_power = (NormalDist().inv_cdf(share) for share in ((1.0 + confidence_level) / 2.0, power))
+def width_to_detect(detect: float, power: float = DEFAULT_POWER, confidence_level: float = 0.95) -> float:
+    """Return the half-width of an interval that detects a difference with this power."""
+    z_level = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
+    z_power = NormalDist().inv_cdf(power)
     return detect * z_level / (z_level + z_power)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheapestSamples(Record):
-    """How many units to label, and how many to predict in all.
+    """How many units to label, and how many to predict.
 
     Parameters
     ----------
     labels : int
-        n, labelled and predicted.
+        n, the number of units that are labelled and predicted.
     predictions : int
-        N, predicted, the labelled ones among them; n where predictions do not pay.
+        N, the number of predicted units, including the labelled ones; n if predictions are not worth their
+        cost.
     cost : float
         n · label_cost + N · prediction_cost; without predictions n · label_cost.
     standard_error : float
@@ -180,13 +193,13 @@ def cheapest_samples(
     prediction_cost: float,
     standard_error: float | None = None,
     difference: float | None = None,
-    power: float = 0.8,
+    power: float = DEFAULT_POWER,
     confidence_level: float = 0.95,
 ) -> CheapestSamples:
-    """Return the cheapest n and N for a mean that is estimated with a tuned proxy, when predictions cost too.
+    """Return the cheapest n and N for a mean with a tuned proxy, if predictions have a cost.
 
     The variance is σ² [(1 − ρ²)/n + ρ²/N], and the best share of labelled units is
-    √((1 − ρ²)/ρ² · prediction_cost/label_cost); where that is 1 or more, predictions do not pay.
+    √((1 − ρ²)/ρ² · prediction_cost/label_cost); if that is 1 or more, predictions are not worth their cost.
 
     Parameters
     ----------
@@ -195,11 +208,11 @@ def cheapest_samples(
     correlation : float
         ρ of outcome and prediction.
     label_cost, prediction_cost : float
-        Of one label, and of one prediction.
+        Cost of one label, and of one prediction.
     standard_error : float, optional
-        What is wanted; or instead
+        Target; or instead
     difference : float, optional
-        From a fixed value, to be found with `power` by a two-sided test.
+        Difference from a fixed value, to be detected with `power` by a two-sided test.
     power, confidence_level : float
         Of `difference`.
 
@@ -210,14 +223,14 @@ def cheapest_samples(
 
     Notes
     -----
-    Cochran (1977), section 12.7, double sampling for regression; what ppi_py calls `ppi_power`. The target
+    Cochran (1977), section 12.7, double sampling for regression; `ppi_power` in ppi_py. The target
     is the superpopulation's mean.
 
     Examples
     --------
-    >>> found = cheapest_samples(variance=0.16, correlation=0.8, label_cost=1.0, prediction_cost=0.01,
-    ...                          standard_error=0.02)
-    >>> found.labels, found.predictions, round(found.cost, 2)
+    >>> samples = cheapest_samples(variance=0.16, correlation=0.8, label_cost=1.0, prediction_cost=0.01,
+    ...                            standard_error=0.02)
+    >>> samples.labels, samples.predictions, round(samples.cost, 2)
     (163, 2197, 184.97)
     >>> cheapest_samples(variance=0.16, correlation=0.05, label_cost=1.0, prediction_cost=0.01,
     ...                  standard_error=0.02).labels
@@ -234,34 +247,34 @@ def cheapest_samples(
         options = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
         raise InputError(problem, given=options, allowed="shares below 1")
     normal = NormalDist()
-    steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)
     if standard_error is None:
-        target_error = (difference or 0.0) / steps
+        quantiles = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)
+        target_error = (difference or 0.0) / quantiles
     else:
         target_error = standard_error
     explained = correlation**2
-    target = target_error**2 / variance
-    if explained:
-        share = math.sqrt((1 - explained) * prediction_cost / (explained * label_cost))
-    else:
-        share = math.inf
-    labels_only = math.ceil(1 / target - 1e-9)
-    best = CheapestSamples(
-        labels=labels_only,
-        predictions=labels_only,
-        cost=labels_only * label_cost,
-        standard_error=math.sqrt(variance / labels_only),
+    relative_variance = target_error**2 / variance
+    n_labels = math.ceil(1 / relative_variance - _ROUNDING)
+    cheapest = CheapestSamples(
+        labels=n_labels,
+        predictions=n_labels,
+        cost=n_labels * label_cost,
+        standard_error=math.sqrt(variance / n_labels),
     )
-    if share >= 1:
-        return best
-    centre = ((1 - explained) + explained * share) / target
-    for n in range(max(2, math.floor(centre) - 1), math.ceil(centre) + 2):
-        remaining_variance = target - (1 - explained) / n
+    labelled_share = math.inf
+    if explained:
+        labelled_share = math.sqrt((1 - explained) * prediction_cost / (explained * label_cost))
+    if labelled_share >= 1:
+        return cheapest
+    optimum = ((1 - explained) + explained * labelled_share) / relative_variance
+    # The best whole numbers lie next to the real optimum.
+    for n in range(max(2, math.floor(optimum) - 1), math.ceil(optimum) + 2):
+        remaining_variance = relative_variance - (1 - explained) / n
         if remaining_variance <= 0:
             continue
-        total = max(n, math.ceil(explained / remaining_variance - 1e-9))
+        total = max(n, math.ceil(explained / remaining_variance - _ROUNDING))
         cost = n * label_cost + total * prediction_cost
-        if cost < best.cost:
+        if cost < cheapest.cost:
             error = math.sqrt(variance * ((1 - explained) / n + explained / total))
-            best = CheapestSamples(labels=n, predictions=total, cost=cost, standard_error=error)
-    return best
+            cheapest = CheapestSamples(labels=n, predictions=total, cost=cost, standard_error=error)
+    return cheapest

@@ -1,7 +1,7 @@
-"""`PreviousLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
+"""`PreviousLabels`: what labels of an earlier sample show about the strata of a plan, and their uncertainty.
 
-A proxy's own word leaves much open (`stratal.strata.strata`). Labels of any units, wherever the proxy sent
-them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
+A proxy alone leaves much uncertainty (`stratal.strata.strata`). Existing labels of any units show how well it
+is calibrated, under the assumption that outcomes of units with the same proxy have the same distribution.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.entry_points import estimate
 from stratal.labels.labels import Labels, as_labels, join_labels
-from stratal.planning.interim_widths import likely_means
+from stratal.planning.interim_widths import implied_means
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts
@@ -31,33 +31,34 @@ from stratal.strata import Strata, stratify
 from stratal.strata.smoothed_variances import likely_rates, smoothed_standard_deviations
 from stratal.strata.strata import Moments, Scenario, expected_variance
 
-# Chance, by the labels, that the conservative end is passed, and that the optimistic one is missed.
-LEFT_OPEN = 0.05
+# Posterior probability that the standard error lies beyond each end of the range from optimistic to
+# conservative.
+TAIL_PROBABILITY = 0.05
 
-# Strata of the proxy from which one stratum of all units is made up.
-_FINE = 10
+# Number of strata of the proxy from which the moments of the whole population are computed.
+_N_FINE_STRATA = 10
 
-# Sets of rates drawn from the posterior: the 5 % points are then good to a tenth of their distance.
-_NUMBER = 2_000
+# Sets of rates drawn from the posterior. The 5 % points are then precise to a tenth of their distance.
+_N_POSTERIOR_DRAWS = 2_000
 
-# Fixed, so that equal labels give equal plans.
+# Constant, so that equal labels give equal plans.
 _SEED = 20_261_121
 
 
 class PreviousLabels:
-    """Labels that were in before a plan was made, of any units of its population; unknown ids are refused.
+    """Labels that exist before a plan, of any units of its population. Unknown ids raise an error.
 
     Parameters
     ----------
     population : Population
     labels : see `stratal.plan`
     proxy : str, optional
-        The one that is recalibrated.
+        The proxy that is recalibrated.
     calibrate_by : str, optional
-        Column of categories, in each of which the proxy is recalibrated by itself. Labels of categories that
-        the population does not have are left out.
+        Column of categories, within each of which the proxy is recalibrated. Labels of categories that the
+        population does not have are ignored.
     labelled_units : Population, optional
-        The units that the labels are of, where these are others than the population's.
+        The units of the labels if they are not in the population.
 
     Attributes
     ----------
@@ -69,11 +70,11 @@ class PreviousLabels:
         Whether the outcome takes only the values of its bounds.
     bounds : (float, float)
         Of the outcome; infinite where it has none.
-    fine : Strata, optional
-        Of the proxy, from which one stratum of all units is made up: labelled units may have other proxies
-        than the population.
+    fine_strata : Strata, optional
+        Strata of the proxy, from which the moments of the whole population are computed: the proxy may be
+        distributed differently among the labelled units.
     source : str
-        Where the labels came from.
+        File or object of the labels.
     notes : tuple of str
         Warnings about these labels, such as a proxy with another distribution among their units.
     """
@@ -87,41 +88,38 @@ class PreviousLabels:
         calibrate_by: str | None = None,
         labelled_units: Population | None = None,
     ) -> None:
-        answered = _answered(_with_ids(labels))
-        label_ids = sorted(set(answered.ids))
-        if labelled_units is None:
-            holder = population
-        else:
-            holder = labelled_units
+        known_labels = _without_missing(_require_ids(labels))
+        label_ids = sorted(set(known_labels.ids))
+        holder = population if labelled_units is None else labelled_units
         units = holder.find(label_ids)
-        _refuse_unknown_ids(answered, label_ids, id_texts(units.ids))
+        _refuse_unknown_ids(known_labels, label_ids, id_texts(units.ids))
         design = SimpleRandom(budget=max(len(label_ids), 1))
         n = len(label_ids)
         shares = np.full(n, min(n / holder.size, 1.0))
         sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             estimate_of_labels = estimate(
-                sample, answered, estimator="horvitz-thompson", predicted=holder.roles.answer
+                sample, known_labels, estimator="horvitz-thompson", predicted=holder.roles.answer
             )
-        rows = np.flatnonzero(join_labels(sample, answered).labelled)
+        rows = np.flatnonzero(join_labels(sample, known_labels).labelled)
         self.z = estimate_of_labels.evidence.z
-        self.binary, self.source = estimate_of_labels.outcome == "binary", answered.source
+        self.binary, self.source = estimate_of_labels.outcome == "binary", known_labels.source
         self.notes: tuple[str, ...] = ()
         if estimate_of_labels.bounds is None:
             self.bounds = (-math.inf, math.inf)
         else:
             self.bounds = estimate_of_labels.bounds
         self.calibrate_by = calibrate_by
-        self.elsewhere = labelled_units is not None
-        self.fine = None
+        self.has_other_units = labelled_units is not None
+        self.fine_strata = None
         self.proxy = None
         names = population.proxy_names
         if names:
             self.proxy = population.proxy_info(proxy).name
             by = calibrate_by or population.own_stratum
-            self.fine = stratify(population, n_strata=_FINE, proxy=proxy, by=by)
+            self.fine_strata = stratify(population, n_strata=_N_FINE_STRATA, proxy=proxy, by=by)
             if labelled_units is not None:
-                self.notes = shift_notes(population, labelled_units, proxy)
+                self.notes = distribution_shift_warnings(population, labelled_units, proxy)
         if calibrate_by is not None:
             levels = list(population.levels(population.require_group(calibrate_by)))
             in_category_mask = np.isin(units.groups[holder.require_group(calibrate_by)][rows], levels)
@@ -137,19 +135,19 @@ class PreviousLabels:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What expectations that follow from the labels rest on."""
+        """The assumptions of expectations that are based on the labels."""
         if self.proxy:
             alike = "units with the same proxy"
         else:
             alike = "all units"
         return (
             f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
-            f"Optimistic to conservative: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
+            f"Optimistic to conservative: what they leave open, {1 - 2 * TAIL_PROBABILITY:.0%} of it.",
             ALL_COME_BACK,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return which labels these are, in a plain dict."""
+        """Return a summary of the labels as a plain dict."""
         if self.proxy is None:
             proxy_mean = None
         else:
@@ -158,34 +156,35 @@ class PreviousLabels:
         return {**used, "proxy_mean": proxy_mean}
 
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
-        """Return three ways in which strata may lie: expected, optimistic and conservative at n_h.
+        """Return three scenarios of strata: expected, optimistic and conservative at n_h.
 
-        The ends are the 5 % and 95 % points of the standard error over what the labels leave open: rates of
-        the strata that are drawn from their posterior (`stratal.strata.smoothed_variances`), and how
-        uncertain a variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
+        The ends are the 5 % and 95 % points of the posterior distribution of the standard error. Its
+        uncertainty has two parts: the rates of the strata (`stratal.strata.smoothed_variances`), and the
+        relative variance of a sample variance, (κ − 1) / m with κ the kurtosis of the labels about their
+        strata's means.
         """
-        if strata.n_strata == 1 and self.fine is not None:
-            base = self.fine
+        if strata.n_strata == 1 and self.fine_strata is not None:
+            base = self.fine_strata
         else:
             base = strata
-        means, variances = self._strata_ways(base)
+        means, variances = self._possible_moments(base)
         slope = _slopes(base, means)
         if base is not strata:
-            middle = means @ base.weights
-            variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
-            means = middle[:, None]
+            overall_means = means @ base.weights
+            variances = (variances + (means - overall_means[:, None]) ** 2) @ base.weights
+            means = overall_means[:, None]
             variances = variances[:, None]
+        draws = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
         order = 1 + np.argsort(expected_variance(strata.sizes, n_h, variances[1:]), kind="stable")
         last = len(order) - 1
-        ends = order[[round(LEFT_OPEN * last), round((1 - LEFT_OPEN) * last)]]
-        every = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
-        return every.way(np.array([0, *ends]))
+        ends = order[[round(TAIL_PROBABILITY * last), round((1 - TAIL_PROBABILITY) * last)]]
+        return draws.select(np.array([0, *ends]))
 
-    def _strata_ways(self, strata: Strata) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances (1 + K, H) of strata: as expected, and as they may be.
+    def _possible_moments(self, strata: Strata) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances (1 + K, H) of strata: the expected ones, then K posterior draws.
 
-        With `calibrate_by` each category's strata are recalibrated by their own labels; those of categories
-        with few labels by all.
+        With `calibrate_by`, the strata of each category are recalibrated with the labels of the category, or
+        with all labels if these are few.
         """
         if strata.n_strata > 1:
             codes = strata.rule.assign(self.columns)
@@ -194,14 +193,14 @@ class PreviousLabels:
         means, variances = self._recalibrated(strata, codes, self.z)
         for strata_of_category in self._categories(strata):
             inside = np.isin(codes, strata_of_category)
-            if inside.sum() >= FEWEST_FOR_A_CURVE:
+            if inside.sum() >= MIN_LABELS_TO_RECALIBRATE:
                 places = np.searchsorted(strata_of_category, codes[inside])
                 recalibrated = self._recalibrated(strata.part(strata_of_category), places, self.z[inside])
                 means[:, strata_of_category], variances[:, strata_of_category] = recalibrated
         return means, variances
 
     def _categories(self, strata: Strata) -> list[IntArray]:
-        """Return the numbers of the strata of each category of `calibrate_by`; none without it."""
+        """Return the stratum numbers of each category of `calibrate_by`; an empty list without it."""
         if self.calibrate_by is None or strata.n_strata == 1:
             return []
         levels = tuple(np.unique(self.columns[self.calibrate_by]).tolist())
@@ -210,9 +209,9 @@ class PreviousLabels:
         return [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
 
     def _recalibrated(self, strata: Moments, codes: IntArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances (1 + K, H) of strata by the labels z (m,) in them, of strata `codes`."""
+        """Return means and variances (1 + K, H) of strata, given labels z (m,) in the strata `codes` (m,)."""
         counts = stratum_counts(codes, strata.n_strata)
-        if self.elsewhere:  # the stratum's own units are all unlabelled
+        if self.has_other_units:  # all units of the population are still unlabelled
             strata = replace(strata, sizes=strata.sizes + counts)
         sums = np.bincount(codes, z, minlength=strata.n_strata)
         if self.binary:
@@ -227,41 +226,43 @@ class PreviousLabels:
         factors = self._factors(z - stratum_means_of_labels[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
-            means = np.broadcast_to(stratum_means_of_labels, (1 + _NUMBER, strata.n_strata)).copy()
+            means = np.broadcast_to(stratum_means_of_labels, (1 + _N_POSTERIOR_DRAWS, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
-        rates = likely_rates(strata, counts, sums, bounds=self.bounds, number=_NUMBER)
-        spread = rates * (1 - rates)
-        variances = expected**2 * spread / spread.mean(axis=0) * factors
-        middle = rates.mean(axis=0)
-        if self.binary:  # a rate whose r(1 - r) is the variance, as labels of 0 and 1 have it
-            middle = likely_means(np.ones(len(middle)), middle, expected / (high - low))
-        return low + (high - low) * np.vstack([middle, rates]), np.vstack([expected**2, variances])
+        rates = likely_rates(strata, counts, sums, bounds=self.bounds, number=_N_POSTERIOR_DRAWS)
+        binary_variances = rates * (1 - rates)
+        variances = expected**2 * binary_variances / binary_variances.mean(axis=0) * factors
+        mean_rates = rates.mean(axis=0)
+        if self.binary:  # the variance of a binary outcome determines its rate: r(1 − r)
+            mean_rates = implied_means(np.ones(len(mean_rates)), mean_rates, expected / (high - low))
+        return low + (high - low) * np.vstack([mean_rates, rates]), np.vstack([expected**2, variances])
 
     def _factors(self, residuals: FloatArray) -> FloatArray:
-        """Return how far the variances of measurements may all be off, (K, 1); 1 for 0 and 1."""
+        """Return random factors (K, 1) on all variances, for their uncertainty; 1 for binary outcomes."""
         second = float(np.mean(residuals**2))
         if self.binary or second == 0:
-            return np.ones((_NUMBER, 1))
+            return np.ones((_N_POSTERIOR_DRAWS, 1))
         kurtosis = float(np.mean(residuals**4)) / second**2
-        spread = math.sqrt(max(kurtosis - 1.0, 0.0) / len(residuals))
-        random = np.random.Generator(np.random.PCG64(_SEED))
-        return np.exp(spread * random.standard_normal((_NUMBER, 1)))
+        relative_error = math.sqrt(max(kurtosis - 1.0, 0.0) / len(residuals))
+        rng = np.random.Generator(np.random.PCG64(_SEED))
+        return np.exp(relative_error * rng.standard_normal((_N_POSTERIOR_DRAWS, 1)))
 
 
-# Labels of a category from which the proxy is recalibrated there alone: with fewer, two coefficients rest on
-# their priors.
-FEWEST_FOR_A_CURVE = 10
+# Minimum number of labels to recalibrate the proxy within a category. With fewer, the two coefficients depend
+# on their priors.
+MIN_LABELS_TO_RECALIBRATE = 10
 
 # Distance of two distributions below which no warning is given, however many units: where so few lie
-# elsewhere no plan changes.
-SHIFTED = 0.05
+# has_other_units no plan changes.
+MIN_SHIFT = 0.05
 
-# Of √(m N/(m + N)) times the Kolmogorov–Smirnov distance: passed by 1 % of pairs of one distribution.
-_CRITICAL = 1.63
+# 1 % quantile of √(m N/(m + N)) times the Kolmogorov–Smirnov distance of two samples of one distribution.
+_KOLMOGOROV_SMIRNOV_QUANTILE = 1.63
 
 
-def shift_notes(population: Population, other: Population, proxy: str | None) -> tuple[str, ...]:
-    """Return a warning if the proxy has another distribution than in the data it is calibrated on."""
+def distribution_shift_warnings(
+    population: Population, other: Population, proxy: str | None
+) -> tuple[str, ...]:
+    """Return a warning if the proxy is distributed differently in the data that it is calibrated on."""
     name = population.proxy_info(proxy).name
     population_distribution = population.distribution(name)
     reference_distribution = other.distribution(name)
@@ -273,8 +274,10 @@ def shift_notes(population: Population, other: Population, proxy: str | None) ->
         for part in (population_distribution, reference_distribution)
     ]
     distance = float(np.abs(shares[0] - shares[1]).max())
-    by_chance = _CRITICAL * math.sqrt(1.0 / population_distribution.size + 1.0 / reference_distribution.size)
-    if distance <= max(SHIFTED, by_chance):
+    by_chance = _KOLMOGOROV_SMIRNOV_QUANTILE * math.sqrt(
+        1.0 / population_distribution.size + 1.0 / reference_distribution.size
+    )
+    if distance <= max(MIN_SHIFT, by_chance):
         return ()
     population_mean = population_distribution.mean
     reference_mean = reference_distribution.mean
@@ -286,8 +289,8 @@ def shift_notes(population: Population, other: Population, proxy: str | None) ->
     )
 
 
-def _with_ids(labels: Any) -> Labels:
-    """Return labels of any kind that says whose they are."""
+def _require_ids(labels: Any) -> Labels:
+    """Convert labels with unit ids to `Labels`."""
     if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
         nobody: Any = None
         return as_labels(labels, nobody)
@@ -296,8 +299,8 @@ def _with_ids(labels: Any) -> Labels:
     raise InputError(problem, given=type(labels).__name__, allowed=allowed)
 
 
-def _answered(labels: Labels) -> Labels:
-    """Return the labels without the rows that nobody has filled in yet."""
+def _without_missing(labels: Labels) -> Labels:
+    """Return the labels without the rows that are not labelled yet."""
     is_labelled = [value is not None for value in labels.values]
     names = [name for name in ("ids", "values", "annotators", "places") if getattr(labels, name)]
     selected: dict[str, Any] = {name: tuple(compress(getattr(labels, name), is_labelled)) for name in names}
@@ -305,7 +308,7 @@ def _answered(labels: Labels) -> Labels:
 
 
 def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: list[str]) -> None:
-    """Refuse labels of nobody, and of units that the population does not have."""
+    """Raise an error if there is no label, or if ids are not in the population."""
     if not label_ids:
         raise LabelError(f"{labels.source}: no unit is labelled yet", allowed="at least one label")
     unknown = sorted(set(label_ids) - set(population_ids))
@@ -319,7 +322,7 @@ def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: li
 
 
 def _slopes(strata: Strata, means: FloatArray) -> FloatArray:
-    """Return the slope of the outcome on the proxy (K,) between strata; 0 where there is none to tell."""
+    """Return the slope of the outcome on the proxy (K,) between strata; 0 if it cannot be determined."""
     centres = strata.proxy_means
     if strata.n_strata == 1 or not np.all(np.isfinite(centres)):
         return np.zeros(len(means))

@@ -1,4 +1,7 @@
-"""Later rounds: where more labels go, how many are needed, and what they would buy; OPT-A1 and OPT-A2."""
+"""Further rounds: their allocation, the number of labels that a half-width needs, and what more would give.
+
+The algorithms OPT-A1 and OPT-A2 (Kumar & Raj 2016) label a sample in two or more rounds.
+"""
 
 from __future__ import annotations
 
@@ -25,50 +28,56 @@ from stratal.errors import (
 )
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
-from stratal.estimation.estimate import Estimate
-from stratal.planning.interim_analysis import InterimAnalysis, design_with_counts, half_width_of
-from stratal.planning.plan import checked_half_widths, smallest_budget
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.planning.budget_search import check_half_widths, smallest_budget
+from stratal.planning.interim_analysis import InterimAnalysis
+from stratal.planning.next_allocation import design_with_counts
+from stratal.planning.repeated_labels import half_width_of
 from stratal.population.population import Population, require_population
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
 from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.allocation import whole_number
 
-# A round that would multiply the labels by more is taken in two: few labels say too little about many.
-CAREFUL_BEYOND = 1.5
+# A round that multiplies the labels by more is divided into two, because few labels are a weak basis for
+# many.
+MAX_GROWTH = 1.5
 
+# Share of such a round that is drawn first.
+FIRST_SHARE_OF_LARGE_ROUND = 0.75
 
-# How much of it is taken first.
-CAREFUL_SHARE = 0.75
+# If units without a label keep an interval from reaching its target, the goal is this multiple of the
+# narrowest possible half-width, but at least half of the way to it. So no label is spent without an effect.
+_REACHABLE_FACTOR = 1.1
 
+# Multiples of the drawn units for which a half-width is expected.
+_SIZE_MULTIPLES = (1.5, 2.0, 3.0, 4.0)
 
-# Times the narrowest that can be, where units without a label keep an interval from what is wanted: what a
-# round then goes for, and half of the way at most, so that no label is spent where it changes nothing.
-NEARLY = 1.1
+# Largest factor on the half-width in the first guess of a total. Beyond, the approximation is too rough.
+_MAX_WIDTH_RATIO = 8.0
 
-
-# Multiples of the units drawn for which the half-width is expected, for what more labels would buy.
-TIMES = (1.5, 2.0, 3.0, 4.0)
-
-# Share of the present half-width below which an expected one is rounding: every unit is labelled then.
+# Share of the current half-width below which an expected one is a rounding error: every unit is labelled
+# then.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredSampleSize:
-    """How far an interval is from the half-width that is wanted.
+    """The number of labels that an interval needs to reach its target half-width.
 
     Parameters
     ----------
-    target_half_width : float
+    wanted : float
+        Target half-width.
     half_width : float
-        Of the interval now; infinite where the labels give none yet.
+        Current half-width; infinite if there is no interval yet.
     additional : int
-        Units to draw now; 0 when the interval is there, or every unit is drawn.
+        Units to draw now; 0 if the target is reached, or every unit is drawn.
     expected_total : int
-        Labels that are expected to be enough; more than the next round draws where that is done in two.
+        Total number of labels that is expected to be sufficient; more than the next round draws if it is
+        divided into two.
     estimand : str, optional
-        Of several estimands the one that is furthest from its half-width; of one, itself; of the mean, none.
+        The estimand that is furthest from its target; None for the mean.
 
     Examples
     --------
@@ -88,7 +97,7 @@ class RequiredSampleSize:
         return self.half_width <= self.wanted
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict; a half-width that there is not yet is None."""
+        """Return a JSON-ready dict; an infinite half-width is None."""
         first = {"wanted": self.wanted, "half_width": self.half_width, "reached": self.reached}
         fields = json_dict(first | asdict(self))
         return {name: value for name, value in fields.items() if name != "estimand" or value is not None}
@@ -103,34 +112,35 @@ def next_sample_size(
     *,
     label_driven: bool = False,
 ) -> tuple[int, int]:
-    """Return the units of the next round, and the total that is expected to be enough.
+    """Return the units of the next round, and the total that is expected to be sufficient.
 
-    A few labels are no basis for a large round. And the total is where the interval is *expected* to be
-    there, so that half of the studies would end a label or two short of it, round after round: from the
-    second such round on √e are added to e missing ones, what a count of e is uncertain by.
+    A large round is divided, because a few labels are a weak basis for it. The total is that at which the
+    target is reached *on average*, so that half of the studies would miss it by a label or two, round after
+    round. From the second such round on, √e units are added to e missing ones: the standard error of a count
+    of e.
 
     Parameters
     ----------
     width : callable
         Total to expected half-width.
     current_half_width : float
-        Half-width so far, above the one that is wanted.
+        Current half-width, above the target.
     target_half_width : float
     drawn : int
         Units drawn so far.
     population_size : int
     label_driven : bool
-        Whether this is not the first round that labels decide.
+        Whether the existing sample depends on labels already.
     """
-    start = round(drawn * min(current_half_width / target_half_width, 8.0) ** 2)
+    start = round(drawn * min(current_half_width / target_half_width, _MAX_WIDTH_RATIO) ** 2)
     total = smallest_budget(width, target_half_width, min(start, population_size), drawn + 1, population_size)
-    extra = total - drawn
-    if total > CAREFUL_BEYOND * drawn:
-        extra = max(math.ceil(CAREFUL_SHARE * extra), 1)
+    additional = total - drawn
+    if total > MAX_GROWTH * drawn:
+        additional = max(math.ceil(FIRST_SHARE_OF_LARGE_ROUND * additional), 1)
     elif label_driven:
-        extra += math.ceil(math.sqrt(extra))
-    extra = min(extra, population_size - drawn)
-    return extra, max(total, drawn + extra)
+        additional += math.ceil(math.sqrt(additional))
+    additional = min(additional, population_size - drawn)
+    return additional, max(total, drawn + additional)
 
 
 @names_mistyped
@@ -145,39 +155,39 @@ def labels_needed(
     bounds: tuple[float, float] | None = None,
     population: Population | None = None,
 ) -> RequiredSampleSize:
-    """Return how many more units to draw, until the interval's half-width is as wanted.
+    """Return how many more units to draw to reach a target half-width.
 
     Parameters
     ----------
     sample : Sample
         Simple random or stratified, of any number of rounds.
     labels : see `stratal.estimate`
-        Of the rounds so far.
+        Labels of all rounds.
     half_width : float
-        Half the width of the default interval that is wanted at the end. For a sample that was planned for
-        several estimands one for all, or a list with one for each.
+        Target half-width of the default interval. For a sample that was planned for several estimands, one
+        for all, or a list with one for each.
     confidence_level : float
     predicted, outcome, bounds
         As in `stratal.estimate`.
     population : Population, optional
-        The one that the sample was drawn from; needed for an estimand other than the mean if the sample came
-        from a file.
+        The population of the sample; required for an estimand other than the mean if the sample was read from
+        a file.
 
     Returns
     -------
     RequiredSampleSize
-        Of several estimands of the one that is furthest from its half-width.
+        For several estimands, that of the one that is furthest from its target.
 
     Raises
     ------
     InputError
-        For a half-width that is no positive number, and designs that have no next round.
+        For a half-width that is not a positive number, and designs that have no next round.
     LabelError
         For labels that are not of this sample, and if there is none.
 
     Notes
     -----
-    Stein (1945), in a few stages; docs/methods/adaptive.md has labels and coverage, measured.
+    Stein (1945), in a few stages; docs/methods/adaptive.md has measured sample sizes and coverage.
 
     Examples
     --------
@@ -185,8 +195,8 @@ def labels_needed(
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
     >>> pilot = stratal.plan(population, half_width=0.1, pilot=True).draw(seed=7)
     >>> labels = {unit: float(unit >= 500) for unit in pilot.ids.tolist()}
-    >>> found = labels_needed(pilot, labels, half_width=0.1)
-    >>> found.reached, found.additional
+    >>> needed = labels_needed(pilot, labels, half_width=0.1)
+    >>> needed.reached, needed.additional
     (True, 0)
     """
     refuse_other_designs(sample)
@@ -200,7 +210,7 @@ def labels_needed(
 def required_sample_size(
     analysis: InterimAnalysis, half_width: Any, *, allocation_of: str = "total"
 ) -> tuple[RequiredSampleSize, IntArray]:
-    """Return how many units to draw now, until half-widths are as wanted, and n_h (H,) with them.
+    """Return how many units to draw to reach the target half-widths, and n_h (H,) with them.
 
     Parameters
     ----------
@@ -209,33 +219,34 @@ def required_sample_size(
         One for all, or one for each of several.
     allocation_of : {"total", "remainder"}
     """
-    target_half_widths = checked_half_widths(half_width, len(analysis.parts))
+    target_half_widths = check_half_widths(half_width, len(analysis.parts))
     drawn = int(analysis.drawn.sum())
-    max_units = int(analysis.most.sum())
+    max_units = int(analysis.max_n_h.sum())
     furthest = int(np.argmax(analysis.half_widths / target_half_widths))
     current_ratio = float(analysis.half_widths[furthest] / target_half_widths[furthest])
-    extra = 0
+    additional = 0
     total = drawn
+
+    def n_h_of(total: int) -> IntArray:
+        return analysis.allocation(total, target_half_widths, allocation_of=allocation_of, stopping=True)
+
+    def width_ratio(total: int) -> float:
+        return float(np.max(analysis.expected(n_h_of(total)) / target_half_widths))
+
     if current_ratio > 1.0 and drawn < max_units:
-
-        def width(size: int) -> float:
-            n_h = analysis.allocation(size, target_half_widths, allocation_of=allocation_of, stopping=True)
-            return float(np.max(analysis.expected(n_h) / target_half_widths))
-
-        best = width(max_units)
-        goal = max(1.0, min(NEARLY * best, (current_ratio + best) / 2.0))
-        extra, total = next_sample_size(
-            width, current_ratio, goal, drawn, max_units, label_driven=analysis.label_driven
+        smallest_ratio = width_ratio(max_units)
+        goal = max(1.0, min(_REACHABLE_FACTOR * smallest_ratio, (current_ratio + smallest_ratio) / 2.0))
+        additional, total = next_sample_size(
+            width_ratio, current_ratio, goal, drawn, max_units, label_driven=analysis.label_driven
         )
     needed = RequiredSampleSize(
         wanted=float(target_half_widths[furthest]),
         half_width=float(analysis.half_widths[furthest]),
-        additional=extra,
+        additional=additional,
         expected_total=total,
-        estimand=analysis.names[furthest] if analysis.width is None else None,
+        estimand=analysis.names[furthest] if analysis.mean_widths is None else None,
     )
-    n_h = analysis.allocation(drawn + extra, target_half_widths, allocation_of=allocation_of, stopping=True)
-    return needed, n_h
+    return needed, n_h_of(drawn + additional)
 
 
 def more_labels(
@@ -243,15 +254,15 @@ def more_labels(
     sample: Sample,
     labels: Any,
     labelled: BoolArray,
-    found: Any,
+    estimates: Estimate | Estimates,
     confidence_level: float = 0.95,
     interval: str = "auto",
 ) -> list[dict[str, Any]]:
-    """Return half-widths now and at larger numbers of labels; empty of several, and where none is expected.
+    """Return the current half-width and those expected with more labels; empty if nothing can be expected.
 
-    Each round goes where the labels so far say that it helps most, as `next_round` does, and as many units as
-    so far are answered. For designs without a next round the width falls as that of a larger sample of the
-    same kind.
+    Each round is allocated as by `next_round`, with the response rate of the existing units. For designs
+    without a next round, the width is that of a larger sample of the same kind. Several estimands have no
+    rows.
 
     Parameters
     ----------
@@ -260,8 +271,8 @@ def more_labels(
         See `stratal.estimate`.
     labelled : bool (n,)
         Which of the drawn units have a label that counts.
-    found : Estimate
-        What they give.
+    estimates : Estimate or Estimates
+        The estimate of these labels.
     confidence_level : float
     interval : str
         Method of the interval whose width is expected.
@@ -269,38 +280,38 @@ def more_labels(
     Returns
     -------
     list of dict
-        `labels`, `half_width`; the first row is now.
+        `labels` and `half_width`; the first row has the current ones.
     """
-    if isinstance(requested, Several) or not isinstance(found, Estimate):
+    if isinstance(requested, Several) or not isinstance(estimates, Estimate):
         return []
-    current_half_width = half_width_of(found, confidence_level, interval)
-    drawn = sample.size
-    answered = int(labelled.sum())
-    size = sample.population_size
-    max_units = sample.population_size
-    analysis = None
+    current_half_width = half_width_of(estimates, confidence_level, interval)
     if not math.isfinite(current_half_width):
         return []
-    if sample.design.rounds_by_labels and answered > 1:
-        analysis_options: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
+    n_labelled = int(labelled.sum())
+    analysis = None
+    max_units = sample.population_size
+    if sample.design.rounds_by_labels and n_labelled > 1:
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             analysis = InterimAnalysis(
-                sample, labels, confidence_level, interval=interval, **analysis_options
+                sample,
+                labels,
+                confidence_level,
+                requested=requested,
+                estimates=estimates,
+                labelled=labelled,
+                interval=interval,
             )
-        max_units = int(analysis.most.sum())
-    if drawn < max_units:
-        rows = [{"labels": answered, "half_width": current_half_width}]
-    else:
-        rows = []
-    for total in dict.fromkeys(min(round(times * drawn), max_units) for times in TIMES if drawn < max_units):
+        max_units = int(analysis.max_n_h.sum())
+    if sample.size >= max_units:
+        return []
+    rows = [{"labels": n_labelled, "half_width": current_half_width}]
+    totals = [min(round(multiple * sample.size), max_units) for multiple in _SIZE_MULTIPLES]
+    for total in dict.fromkeys(totals):
         if analysis is None:
-            number = answered * total / drawn
-            finite = found.target == "population"
-            variance_then, variance_now = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
-            if variance_now > 0:
-                width = current_half_width * math.sqrt(variance_then / variance_now)
-            else:
-                width = 0.0
+            number = n_labelled * total / sample.size
+            is_finite = estimates.target == "population"
+            size = sample.population_size if is_finite else math.inf
+            width = current_half_width * _error_ratio(n_labelled, number, size)
         else:
             n_h = analysis.allocation(total)
             number = analysis.labels_of(n_h).sum()
@@ -309,6 +320,14 @@ def more_labels(
             width = 0.0
         rows.append({"labels": round(number), "half_width": width})
     return rows
+
+
+def _error_ratio(n_labels: int, larger: float, population_size: float) -> float:
+    """Return the standard error of a larger simple random sample over that of one with `n_labels`."""
+    variance = max(1.0 / n_labels - 1.0 / population_size, 0.0)
+    if variance == 0:
+        return 0.0
+    return math.sqrt(max(1.0 / larger - 1.0 / population_size, 0.0) / variance)
 
 
 @names_mistyped
@@ -329,44 +348,47 @@ def next_round(
     learner: Any = None,
     features: Sequence[str] | None = None,
 ) -> Sample:
-    """Extend a sample by another round, sent to the strata where the labels so far say that it helps most.
+    """Extend a sample by one round.
 
-    The strata stay as they are, every unit that was drawn stays drawn, and `estimate` afterwards uses all
-    labels. Without labels the design stays as it is and only its budget grows, so that nothing is biased.
+    Based on the current labels, allocate the new units to the strata where they increase the precision most.
+    The strata do not change, the sample keeps all its units, and `estimate` uses the labels of all rounds.
+    Without labels, only the budget of the design grows, so that the estimate remains unbiased.
 
     Parameters
     ----------
     sample : Sample
-        Of any number of rounds. Labels decide about simple random and stratified ones alone.
+        Of any number of rounds. Only simple random and stratified samples support sizes that depend on
+        labels.
     labels : see `stratal.estimate`, optional
-        Of the rounds so far; a unit without a label counts as drawn, but says nothing.
+        Labels of all rounds; a unit without a label counts as drawn, but contains no information.
     additional : int, optional
         Units to draw now.
     half_width : float, optional
-        Instead: as many as `labels_needed` says, until the interval's half-width is as wanted; for several
-        estimands one for all or a list. The sample itself is returned when it is.
+        Alternative to `additional`: target half-width of the interval; the number of units is that of
+        `labels_needed`. For several estimands, one for all or a list. If the target is reached, the sample
+        itself is returned.
     design : Design, optional
-        Instead, without labels: the larger design of a nested kind to draw, such as more clusters or another
+        Alternative without labels: a larger design that contains the sample, such as more clusters or another
         allocation in the same strata.
     confidence_level : float
-        Of that interval.
+        Confidence level of that interval.
     population : Population, optional
-        The one that the sample was drawn from; needed if the sample came from a file.
+        The population of the sample; required if the sample was read from a file.
     allocation_of : {"total", "remainder"}
-        Whether Neyman's rule shares out all units, earlier ones being a lower bound, or the new ones alone,
-        which is Kumar & Raj's rule and ignores where the earlier ones lie.
+        Whether Neyman's rule allocates all units, with the existing ones as lower limits, or only the new
+        ones, as in Kumar & Raj, which ignores the strata of the existing ones.
     deviations : {"recalibrated", "raw"}
         See `stratal.planning.estimated_deviations`; raw ones bias the estimate more.
     predicted, outcome, bounds
         As in `stratal.estimate`.
     learner, features : optional
-        What `stratal.estimate(…, calibration=learner, features=…)` will learn with: the round then goes where
-        the learner, cross-fitted on the labels so far, leaves most open.
+        The learner of `stratal.estimate(…, calibration=learner, features=…)`: the round is then allocated by
+        the residuals of the learner, cross-fitted on the current labels.
 
     Returns
     -------
     Sample
-        Earlier units first, in their order, then the new ones; `round` distinguishes them.
+        The existing units in their order, then the new ones; `round` distinguishes them.
 
     Raises
     ------
@@ -380,8 +402,8 @@ def next_round(
 
     Notes
     -----
-    Kumar & Raj (2016), algorithms OPT-A1 (one more round) and OPT-A2 (many). Sizes that depend on labels bias
-    the estimate a little: docs/methods/adaptive.md has the measurements.
+    Kumar & Raj (2016), algorithms OPT-A1 (one more round) and OPT-A2 (many). Sample sizes that depend on
+    labels bias the estimate slightly: docs/methods/adaptive.md has the measurements.
 
     Examples
     --------
@@ -400,24 +422,20 @@ def next_round(
 
     labels = read_from_table(labels, sample)
     refuse_unknown("allocation", allocation_of, ("total", "remainder"))
-    if sum(way is not None for way in (additional, half_width, design)) != 1:
+    if sum(value is not None for value in (additional, half_width, design)) != 1:
         problem = "give one of additional, half_width and design"
-        raise InputError(
-            problem, given=f"{additional=}, {half_width=}, {design=}", allowed="one of the three"
-        )
+        given = f"{additional=}, {half_width=}, {design=}"
+        raise InputError(problem, given=given, allowed="one of the three")
     if labels is None or design is not None:
-        options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
-        for name, value in options.items():
-            if value is not None:
-                action = "Give labels= and additional= or half_width=, or leave it out."
-                raise InputError(f"a round that looks at no label has no use for {name}=", action=action)
-        where = population_of(sample, population)
-        return extended(sample, design or sample.design.larger(sample, _addable(sample, additional)), where)
+        _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
+        drawn_population = population_of(sample, population)
+        larger_design = design or sample.design.larger(sample, _addable(sample, additional))
+        return extended(sample, larger_design, drawn_population)
     refuse_other_designs(sample)
-    where = population_of(sample, population)
     original = sample
-    if where is not sample.population:
-        sample = replace(sample, population=where)  # compared once, for what follows
+    drawn_population = population_of(sample, population)
+    if drawn_population is not sample.population:
+        sample = replace(sample, population=drawn_population)  # so that it is compared only once
     requested = as_estimand(sample.question.estimand)
     if not requested.is_estimated and (additional is None or learner is not None):
         raise InputError(
@@ -426,28 +444,19 @@ def next_round(
             action="Give the number of units to add: additional= (--additional N).",
         )
     if additional is not None:
-        planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
+        total = sample.size + _addable(sample, additional)
+        planned_counts = requested.next_counts(sample, labels, total)
         if planned_counts is not None:
             rule_text = "equal rates in the planned region"
-            return extended(
-                sample, design_with_counts(sample, planned_counts, rule_text, follows=True), where
-            )
+            region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
+            return extended(sample, region_design, drawn_population)
         if not requested.is_estimated:
-            return extended(sample, sample.design.larger(sample, additional), where)
-    several = isinstance(requested, Several) and allocation_of != "total"
-    if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
-        problem = f"a round for {requested.quoted_name} goes where its influence varies among the labels"
-        action = "Leave these out."
-        raise InputError(problem, given=f"{learner=}, {deviations=}, {allocation_of=}", action=action)
-    given_one = learner is not None or features is not None
-    if given_one:
-        calibration_options = _learning(sample, learner, features, half_width)
-    else:
-        calibration_options = None
-    if additional is None:
-        extra = 0
-    else:
-        extra = _addable(sample, additional)
+            return extended(sample, sample.design.larger(sample, additional), drawn_population)
+    _refuse_outcome_options(sample, learner=learner, deviations=deviations, allocation_of=allocation_of)
+    calibration_options = None
+    if learner is not None or features is not None:
+        calibration_options = _calibration_options(sample, learner, features, half_width)
+    n_new = 0 if additional is None else _addable(sample, additional)
     analysis = InterimAnalysis(
         sample,
         labels,
@@ -458,29 +467,49 @@ def next_round(
         learner=calibration_options,
     )
     if half_width is None:
-        n_h = analysis.allocation(sample.size + extra, allocation_of=allocation_of)
+        n_h = analysis.allocation(sample.size + n_new, allocation_of=allocation_of)
     else:
         needed, n_h = required_sample_size(analysis, half_width, allocation_of=allocation_of)
         if needed.additional == 0:
-            return original  # itself: whoever asks for rounds in a loop ends it so
+            return original  # the same object: a loop over rounds ends when nothing is added
     for note in analysis.refuted:
         warn_caller(note)
-    # Where labels decide how many follow, and so when it ends, the interval allows for that in any case.
-    follows = half_width is not None or analysis.follows_labels(n_h)
-    if follows:
-        how_shared = f"{allocation_of}, {analysis.note}"
-    else:
-        how_shared = "by the plan's rule"
-    larger = extended(
-        sample, design_with_counts(sample, n_h, how_shared, follows=follows, known=analysis.known), where
+    # If labels determine the total, and so the end of labelling, the interval allows for that in any case.
+    label_driven = half_width is not None or analysis.follows_labels(n_h)
+    rule_text = f"{allocation_of}, {analysis.note}" if label_driven else "by the plan's rule"
+    larger_design = design_with_counts(
+        sample, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
     )
+    larger = extended(sample, larger_design, drawn_population)
     if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
 
 
+def _refuse_label_options(**options: object) -> None:
+    """Raise an error for options that a round without labels would ignore."""
+    for name, value in options.items():
+        if value is not None:
+            action = "Give labels= and additional= or half_width=, or leave it out."
+            raise InputError(f"a round that looks at no label has no use for {name}=", action=action)
+
+
+def _refuse_outcome_options(sample: Sample, *, learner: Any, deviations: str, allocation_of: str) -> None:
+    """Raise an error for options that only a round for the mean of one outcome has."""
+    requested = as_estimand(sample.question.estimand)
+    if requested.of_one_outcome:
+        return
+    is_joint_remainder = isinstance(requested, Several) and allocation_of != "total"
+    if is_joint_remainder or learner is not None or deviations != "recalibrated":
+        raise InputError(
+            f"a round for {requested.quoted_name} goes where its influence varies among the labels",
+            given=f"{learner=}, {deviations=}, {allocation_of=}",
+            action="Leave these out.",
+        )
+
+
 def units_left(sample: Sample) -> int:
-    """Return how many units a next round may add: those not drawn that may matter."""
+    """Return how many units a next round may add: those that are not drawn and not known by construction."""
     strata = sample.design.strata
     if strata is None:
         return sample.population_size - sample.size
@@ -488,22 +517,21 @@ def units_left(sample: Sample) -> int:
 
 
 def _addable(sample: Sample, additional: Any) -> int:
-    """Return how many units to add, refusing more than there are."""
-    extra = whole_number("additional", additional)
+    """Return how many units to add; raise an error if fewer are left."""
+    number = whole_number("additional", additional)
     available = units_left(sample)
-    if not 1 <= extra <= available:
-        if 0 < extra <= sample.population_size - sample.size:
-            others = ": the others do not matter"
-        else:
-            others = ""
-        raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {available}")
-    return extra
+    if 1 <= number <= available:
+        return number
+    problem = "so many units cannot be added"
+    if 0 < number <= sample.population_size - sample.size:
+        problem += ": the others do not matter"
+    raise BudgetError(problem, given=number, allowed=f"1 to {available}")
 
 
-def _learning(
+def _calibration_options(
     sample: Sample, learner: Any, features: Sequence[str] | None, half_width: Any
-) -> Calibrating | None:
-    """Return how the learner learns, which must beat the first proxy; refuse one that decides nothing."""
+) -> Calibrating:
+    """Return the options of a learner, which must improve on the first proxy."""
     if learner is None:
         raise InputError("features are what a learner learns from", action="Name a learner.")
     if not is_learner(learner):
@@ -519,7 +547,7 @@ def _learning(
     return Calibrating(column=first, method=learner, features=features, population=sample.population)
 
 
-# Ids (m,) in, their labels (m,) in the same order out.
+# A function of ids (m,) that returns their labels (m,) in the same order.
 Oracle = Callable[[AnyArray], Any]
 
 
@@ -537,23 +565,24 @@ def opt_a2(
     allocation_of: str = "total",
     deviations: str = "recalibrated",
 ) -> tuple[Sample, dict[Any, Any]]:
-    """Label a small pilot, then step by step, S_h estimated again after each.
+    """Label a small pilot, then further rounds, with S_h estimated again after each.
 
     Parameters
     ----------
     step : int
         n_step: labels of each round.
     initial : int, optional
-        n_ini: labels of the pilot per stratum on average; half the budget where it is None.
+        n_ini: mean number of labels per stratum in the pilot; None for half of the budget.
     population, strata, budget, oracle, seed, pilot, allocation_of, deviations
         As in `opt_a1`.
 
     Notes
     -----
-    With `deviations="raw"`, the paper's, it loses to one proportional round wherever a stratum's first labels
-    may agree by chance: in mean squared error up to 12 times for counts of which 8 % are not zero, and it
-    gains from more labels no more (benchmarks/results/unbounded_rounds.md). Recalibrated ones lose 1.07
-    times at most there, where the proxy says nothing; two rounds (`opt_a1`) 1.05.
+    With `deviations="raw"`, as in the paper, the mean squared error can exceed that of one proportional
+    round, because the first labels of a stratum may agree by chance: up to 12 times for counts of which 8 %
+    are not zero, and more labels do not reduce it (benchmarks/results/unbounded_rounds.md). Recalibrated
+    deviations exceed it at most 1.07 times there, with an uninformative proxy; two rounds (`opt_a1`) 1.05
+    times.
 
     Examples
     --------
@@ -566,22 +595,23 @@ def opt_a2(
     """
     require_population(population, "an adaptive draw")
     total = whole_number("budget", budget)
-    size = max(total // 2, 2 * strata.n_strata)
+    pilot_size = max(total // 2, 2 * strata.n_strata)
     if initial is not None:
-        size = min(whole_number("initial", initial) * strata.n_strata, total)
+        pilot_size = min(whole_number("initial", initial) * strata.n_strata, total)
     refuse_unknown("pilot", pilot, ("proportional", "equal"))
-    chunk = max(whole_number("step", step), 1)
-    sample = Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
-    labels = _answers(oracle, sample.ids)
+    round_size = max(whole_number("step", step), 1)
+    sample = Stratified(strata=strata, allocation=allocate(strata, pilot_size, pilot)).draw(population, seed)
+    labels = _labels_by_id(oracle, sample.ids)
     while sample.size < total:
         drawn = sample.size
         sample = next_round(
-            *(sample, labels),
-            additional=min(chunk, total - drawn),
+            sample,
+            labels,
+            additional=min(round_size, total - drawn),
             allocation_of=allocation_of,
             deviations=deviations,
         )
-        labels |= _answers(oracle, sample.ids[drawn:])
+        labels |= _labels_by_id(oracle, sample.ids[drawn:])
     return sample, labels
 
 
@@ -597,19 +627,19 @@ def opt_a1(
     initial: int | None = None,
     **options: str,
 ) -> tuple[Sample, dict[Any, Any]]:
-    """Label a pilot, estimate S_h, and spend the rest of the budget by Neyman's rule: two rounds.
+    """Label a pilot, estimate S_h, and allocate the rest of the budget by Neyman's rule: two rounds.
 
     Parameters
     ----------
     population : Population
     strata : Strata
     budget : int
-        Labels in all.
+        Total number of labels.
     oracle : callable
         Takes the ids (m,) of units and returns their labels (m,).
     seed : int
     initial : int, optional
-        n_ini: labels of the pilot per stratum on average; half the budget if left out.
+        n_ini: mean number of labels per stratum in the pilot; half of the budget by default.
     pilot : {"proportional", "equal"}
     allocation_of, deviations
         See `next_round`.
@@ -635,5 +665,6 @@ def opt_a1(
     return opt_a2(population, strata, budget, oracle, seed=seed, step=budget, initial=initial, **options)
 
 
-def _answers(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:
+def _labels_by_id(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:
+    """Return the labels of units as a dict of id to label."""
     return dict(zip(ids.tolist(), oracle(ids), strict=True))

@@ -1,16 +1,16 @@
-"""Which of several models is best: labels where they disagree, until bounds say that one is."""
+"""`select`: find the best of several models with labels of units on which they disagree."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from stratal.designs.disagreements import Disagreements, PoissonDraw, sizes_of, units_and_answers
+from stratal.designs.disagreements import Disagreements, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
@@ -18,14 +18,16 @@ from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
-from stratal.intervals.betting import (
-    DOUBLINGS,
-    SMALLEST_STEP,
-    DifferenceInterval,
-    DrawSteps,
-    difference_capital,
+from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps
+from stratal.metrics.confusion import CLASS_METRICS, METRICS, SIGNED, is_f_measure
+from stratal.planning.model_elimination import (
+    PREFERENCE,
+    Outcomes,
+    SelectionState,
+    labels_to_decide,
+    outcomes_of,
+    update_state,
 )
-from stratal.metrics.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import estimate_accuracies
@@ -33,197 +35,51 @@ from stratal.question.tags import NO_SETS, is_set
 from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, noted
 from stratal.strata.allocation import check_budget, whole_number
 
-# Pairs and their bounds grow with the square; beyond this nothing was measured.
-MOST_MODELS = 100
+# The number of pairs grows with the square; more models were not measured.
+MAX_MODELS = 100
 
-# Units of the first round, and of each later one as a share of those drawn: a round is looked at when it is
-# whole, and labels after the decision are wasted, an eighth on average.
+# Units of the first round, and of each later one as a share of the drawn units. A round is analysed when it
+# is complete, so that the labels after the decision are wasted: an eighth on average.
 FIRST_ROUND = 50
-LATER_ROUNDS = 0.25
+LATER_ROUND_SHARE = 0.25
 
-PREFERENCE = "preference"
-# The label of a column of preferences that names no model.
+# Label of a preference for none of the models.
 TIE = "tie"
 
-# Metrics of which more is not better.
-_NOT_BETTER = ("prevalence", "predicted_prevalence", "false_discovery_rate")
+# Metrics of which a larger value is not better.
+_UNSELECTABLE = ("prevalence", "predicted_prevalence", "false_discovery_rate")
 
-# Units from which the models' accuracies are guessed before there is a label.
-_LIKELY_FROM = 1_024
+# Units from whose answers the models' accuracies are estimated before there is a label.
+_UNITS_FOR_ACCURACIES = 1_024
 
-# Indifferences by which an optimist expects the winner to be ahead.
-_OPTIMISTIC = 4.0
+# Lead of the winner in the optimistic scenario, as a multiple of the indifference.
+_OPTIMISTIC_LEAD = 4.0
 
-# Half-width for which the price of the winner's own value is named.
-_PROBE = 0.03
+# Half-width for which the number of labels for a model's own value is stated.
+_PRICED_HALF_WIDTH = 0.03
 
-_WIDER = (
+_WIDER_INTERVAL_NOTE = (
     "a model was eliminated by a bound against the model that led at the time; its interval, against the "
     "current leader and for all pairs together, is wider and may contain 0"
 )
 
 
-# Each unit's part of each model's criterion (n, k), of which that is the mean and NaN without a label; and
-# the largest difference of two of them on one unit.
-Outcomes = tuple[FloatArray, float]
-
-
-def outcomes_of(
-    criterion: str, which: int | None, codes: IntArray, rows: IntArray, truth: IntArray, weights: FloatArray
-) -> Outcomes | None:
-    """Return the outcomes of drawn units; None where the labels do not define the criterion yet.
-
-    A share of right answers is a mean as it stands. A metric of classes is linearised where the labels put
-    it: its slopes (k, K, K) say what a unit of each true class and answer adds.
-
-    Parameters
-    ----------
-    criterion : str
-    which : int, optional
-        The class of a metric; the average over classes unless given.
-    codes : int (N, k)
-        All answers.
-    rows, truth : int (n,)
-        The units drawn, and their true classes, −1 without a label.
-    weights : float (n,)
-    """
-    answers = codes[rows]
-    is_labelled = truth >= 0
-    if criterion in ("accuracy", PREFERENCE):
-        return np.where(is_labelled[:, None], answers == truth[:, None], np.nan), 1.0
-    if not np.any(is_labelled):
-        return None
-    levels = int(max(codes.max(), truth.max())) + 1
-    macro = which is None and criterion not in ("accuracy", "balanced_accuracy", *SIGNED)
-    function = metric_function(criterion, "macro" if macro else which, levels)
-    share = weights[is_labelled] / weights[is_labelled].sum()
-    tables = []
-    for j in range(codes.shape[1]):
-        labelled_shares = Shares.of(truth[is_labelled], answers[is_labelled, j], share, levels)
-        # How often each class is answered is counted, not estimated.
-        counted = np.bincount(codes[:, j], minlength=levels) / len(codes)
-        point = replace(labelled_shares, predicted=counted, hits=np.minimum(labelled_shares.hits, counted))
-        value, slopes, _ = function(point)
-        if not np.isfinite(value):
-            return None
-        level = slopes.hits @ point.hits + slopes.predicted @ counted + slopes.true @ point.true
-        table = slopes.true[:, None] + slopes.predicted + np.diag(slopes.hits) + (value - float(level))
-        tables.append(table)
-    every = np.stack(tables)  # (k, K, K): true, answered
-    reach = float((every.max(axis=(0, 2)) - every.min(axis=(0, 2))).max())
-    values = every[np.arange(codes.shape[1]), truth[:, None], answers]
-    return np.where(is_labelled[:, None], values, np.nan), reach
-
-
-class SelectionState(NamedTuple):
-    """How models stand after a look at the labels.
-
-    Parameters
-    ----------
-    leader : int
-    survivors, rivals : tuple of int
-        Models that can still be the best, and those that may be better than the leader by more than the
-        indifference: when there is none, the leader is the winner.
-    """
-
-    leader: int
-    survivors: tuple[int, ...]
-    rivals: tuple[int, ...]
-
-
-def update_state(
-    clocks: PoissonDraw,
-    codes: IntArray,
-    outcomes: Outcomes,
-    standing: SelectionState,
-    design: Disagreements,
-    distinct: int,
-    chances: FloatArray,
-) -> SelectionState:
-    """Return how models stand after another look at answers (N, k) with `distinct` different columns.
-
-    `chances` (N, k) are those that answers are right, as agreement suggests.
-
-    A model is out once the bounds say that it is worse than the leader. Error is shared among the models from
-    which the best has to be told, copies counted once: whichever it is, it is out with probability
-    1 − confidence at most, and by the same bounds no winner is further below it than the indifference.
-    """
-    (values, reach), alive = outcomes, np.array(standing.survivors)
-    is_labelled = ~np.isnan(values[:, 0])
-    # Which model leads decides what is compared, never what is true, so that agreement may help to guess it.
-    corrections = (values - chances[clocks.rows])[is_labelled][:, alive] / clocks.probability[
-        is_labelled, None
-    ]
-    scores = chances[:, alive].sum(axis=0) + corrections.sum(axis=0)
-    if np.any(is_labelled):
-        leader = int(alive[np.argmax(scores)])
-    else:
-        leader = standing.leader
-    others = alive[alive != leader]
-    differs = codes[:, others] != codes[:, [leader]]
-    counts = differs | design.everywhere
-    gain = values[:, others] - values[:, [leader]]
-    gain = np.where(is_labelled[:, None], gain, counts[clocks.rows] * reach)
-    turns = DrawSteps(inverse=clocks.inverse, largest=clocks.largest, size=len(codes))
-    shared: Any = {
-        "step": max(design.indifference, SMALLEST_STEP),
-        "reach": reach,
-        "left": reach * counts[~clocks.drawn].sum(axis=0),
-    }
-    spread = clocks.spread(counts)
-    limit = math.log(max(distinct - 1, 1) / (1.0 - design.confidence))
-    settled = difference_capital(gain, spread, turns, design.indifference, **shared) >= limit
-    certain = gain.sum(axis=0) + shared["left"] <= design.indifference * len(codes)
-    settled |= certain  # at an indifference of 0 copies are never refuted, but no better
-    out = settled & (difference_capital(gain, spread, turns, 0.0, **shared) >= limit)
-    survivors = tuple(sorted([leader, *others[~out].tolist()]))
-    return SelectionState(leader, survivors, tuple(others[~settled].tolist()))
-
-
-def labels_to_decide(
-    codes: IntArray,
-    leader: int,
-    gaps: FloatArray,
-    confidence: float,
-    indifference: float,
-    *,
-    everywhere: bool,
-    alone: bool = False,
-) -> float:
-    """Return about how many labels decide, if the leader is ahead of each model by gaps (k,).
-
-    The log capital grows by half the squared distance over a turn's variance, and turns become more precise
-    as units are labelled out. `alone` takes the hardest rival as if the others were out at once.
-    """
-    every = np.arange(codes.shape[1])
-    others = every[every != leader]
-    counts = (codes[:, others] != codes[:, [leader]]) | everywhere
-    sizes = sizes_of(codes, leader, every, others, everywhere=everywhere)
-    inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
-    units: Any = np.maximum(counts.sum(axis=0) if alone else np.sum(sizes > 0), 1)
-    variance = (units**2 if alone else sizes.sum() * (inverse @ counts)) / len(codes) ** 2
-    needed = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
-    distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
-    labels_needed = units * -np.expm1(-2.0 * needed * variance / distance**2 / units)
-    return float(np.max(labels_needed[counts.any(axis=0)], initial=0.0))
-
-
 class Selection(PageDisplay):
-    """Models of which the best is sought, and the units to label for it.
+    """A selection of the best model, with the units to label for it.
 
-    Made by `stratal.select`, or from a sample that it drew by `resume`; `update` returns the next one.
+    `stratal.select` starts a selection, `resume` continues one from its sample, and `update` adds labels.
 
     Parameters
     ----------
     sample : Sample
-        All rounds; the units of the last one wait for labels.
+        All rounds; the units of the last one are not labelled yet.
     truth : (n,)
-        The label of each drawn unit as text, None where there is none.
+        The label of each drawn unit as text; None if there is none.
     verdicts : float (n, k)
         Whether each model's answer to each drawn unit is right (1) or wrong (0); NaN without
         verdicts.
     units : optional
-        All units and their answers as numbers, where they are known already.
+        All units and their answers as numbers, if they were read already.
 
     Examples
     --------
@@ -261,29 +117,38 @@ class Selection(PageDisplay):
         self._units = units or units_and_answers(population, design.answers, sample.seed)
         candidates: Candidates = self._units[0]
         self._codes: IntArray = self._units[1]
-        # The units of a round that waits for labels say nothing yet, and count against nothing.
-        waiting = len(design.units) > 1 and not self._newest_labelled()
-        every = design.replay(self._codes, candidates.uniform)
-        self._drawn = every.drawn
-        self._drawn_rows = every.rows
-        if waiting:
-            self._clocks = design.replay(self._codes, candidates.uniform, -1)
-        else:
-            self._clocks = every
+        all_draws = design.replay(self._codes, candidates.uniform)
+        self._drawn = all_draws.drawn
+        self._drawn_rows = all_draws.rows
+        self._draws = all_draws
+        if len(design.units) > 1 and not self._newest_labelled():
+            # The units of a round that has no labels yet must not count as missing labels.
+            self._draws = design.replay(self._codes, candidates.uniform, -1)
         self._answers = candidates.drawn.groups
-        self._standing = SelectionState(design.leaders[-1], design.survivors[-1], design.rivals[-1])
-        self._found = self._outcomes()
-        if self._found is not None and self.labels:
-            # Fewer survivors may be led by another model, from which more can be told.
-            distinct = len({column.tobytes() for column in self._codes.T.copy()})
-            chances = np.zeros(self._codes.shape)
-            if not design.everywhere:
-                chances = estimate_accuracies(self._codes, _LIKELY_FROM)[1]
-            fixed_arguments = (self._clocks, self._codes, self._found)
-            before = None
-            while before != self._standing:
-                before = self._standing
-                self._standing = update_state(*fixed_arguments, before, design, distinct, chances)
+        self._state = SelectionState(design.leaders[-1], design.survivors[-1], design.rivals[-1])
+        self._criterion_outcomes = self._outcomes()
+        if self._criterion_outcomes is not None and self.labels:
+            self._eliminate()
+
+    def _eliminate(self) -> None:
+        """Eliminate models until the state is stable: fewer survivors may have another leader."""
+        n_distinct = len({column.tobytes() for column in self._codes.T.copy()})
+        likely_accuracies = np.zeros(self._codes.shape)
+        if not self._design.everywhere:
+            likely_accuracies = estimate_accuracies(self._codes, _UNITS_FOR_ACCURACIES)[1]
+        assert self._criterion_outcomes is not None
+        previous = None
+        while previous != self._state:
+            previous = self._state
+            self._state = update_state(
+                self._draws,
+                self._codes,
+                self._criterion_outcomes,
+                previous,
+                self._design,
+                n_distinct,
+                likely_accuracies,
+            )
 
     @classmethod
     def resume(cls, sample: Sample, population: Population | None = None) -> Self:
@@ -308,7 +173,7 @@ class Selection(PageDisplay):
             its own answers are right: 1 or 0, true or false, pass or fail. A drawn unit without a label
             counts against each claim.
         additional : int, optional
-            Units of the next round; a quarter of those drawn unless given.
+            Units of the next round; by default a quarter of the drawn units.
 
         Raises
         ------
@@ -328,15 +193,13 @@ class Selection(PageDisplay):
         else:
             truth = self._with_truth(labels)
         updated = type(self)(sample, truth, self._units, verdicts)
-        usual = usual_round(sample.size)
-        if additional is None:
-            round_size = usual
-        else:
+        round_size = default_round_size(sample.size)
+        if additional is not None:
             round_size = whole_number("additional", additional)
-        count = 0 if updated.done else min(round_size, updated._left())
+        count = 0 if updated.done else min(round_size, updated._n_remaining())
         if count < 1:
             return updated
-        larger = self._design.with_round(count, *updated._standing)
+        larger = self._design.with_round(count, *updated._state)
         sample = extended(sample, larger, population_of(sample, None))
         new = sample.size - len(truth)
         truth = np.concatenate([truth, np.full(new, None, dtype=object)])
@@ -424,10 +287,10 @@ class Selection(PageDisplay):
 
     def _outcomes(self) -> Outcomes | None:
         design = self._design
-        rows = self._clocks.rows
-        clocks = self._clocks
+        rows = self._draws.rows
+        draws = self._draws
         labels = self.truth[: len(rows)].tolist()
-        weights = 1.0 / clocks.probability
+        weights = 1.0 / draws.probability
         if design.criterion == PREFERENCE:
             place = {name: at for at, name in enumerate(design.answers)}
             pairs = zip(rows, labels, strict=True)
@@ -469,40 +332,40 @@ class Selection(PageDisplay):
     @property
     def decided(self) -> bool:
         """Whether no surviving model can be better than the leader by more than the indifference."""
-        return not self._standing.rivals
+        return not self._state.rivals
 
     @property
     def done(self) -> bool:
         """Whether nothing more is to be labelled: the winner is known, or budget or units are used up."""
-        return self.decided or (self._newest_labelled() and self._left() == 0)
+        return self.decided or (self._newest_labelled() and self._n_remaining() == 0)
 
     def _newest_labelled(self) -> bool:
         """Return whether a unit of the newest round has a label."""
         newest = self.sample.round == self.sample.round.max(initial=1)
         return bool(self._labelled[newest].any())
 
-    def _left(self) -> int:
-        """Return how many units another round could have."""
+    def _n_remaining(self) -> int:
+        """Return how many units another round can have at most."""
         design = self._design
-        open_units = int(np.sum(design.sizes(self._codes, *self._standing)[~self._drawn] > 0))
+        open_units = int(np.sum(design.sizes(self._codes, *self._state)[~self._drawn] > 0))
         if design.budget is None:
             return open_units
         return min(open_units, design.budget - self.sample.size)
 
     @property
     def leader(self) -> str:
-        """The model that is ahead; before any label by how far the answers agree."""
-        return self._design.answers[self._standing.leader]
+        """The model with the best current estimate; before any label, by the agreement of the answers."""
+        return self._design.answers[self._state.leader]
 
     @property
     def winner(self) -> str | None:
-        """The model that is known to be the best, or as good as the best up to the indifference."""
+        """The model that is proved to be the best, or as good as the best up to the indifference."""
         return self.leader if self.decided else None
 
     @property
     def survivors(self) -> tuple[str, ...]:
         """The models that can still be the best."""
-        return tuple(self._design.answers[j] for j in self._standing.survivors)
+        return tuple(self._design.answers[j] for j in self._state.survivors)
 
     @property
     def estimates(self) -> Estimates:
@@ -510,49 +373,48 @@ class Selection(PageDisplay):
 
         A model's own value is not estimated, since units on which all agree are never labelled (`notes`).
         """
-        outcomes = self._found
-        leader = self._standing.leader
+        outcomes = self._criterion_outcomes
+        leader = self._state.leader
         rows = [
             self._difference(outcomes, j, leader) for j in range(len(self._design.answers)) if j != leader
         ]
         return Estimates.from_rows(self.sample, rows, "comparisons", remarks=self.notes[-1:])
 
     def _difference(self, outcomes: Outcomes | None, j: int, leader: int) -> Estimate:
-        clocks = self._clocks
+        draws = self._draws
         design = self._design
         codes = self._codes
         label = {"model": design.answers[j], "other": design.answers[leader]}
         counts = (codes[:, [j]] != codes[:, [leader]]) | design.everywhere
-        is_labelled = self._labelled[: len(clocks.rows)]
+        is_labelled = self._labelled[: len(draws.rows)]
         weighting = PoissonWeighting(
-            inclusion_probability=clocks.probability[is_labelled], size=len(codes), fixed_size=True
+            inclusion_probability=draws.probability[is_labelled], size=len(codes), fixed_size=True
         )
         if outcomes is None or not np.any(is_labelled):
             return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
         values, reach = outcomes
         gain = values[:, j] - values[:, leader]
-        differing = counts[clocks.rows[is_labelled], 0]
-        weights = differing / clocks.probability[is_labelled]
+        differing = counts[draws.rows[is_labelled], 0]
+        weights = differing / draws.probability[is_labelled]
         mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), 1e-300)
         value = mean * float(counts.mean())
-        # A model that is out has no more turns: units on which it alone differs are no longer drawn.
-        both = [j in group and leader in group for group in design.survivors]
-        turn = np.repeat(both, design.units)[: len(clocks.rows)]
-        missing = np.where(counts[clocks.rows, 0], reach, 0.0)
-        ahead, behind = (np.where(is_labelled, way * gain, missing)[turn, None] for way in (1.0, -1.0))
-        unseen = counts[:, 0].copy()
-        unseen[clocks.rows[turn]] = False
+        # Only rounds with both models count: units on which an eliminated model differs are no longer drawn.
+        has_both = [j in group and leader in group for group in design.survivors]
+        is_used = np.repeat(has_both, design.units)[: len(draws.rows)]
+        missing = np.where(counts[draws.rows, 0], reach, 0.0)
+        is_undrawn = counts[:, 0].copy()
+        is_undrawn[draws.rows[is_used]] = False
         largest = 2.0 if design.criterion in SIGNED else 1.0
         interval = DifferenceInterval(
             value=value,
             bounds=(-largest, largest),
-            ahead=ahead,
-            behind=behind,
-            spread=clocks.spread(counts)[turn],
-            turns=DrawSteps(inverse=clocks.inverse[turn], largest=clocks.largest[turn], size=len(codes)),
+            ahead=np.where(is_labelled, gain, missing)[is_used, None],
+            behind=np.where(is_labelled, -gain, missing)[is_used, None],
+            spread=draws.spread(counts)[is_used],
+            turns=DrawSteps(inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=len(codes)),
             step=max(design.indifference, SMALLEST_STEP),
             reach=reach,
-            left=reach * float(unseen.sum()),
+            left=reach * float(is_undrawn.sum()),
             pairs=math.comb(len(design.answers), 2),
         )
         result = of_variable(value, np.where(differing, gain[is_labelled] - mean, 0.0), weighting)
@@ -563,31 +425,31 @@ class Selection(PageDisplay):
     @property
     def random_labels(self) -> float:
         """About how many random labels tell the leader from its hardest rival as well as these do."""
-        counts = (self._codes != self._codes[:, [self._standing.leader]]) | self._design.everywhere
+        counts = (self._codes != self._codes[:, [self._state.leader]]) | self._design.everywhere
         share = counts.mean(axis=0)
         size = len(counts)
-        spread = self._clocks.spread(counts)[self._labelled[: len(self._clocks.rows)]]
+        spread = self._draws.spread(counts)[self._labelled[: len(self._draws.rows)]]
         others = share > 0
         observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
         return float(np.max(size * observed / (1.0 + observed), initial=0.0))
 
     @property
     def statement(self) -> str:
-        """What can be said of the leader, in words."""
+        """The conclusion on the leader in one sentence."""
         design = self._design
-        standing = self._standing
+        state = self._state
         of = design.criterion + (f" of {design.positive!r}" if design.positive else "")
         level = f"{100 * design.confidence:g} %"
         size = f"{self.sample.population_size:,}"
         if self.decided:
-            is_single = len(standing.survivors) == 1
+            is_single = len(state.survivors) == 1
             if is_single:
                 better = ""
             else:
                 better = f" by more than {design.indifference:g}"
             claim = f"no model is better{better} ({of}, {size} units)"
             return f"{self.leader} wins: with {level} confidence {claim}."
-        rivals = len(standing.rivals)
+        rivals = len(state.rivals)
         if not self.labels:
             new = f"{self.sample.size:,} units to label, out of {size}"
             return f"{len(design.answers)} models: {new}. {self.leader} leads by agreement alone."
@@ -599,11 +461,11 @@ class Selection(PageDisplay):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was saved, what is not estimated, and what was assumed."""
+        """Saved labels, missing labels, and what is not estimated."""
         size = self.sample.population_size
         labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
-        probe_labels = 0.25 * (1.959964 / _PROBE) ** 2
+        probe_labels = 0.25 * (1.959964 / _PRICED_HALF_WIDTH) ** 2
         rounded = f"{self.random_labels:,.0f}"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
         if labels:
@@ -617,7 +479,7 @@ class Selection(PageDisplay):
             if self._design.everywhere
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
             f"estimated, no model's own value; about {probe_labels / (1 + probe_labels / size):,.0f} random "
-            f"labels more would give one to ± {_PROBE:g}",
+            f"labels more would give one to ± {_PRICED_HALF_WIDTH:g}",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -651,7 +513,7 @@ class Selection(PageDisplay):
                     }
                     for name in design.answers
                 ],
-                "notes": [*([_WIDER] if crossing else []), *self.notes],
+                "notes": [*([_WIDER_INTERVAL_NOTE] if crossing else []), *self.notes],
             }
         )
 
@@ -668,9 +530,9 @@ class Selection(PageDisplay):
         return Page(lines=[result["statement"]], tables=tables, notes=noted(result["notes"]))
 
 
-def usual_round(drawn: int) -> int:
-    """Return the units of a round after so many."""
-    return max(FIRST_ROUND, math.ceil(LATER_ROUNDS * drawn))
+def default_round_size(drawn: int) -> int:
+    """Return the number of units of the round after this many drawn units."""
+    return max(FIRST_ROUND, math.ceil(LATER_ROUND_SHARE * drawn))
 
 
 @names_mistyped
@@ -686,7 +548,7 @@ def select(
     additional: int | None = None,
     seed: int = 0,
 ) -> Selection:
-    """Find the best of several models with few labels: only where their answers differ, until it is known.
+    """Find the best of several models with few labels: label units on which their answers differ.
 
     Parameters
     ----------
@@ -694,19 +556,19 @@ def select(
     answers : sequence of str
         The group columns of the models' answers, 2 to 100 of them.
     confidence : float
-        Probability with which the winner is not further below the best than the indifference, however often
-        labels are looked at.
+        Probability that the winner is not further below the best than the indifference, for any number of
+        interim analyses.
     indifference : float
-        How much worse than the best the winner may be; 0 asks for the best itself, or its equal.
+        Largest accepted difference from the best model; 0 for the best itself, or its equal.
     budget : int, optional
-        Labels at most; labelling then may end undecided.
+        Maximum number of labels; labelling may then end without a decision.
     criterion : str
         `accuracy`: labels are true classes. `preference`: labels are the column of the preferred model, or
         `tie`. Or a metric of classes: f1, balanced_accuracy, mcc, ….
     positive : str, optional
-        The class of the metric; the average over classes unless given.
+        The class of the metric; by default the average over classes.
     additional : int, optional
-        Units of the first round; 50 unless given.
+        Units of the first round; 50 by default.
     seed : int
         The same seed and ids draw the same units.
 
@@ -738,15 +600,15 @@ def select(
     names = tuple(dict.fromkeys([answers] if isinstance(answers, str) else answers))
     for name in names:
         population.require_group(name)
-    if not 2 <= len(names) <= MOST_MODELS:
+    if not 2 <= len(names) <= MAX_MODELS:
         raise InputError(
-            "too few or too many models to select from", given=len(names), allowed=f"2 to {MOST_MODELS}"
+            "too few or too many models to select from", given=len(names), allowed=f"2 to {MAX_MODELS}"
         )
     if not 0.5 < confidence < 1:
         raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
     if not 0 <= indifference < 1:
         raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
-    criteria = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
+    criteria = [PREFERENCE, *(name for name in METRICS if name not in _UNSELECTABLE)]
     if criterion not in criteria and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, criteria))
     if criterion == PREFERENCE and TIE in names:
@@ -768,26 +630,23 @@ def select(
         if positive not in classes:
             allowed = near_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
-    leader = int(np.argmax(estimate_accuracies(codes, _LIKELY_FROM)[0]))
-    every = tuple(range(len(names)))
-    apart = (codes != codes[:, [leader]]).sum(axis=0)
+    leader = int(np.argmax(estimate_accuracies(codes, _UNITS_FOR_ACCURACIES)[0]))
+    models = tuple(range(len(names)))
+    # Largest possible difference from the leader, times N.
+    max_differences = (codes != codes[:, [leader]]).sum(axis=0)
     if criterion not in ("accuracy", PREFERENCE):
-        apart = len(codes) * (apart > 0)
-    rivals = tuple(j for j in every if apart[j] > indifference * len(codes))
-    standing = SelectionState(leader, every, rivals)
-    plain = Disagreements(
+        max_differences = len(codes) * (max_differences > 0)
+    rivals = tuple(j for j in models if max_differences[j] > indifference * len(codes))
+    state = SelectionState(leader, models, rivals)
+    empty_design = Disagreements(
         answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
         confidence=float(confidence), indifference=float(indifference), budget=budget,
     )  # fmt: skip
-    if not rivals:
-        open_units = 0
-    else:
-        open_units = int(np.sum(plain.sizes(codes, *standing) > 0))
-    if additional is None:
-        first_round = FIRST_ROUND
-    else:
-        first_round = whole_number("additional", additional)
-    design = plain.with_round(min(first_round, open_units, budget or open_units), *standing)
+    open_units = 0
+    if rivals:
+        open_units = int(np.sum(empty_design.sizes(codes, *state) > 0))
+    first_round = FIRST_ROUND if additional is None else whole_number("additional", additional)
+    design = empty_design.with_round(min(first_round, open_units, budget or open_units), *state)
     return Selection(design.draw(population, seed))
 
 
@@ -800,33 +659,34 @@ def expected_labels(
     criterion: str = "accuracy",
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return how many labels `select` is expected to need, before there is any.
+    """Return how many labels `select` is expected to need.
 
     Returns
     -------
     dict
-        `optimistic`: the models are as far apart as their agreement suggests, by four indifferences at
-        least, and all but the hardest are out at once. `conservative`: all are as good as the leader. `most`:
-        the units on which they disagree.
+        `optimistic`: the models differ as much as their agreement suggests, but at least by four
+        indifferences, and all rivals but the hardest are eliminated at once. `conservative`: all models are
+        as good as the leader. `most`: the units on which the models disagree.
     """
     first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
     codes = first._codes
-    leader = first._standing.leader
-    agreed = estimate_accuracies(codes, _LIKELY_FROM)[0]
+    leader = first._state.leader
+    accuracies = estimate_accuracies(codes, _UNITS_FOR_ACCURACIES)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
-    ahead = np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference)
-    thresholds: Any = (confidence, indifference)
-    optimistic = labels_to_decide(codes, leader, ahead, *thresholds, everywhere=everywhere, alone=True)
-    conservative = labels_to_decide(codes, leader, 0.0 * agreed, *thresholds, everywhere=everywhere)
-    if everywhere:
-        disagreements = len(codes)
-    else:
-        disagreements = int(np.sum((codes != codes[:, :1]).any(axis=1)))
+    leads = np.maximum(accuracies[leader] - accuracies, _OPTIMISTIC_LEAD * indifference)
+    optimistic = labels_to_decide(
+        codes, leader, leads, confidence, indifference, everywhere=everywhere, hardest_only=True
+    )
+    no_leads = np.zeros(len(leads))
+    conservative = labels_to_decide(codes, leader, no_leads, confidence, indifference, everywhere=everywhere)
+    n_disagreements = len(codes)
+    if not everywhere:
+        n_disagreements = int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {
         "models": len(set(answers)),
         "optimistic": math.ceil(optimistic),
         "conservative": math.ceil(conservative),
-        "most": disagreements,
+        "most": n_disagreements,
         "population_size": len(codes),
         "likely_leader": first.leader,
     }

@@ -17,7 +17,7 @@ from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
-from stratal.tables.logs import Log
+from stratal.tables.logs.log import Log
 from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.source import FileReading
 
@@ -121,9 +121,9 @@ class Declaration:
         """Every column that is read for its answers, once."""
         return tuple(dict.fromkeys((*self.answers, *self.agreements.values())))
 
-    def peers(self, own: str) -> tuple[str, ...]:
-        """Return the columns of answers of a model and, behind it, of the others."""
-        return (own, *(name for name in self.answers if name != own))
+    def peers(self, model: str) -> tuple[str, ...]:
+        """Return the column of a model's answers, followed by those of the other models."""
+        return (model, *(name for name in self.answers if name != model))
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that are read of a table with these; numbered rows need none for the id."""
@@ -144,14 +144,14 @@ class Declaration:
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
         """Return what is known of each proxy, from the smallest and largest value of columns."""
         # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
-        other = self.bounds not in (None, (0.0, 1.0))
-        made = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
+        has_other_bounds = self.bounds not in (None, (0.0, 1.0))
+        computed = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
         return tuple(
             proxy_info_for(
                 name,
                 *extents[name],
-                None if name in made else self.bounds,
-                False if name in made and other else self.scaled,
+                None if name in computed else self.bounds,
+                False if name in computed and has_other_bounds else self.scaled,
                 self.second_moments.get(name),
                 label_bounds(self.label),
             )
@@ -201,10 +201,12 @@ class FileKeywords(TableKeywords, FileReading, total=False):
     """The keywords of `Population.read`."""
 
 
-def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index: Any = None) -> Declaration:
-    """Return the columns that are named of a table with columns `names`, called `label` in errors.
+def declaration_of(
+    keywords: TableKeywords, names: Iterable[str], label: str, index: Any = None
+) -> Declaration:
+    """Return the declared columns of a table with columns `names`, which errors call `label`.
 
-    `index` is the index of a pandas dataframe, where it identifies rows; its name is the last of `names`.
+    `index` is the index of a pandas dataframe if it identifies rows; its name is the last of `names`.
 
     Raises
     ------
@@ -212,170 +214,195 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         For a column that does not exist, or a name that the table has twice.
     """
     existing = list(names)
-    missing = given.get("missing")
-    if missing not in (None, "refuse", OWN_STRATUM):
-        what = "missing says what becomes of units without a proxy"
-        raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
-    missing = missing if missing == OWN_STRATUM else None
-    id_name = _id(given.get("id"), existing, label, index)
-    softmax = columns_fitting("softmax", given.get("softmax"), existing, label)
-    proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
-    history: Any = given.get("history")
-    # Columns that will be made of others, which an earlier sample may name.
-    if given.get("softmax") is not None or len(proxy) > 1:
-        made = {CONFIDENCE, PREDICTED}
-    else:
-        made = set()
-    made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
-    answers = listed("answers", given.get("answers"))
+    missing = _missing_option(keywords.get("missing"))
+    id_name = _id(keywords.get("id"), existing, label, index)
+    softmax = columns_fitting("softmax", keywords.get("softmax"), existing, label)
+    proxy = columns_fitting("proxy", keywords.get("proxy"), existing, label)
+    history: Any = keywords.get("history")
+    normalisation, answers = _answer_columns(keywords.get("answers"), existing, label, id_name)
+    agreement_columns = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
+    # Columns that will be computed from others; an earlier sample may name them.
+    computed: set[str] = set()
+    if keywords.get("softmax") is not None or len(proxy) > 1:
+        computed |= {CONFIDENCE, PREDICTED}
+    if missing is not None:
+        computed.add(OWN_STRATUM_GROUP)
+    computed -= set(existing)
     if answers:
-        kind, colon, first = answers[0].partition(":")
-    else:
-        kind, colon, first = ("", "", "")
-    alike = kind if colon and kind in NORMALISATIONS else None
-    answers = columns_fitting(
-        "answers", (first, *answers[1:]) if alike else answers, existing, label, (id_name,)
-    )
-    answers = tuple(_require(name, existing, label) for name in answers)
-    agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
-    made |= {PEER_AGREEMENT, *agreeing} if answers else set()
+        computed |= {PEER_AGREEMENT, *agreement_columns}
     if history is not None:
-        made |= set(history.names)
+        computed |= set(history.names)
         refuse_taken(history.names, existing, label)
-        # Where one of these models was right, its answer is the truth.
-        both = [
-            name
-            for name in answers
-            if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in history.models)
-        ]
-        if both:
-            raise InputError(
-                f"{label}: answers and past results of the same models reveal what is right",
-                given=", ".join(both[:5]),
-                action="Where one of them was right, its answer is the true one: compare the evaluated "
-                "model's with it, and label the other items alone. Else leave history or these answers out.",
-            )
+        _refuse_revealing_history(history, answers, label)
 
-    def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
-        wanted = [name for name in listed(what, named) if name not in made]
-        return tuple(dict.fromkeys(_require(name, existing, label) for name in wanted))
+    def read_columns(keyword: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns of a keyword that the table has; those that will be computed are left out."""
+        read = [name for name in listed(keyword, columns) if name not in computed]
+        return tuple(dict.fromkeys(_require(name, existing, label) for name in read))
 
-    proxies = found("proxy", proxy)
-    groups = found("groups", given.get("groups"))
+    def columns_of_role(keyword: str, columns: str | Sequence[str] | None) -> list[str]:
+        """Return the columns of a role, which the table has or which will be computed."""
+        named = listed(keyword, columns)
+        return [name if name in computed else _require(name, existing, label) for name in named]
+
+    proxies = read_columns("proxy", proxy)
+    groups = read_columns("groups", keywords.get("groups"))
     if softmax and proxies:
         raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
-
-    def columns_of_role(keyword: str, named: str | Sequence[str] | None) -> list[str]:
-        names = listed(keyword, named)
-        return [name if name in made else _require(name, existing, label) for name in names]
-
-    roles = replace(ColumnRoles.of(declared_columns(given, columns_of_role)), other_answers=answers)
-    if roles.answer in made:
+    roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
+    if roles.answer in computed:
         roles = replace(roles, answer=None)
-    without = {*made, *proxies} - {roles.answer}
-    categories = (name for name in roles.kept if name not in without)
-    groups = tuple(dict.fromkeys((*groups, *categories)))
+    no_groups = {*computed, *proxies} - {roles.answer}
+    groups = tuple(dict.fromkeys((*groups, *(name for name in roles.kept if name not in no_groups))))
+    agreements = {name: agreement_columns[name] for name in proxy if name in agreement_columns}
     if answers and roles.answer is not None:
-        agreements = {PEER_AGREEMENT: roles.answer}
-    else:
-        agreements = {}
-    agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
+        agreements = {PEER_AGREEMENT: roles.answer, **agreements}
     refuse_taken(agreements, existing, label)
-    if any(set(answers) <= {own} for own in agreements.values()):
-        what = f"{label}: answers name no model but the evaluated one"
-        given_names = ", ".join(answers)
-        raise InputError(what, given=given_names, allowed="other models' columns", action="Name those too.")
-    moments = given.get("second_moment")
-    if isinstance(moments, str):
-        if len(proxies) != 1:
-            what = "second_moment names one column"
-            action = "Give a mapping of proxy to column."
-            raise InputError(what, given=f"{len(proxies)} proxies", action=action)
-        moments = {proxies[0]: moments}
-    unknown = "second_moment names what is not a proxy"
-    moments = {_require(name, list(proxies), unknown): column for name, column in (moments or {}).items()}
-    features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
+    if any(set(answers) <= {model} for model in agreements.values()):
+        problem = f"{label}: answers name no model but the evaluated one"
+        given = ", ".join(answers)
+        raise InputError(problem, given=given, allowed="other models' columns", action="Name those too.")
+    second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, label)
+    features = columns_fitting("features", keywords.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
         id=id_name,
         proxies=proxies,
-        second_moments={name: _require(column, existing, label) for name, column in moments.items()},
+        second_moments=second_moments,
         groups=groups,
-        features=found("features", features),
-        shown=found("show", given.get("show")),
+        features=read_columns("features", features),
+        shown=read_columns("show", keywords.get("show")),
         roles=roles,
-        bounds=given.get("bounds"),
-        scaled=given.get("scaled"),
+        bounds=keywords.get("bounds"),
+        scaled=keywords.get("scaled"),
         softmax=tuple(_require(name, existing, label) for name in softmax),
         missing=missing,
-        label=given.get("label"),
-        predicts=given.get("predicts"),
+        label=keywords.get("label"),
+        predicts=keywords.get("predicts"),
         answers=answers,
         agreements=agreements,
-        alike=alike,
+        alike=normalisation,
         history=history,
-        tags=checked_format(given.get("tags")),
+        tags=checked_format(keywords.get("tags")),
     )
 
 
+def _missing_option(missing: str | None) -> str | None:
+    """Return the option for units without a proxy; None if they are refused."""
+    if missing not in (None, "refuse", OWN_STRATUM):
+        problem = "missing says what becomes of units without a proxy"
+        raise InputError(problem, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
+    return OWN_STRATUM if missing == OWN_STRATUM else None
+
+
+def _answer_columns(
+    answers: str | Sequence[str] | None, existing: list[str], label: str, id_name: str
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the columns of other models' answers, and how texts are normalised, as in `case:answer_*`."""
+    patterns = listed("answers", answers)
+    normalisation = None
+    if patterns:
+        prefix, colon, first = patterns[0].partition(":")
+        if colon and prefix in NORMALISATIONS:
+            normalisation = prefix
+            patterns = (first, *patterns[1:])
+    columns = columns_fitting("answers", patterns, existing, label, (id_name,))
+    return normalisation, tuple(_require(name, existing, label) for name in columns)
+
+
+def _refuse_revealing_history(history: History, answers: Sequence[str], label: str) -> None:
+    """Raise an error if a model has both answers and past results: together they reveal the true answers."""
+    revealing = [name for name in answers if any(_names_model(name, model) for model in history.models)]
+    if revealing:
+        raise InputError(
+            f"{label}: answers and past results of the same models reveal what is right",
+            given=", ".join(revealing[:5]),
+            action="Where one of them was right, its answer is the true one: compare the evaluated "
+            "model's with it, and label the other items alone. Else leave history or these answers out.",
+        )
+
+
+def _names_model(column: str, model: str) -> bool:
+    """Return whether a column name ends with a model's name as a separate word, such as `answer_gpt`."""
+    return column.endswith(model) and not column[: -len(model)][-1:].isalnum()
+
+
+def _second_moment_columns(
+    columns: str | Mapping[str, str] | None, proxies: tuple[str, ...], existing: list[str], label: str
+) -> dict[str, str]:
+    """Return the column of second moments of each proxy that has one; a single name is that of one proxy."""
+    if isinstance(columns, str):
+        if len(proxies) != 1:
+            action = "Give a mapping of proxy to column."
+            raise InputError("second_moment names one column", given=f"{len(proxies)} proxies", action=action)
+        columns = {proxies[0]: columns}
+    problem = "second_moment names what is not a proxy"
+    by_proxy = {_require(name, list(proxies), problem): column for name, column in (columns or {}).items()}
+    return {name: _require(column, existing, label) for name, column in by_proxy.items()}
+
+
 def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> None:
-    """Refuse columns that are there already, where such are to be made."""
-    taken = sorted(set(names) & set(existing))
-    if taken:
-        what = f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it"
-        raise InputError(what, action="Rename it, or name it as the proxy and leave answers or history out.")
+    """Raise an error if the table has a column with the name of one that will be computed."""
+    common = sorted(set(names) & set(existing))
+    if common:
+        problem = (
+            f"{label}: a column is called {common[0]!r} already, and is needed for what is computed from it"
+        )
+        raise InputError(
+            problem, action="Rename it, or name it as the proxy and leave answers or history out."
+        )
 
 
-def with_log(given: TableKeywords, log: Log) -> TableKeywords:
-    """Return the keywords with what the log is used with, wherever they do not name it themselves."""
-    proxy = given.get("proxy")
-    if proxy is None and given.get("softmax") is None:
+def with_log(keywords: TableKeywords, log: Log) -> TableKeywords:
+    """Return the keywords, with the columns of the log as defaults."""
+    proxy = keywords.get("proxy")
+    if proxy is None and keywords.get("softmax") is None:
         proxy = next(iter(log.proxies), None)
     first = next(iter(listed("proxy", proxy)), None)
-    groups = listed("groups", given.get("groups"))
+    groups = listed("groups", keywords.get("groups"))
     if log.cluster is not None and log.cluster not in groups:
         groups = (*groups, log.cluster)
     return {
-        **given,
+        **keywords,
         "proxy": proxy,
         "groups": groups,
-        "show": listed("show", given.get("show")) or log.columns_to_show(first),
+        "show": listed("show", keywords.get("show")) or log.columns_to_show(first),
     }
 
 
-def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
+def listed(keyword: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return one name or several as a tuple, each once."""
     if names is None:
         return ()
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{what} must name columns", given=repr(names), allowed="text, or several of them")
+        raise InputError(
+            f"{keyword} must name columns", given=repr(names), allowed="text, or several of them"
+        )
     return tuple(dict.fromkeys(names))
 
 
-def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
-    if given is not None:
-        if given == ROW and ROW not in existing:
-            return given
-        return _require(given, existing, label)
+def _id(id_column: str | None, existing: list[str], label: str, index: Any) -> str:
+    """Return the column of ids: the declared one, the index of a dataframe, or one with the name of an id."""
+    if id_column is not None:
+        if id_column == ROW and ROW not in existing:
+            return id_column
+        return _require(id_column, existing, label)
     if index is not None:
         require_unique_index(index, label)
         refuse_two_ids(existing[-1], id_columns(existing[:-1]), label)
         return existing[-1]
-    found = next(iter(id_columns(existing)), None)
-    if found is not None:
-        return _require(found, existing, label)
-    action = (
-        "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
-    )
-    given = near_names("id", existing)
-    action = _other_delimiter(existing) or action
-    what = f"{label}: no column is called 'id'"
-    raise MissingColumnError(what, column="id", given=given, action=action)
+    likely_id = next(iter(id_columns(existing)), None)
+    if likely_id is not None:
+        return _require(likely_id, existing, label)
+    by_name = "Name the column of unique ids: id=…, --id COLUMN."
+    action = _other_delimiter(existing) or f"{by_name} Without one, number the rows: id='row', --id row."
+    problem = f"{label}: no column is called 'id'"
+    raise MissingColumnError(problem, column="id", given=near_names("id", existing), action=action)
 
 
 def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
-    """Return the number of the first row by what a file stored of it; None where ids are no row numbers."""
+    """Return the number of the first row as stored in a file; None if ids are not row numbers."""
     if stored is None and id_name == ROW:
         return FORMER_ROW_BASE
     return stored
@@ -384,41 +411,41 @@ def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
 def id_columns(existing: Iterable[str]) -> list[str]:
     """Return the columns that are called like ids, the most likely one first."""
     names = list(existing)
-    found = (same_name(name, names) for name in ID_NAMES)
-    return [name for name in found if name is not None]
+    matches = (same_name(name, names) for name in ID_NAMES)
+    return [name for name in matches if name is not None]
 
 
 def _other_delimiter(existing: list[str]) -> str | None:
     """Return what to do if all columns look like one, because they are delimited by another character."""
-    found = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
-    if found:
-        return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter."
+    delimiters = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
+    if delimiters:
+        return f"Say what delimits the columns: delimiter={delimiters[0]!r}, --delimiter."
     return None
 
 
 PASS_FAIL = "pass/fail"
 
 
-def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float] | None:
+def label_bounds(label: str | tuple[float, float] | None) -> tuple[float, float] | None:
     """Return the bounds of what annotators will say: `pass/fail` is 0 to 1."""
-    if given is None:
+    if label is None:
         return None
-    if given == PASS_FAIL:
+    if label == PASS_FAIL:
         return (0.0, 1.0)
     with suppress(TypeError, ValueError):
-        low, high = (float(part) for part in (given.split(",") if isinstance(given, str) else given))
+        low, high = (float(part) for part in (label.split(",") if isinstance(label, str) else label))
         if low < high:
             return (low, high)
     allowed = f"{PASS_FAIL}, or LOW,HIGH such as 1,5"
-    raise InputError("label says what annotators will answer", given=repr(given), allowed=allowed)
+    raise InputError("label says what annotators will answer", given=repr(label), allowed=allowed)
 
 
-def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
+def label_outcome(label: str | tuple[float, float] | None) -> Outcome:
     """Return the outcome that annotators will answer with, as far as `label` tells."""
-    bounds = label_bounds(given)
+    bounds = label_bounds(label)
     if bounds is None:
         return Outcome()
-    if given == PASS_FAIL:
+    if label == PASS_FAIL:
         return Outcome(scale="binary")
     return Outcome(scale="bounded", bounds=bounds)
 
@@ -426,34 +453,42 @@ def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
 def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are one of the patterns or fit one, such as `judge_*`."""
     names = list(existing)
-    found = [name for pattern in patterns for name in names if pattern == name or fnmatchcase(name, pattern)]
-    return tuple(dict.fromkeys(found))
+    matches = [
+        name for pattern in patterns for name in names if pattern == name or fnmatchcase(name, pattern)
+    ]
+    return tuple(dict.fromkeys(matches))
 
 
 def columns_fitting(
-    what: str, given: str | Sequence[str] | None, existing: list[str], label: str, taken: tuple[str, ...] = ()
+    keyword: str,
+    names_or_patterns: str | Sequence[str] | None,
+    existing: list[str],
+    label: str,
+    excluded: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """Return columns by name, patterns such as `p*` spelt out, without those that are taken."""
-    found: list[str] = []
-    for name in listed(what, given):
-        plain = name in existing or not any(mark in name for mark in "*?[")
-        if plain:
-            names = [name]
-        else:
-            names = [fits for fits in fitting([name], existing) if fits not in taken]
+    """Return columns by name, with patterns such as `p*` replaced by the columns that match them.
+
+    Patterns do not match the excluded columns.
+    """
+    columns: list[str] = []
+    for name in listed(keyword, names_or_patterns):
+        is_pattern = name not in existing and any(mark in name for mark in "*?[")
+        names = [name]
+        if is_pattern:
+            names = [column for column in fitting([name], existing) if column not in excluded]
         if not names:
             allowed = near_names(name, existing)
-            raise InputError(f"{label}: no column fits {what}", given=repr(name), allowed=allowed)
-        found.extend(names)
-    return tuple(dict.fromkeys(found))
+            raise InputError(f"{label}: no column fits {keyword}", given=repr(name), allowed=allowed)
+        columns.extend(names)
+    return tuple(dict.fromkeys(columns))
 
 
 def _require(name: str, existing: list[str], label: str) -> str:
     """Return the column of this name, without regard to case where that is unique."""
     if not isinstance(name, str):
         raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
-    found = same_name(name, existing)
-    if found is None:
+    column = same_name(name, existing)
+    if column is None:
         action = _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
             action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
@@ -461,10 +496,10 @@ def _require(name: str, existing: list[str], label: str) -> str:
             action = "It is made of earlier models' results: name their file, history=…, --history FILE."
         allowed = near_names(name, existing)
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
-    if existing.count(found) > 1:
-        what = f"{label}: {existing.count(found)} columns are called {name!r}"
-        raise InputError(what, allowed="one", action="Rename or drop the others.")
-    return found
+    if existing.count(column) > 1:
+        problem = f"{label}: {existing.count(column)} columns are called {name!r}"
+        raise InputError(problem, allowed="one", action="Rename or drop the others.")
+    return column
 
 
 def middle(bounds: tuple[float, float] | None, low: float | None, high: float | None) -> float:

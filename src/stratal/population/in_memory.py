@@ -329,8 +329,11 @@ class ArrayPopulation(Population):
         named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
         named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
         ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
-        found = {name: self._levels(name) for name in self.groups}
-        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at, _) in found.items()}
+        levels_by_name = {name: self._levels(name) for name in self.groups}
+        groups = {
+            f"group:{name}": level_numbers(levels)[codes]
+            for name, (levels, codes, _) in levels_by_name.items()
+        }
         return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:

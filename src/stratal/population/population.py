@@ -231,7 +231,7 @@ class Population(ABC):
         """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
 
     @abstractmethod
-    def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+    def _taken(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found rows (n,) in the order in which they are shown, and that order (n,)."""
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:

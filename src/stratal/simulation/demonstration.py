@@ -23,8 +23,8 @@ from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
+from stratal.planning.entry_points import plan
 from stratal.planning.plan import Plan
-from stratal.planning.planner import plan
 from stratal.population import Population
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns

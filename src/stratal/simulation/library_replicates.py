@@ -15,7 +15,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, Several
-from stratal.planning.planner import plan
+from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.strata import Strata, allocate

@@ -19,6 +19,13 @@ from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, infla
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
+from stratal.intervals.smoothed_moments import (
+    UnitMoments,
+    Variances,
+    binary_trials,
+    effective_labels_of,
+    smoothed_moments,
+)
 from stratal.planning.interim_widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
 
@@ -202,7 +209,7 @@ class Replicates(evidence.DerivedEvidence):
         return (sums.z + shift * sums.counts) / scale, second / scale**2
 
     @cached_property
-    def moments(self) -> evidence.UnitMoments:
+    def moments(self) -> UnitMoments:
         """Moments of the labels on the 0–1 scale."""
         counts = self.sums.counts
         first, second = self._powers
@@ -219,10 +226,8 @@ class Replicates(evidence.DerivedEvidence):
     @cached_property
     def trials(self) -> FloatArray:
         """Number of independent binary trials with the same precision as the labels (R,)."""
-        moments = evidence.smoothed_moments(self.moments)
-        return evidence.binary_trials(
-            evidence.effective_labels_of(moments, self.variances(self.moments)), moments
-        )
+        moments = smoothed_moments(self.moments)
+        return binary_trials(effective_labels_of(moments, self.variances(self.moments)), moments)
 
     @cached_property
     def skewness(self) -> FloatArray:
@@ -231,14 +236,14 @@ class Replicates(evidence.DerivedEvidence):
         third_powers = self.sums.centred_thirds(self.lam)
         return np.asarray(mean_skewness(self.sums.counts, self.factors, variances, third_powers))
 
-    def variances(self, labels: evidence.UnitMoments) -> evidence.Variances:
+    def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale."""
         low, high = self.limits
         counts = self.sums.counts
         sizes = self.truth.sizes
         within = stratum_variances(counts, sizes, *self._powers)
         scale = (high - low) ** 2
-        return evidence.Variances(
+        return Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
             plain=stratum_parts(self.factors, within).sum(axis=1),
             spread=_population_variance(labels.means, within, labels.counts, sizes),

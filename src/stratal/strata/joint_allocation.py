@@ -347,7 +347,7 @@ class SharedAllocation(Record):
     real_n_h : float (H,)
         The optimum in real numbers.
     objective : str
-        "cost" (labels) or "ratio" (largest of expected to wanted standard error).
+        "cost" (labels) or "ratio" (largest of expected to target standard error).
     value, bound : float
         The objective at n_h, and a number that no whole allocation comes below: a certificate.
     standard_errors : float (J,)
@@ -388,7 +388,7 @@ class SharedAllocation(Record):
 
     @property
     def ratios(self) -> FloatArray:
-        """Expected over wanted standard errors (J,)."""
+        """Expected over target standard errors (J,)."""
         return np.asarray(self.standard_errors / self.wanted)
 
     @property
@@ -430,7 +430,7 @@ def allocate_several(
     """Share labels among strata for J estimands at once.
 
     With `standard_errors` alone: the fewest labels that reach all of them.
-    With a budget too: the labels that make the largest ratio of expected to wanted standard error smallest.
+    With a budget too: the labels that make the largest ratio of expected to target standard error smallest.
     The smallest weighted sum of variances is `neyman`'s, on the root of the weighted sum of squares.
 
     Parameters
@@ -465,7 +465,7 @@ def allocate_several(
     Raises
     ------
     BudgetError
-        If the bounds cannot meet the budget, or cannot reach a wanted standard error.
+        If the bounds cannot meet the budget, or cannot reach a target standard error.
     InputError
         If an array has another shape or an impossible value, or the task is not one of the two.
 
@@ -527,7 +527,7 @@ def allocate_several(
 
 
 def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> Found:
-    """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
+    """Return the cheapest whole n_h found that reach every target standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
@@ -546,15 +546,15 @@ def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -
         starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
         prices = _balanced(prices, ratio, step)
     starts.sort(key=lambda start: start[0])
-    found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
-    best = min(found, key=demands.cost)
+    candidates = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
+    best = min(candidates, key=demands.cost)
     bound = float(np.ceil(bound - 1e-7))
     cost = demands.cost(best)
     return best.astype(np.int64), cost, min(bound, cost), optimum
 
 
 def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
-    """Return the whole n_h found with the smallest largest ratio of expected to wanted standard error.
+    """Return the whole n_h found with the smallest largest ratio of expected to target standard error.
 
     All the money is spent.
     """

@@ -264,10 +264,14 @@ class Scenario(Record):
     slope: FloatArray
     bounds: tuple[float, float] | None = None
 
-    def way(self, number: int | IntArray) -> Scenario:
-        """Return one of several ways, or some of them; the first is the expected one."""
-        moved = ("means", "variances", "slope")
-        return replace(self, **{name: getattr(self, name)[number] for name in moved})
+    def select(self, number: int | IntArray) -> Scenario:
+        """Return one of several scenarios, or some of them; the first is the expected one."""
+        return replace(
+            self,
+            means=self.means[number],
+            variances=self.variances[number],
+            slope=self.slope[number],
+        )
 
     def standard_errors(self, strata: Moments, n_h: IntArray, estimator: str) -> FloatArray:
         """Return the standard errors (…,) of an estimator at n_h (H,).
@@ -299,10 +303,10 @@ def scenarios(strata: Moments) -> Scenario:
     plug_in = strata.standard_deviations**2
     sizes = strata.sizes
     if not math.isfinite(width):
-        ways = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
-        means = np.tile(strata.proxy_means, (len(ways) + 1, 1))
-        slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(ways)])
-        return Scenario(means=means, variances=np.vstack([plug_in, ways]), slope=slopes)
+        variances = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
+        means = np.tile(strata.proxy_means, (len(variances) + 1, 1))
+        slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(variances)])
+        return Scenario(means=means, variances=np.vstack([plug_in, variances]), slope=slopes)
     centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
     widest = centres * (1 - centres) * width**2
     overall = np.average(centres, weights=sizes)
@@ -410,7 +414,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
 
     @property
     def scenarios(self) -> Scenario:
-        """The ways in which the proxy may be off (`scenarios`): a search for a budget asks often."""
+        """The scenarios of a miscalibrated proxy, stored because a search for a budget needs them often."""
         if self._scenarios is None:
             self._set(_scenarios=scenarios(self))
         assert self._scenarios is not None
@@ -467,3 +471,14 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         texts = {name: tuple(described[name]) for name in ("names", "notes")}
         rule = Rule.from_dict(described["rule"])
         return Strata(**{**described, **texts, "rule": rule, "bounds": bounds, "known": known})
+
+
+def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
+    """Return N units as one stratum with this mean proxy and conditional variance."""
+    moments = replace(
+        of_sizes(np.array([size])),
+        proxy_means=np.array([mean]),
+        conditional_variances=np.array([variance]),
+        scaled=scaled,
+    )
+    return Strata.of(moments, method="none")

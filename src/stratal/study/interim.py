@@ -16,7 +16,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import Labels
 from stratal.planning import next_round
-from stratal.planning.selection import Selection, usual_round
+from stratal.planning.selection import Selection, default_round_size
 from stratal.population.population import Population
 from stratal.randomness import id_texts
 from stratal.study.creating import add_items
@@ -174,7 +174,7 @@ def units_needed(study: Study) -> int:
     sample = study.sample()
     requested_width = study.setting("half_width")
     if isinstance(sample.design, Disagreements):
-        return usual_round(sample.size)
+        return default_round_size(sample.size)
     if not requested_width:
         problem = "this study has no half-width to extend it to"
         raise InputError(problem, allowed="--additional N, or --until WIDTH first")

@@ -88,17 +88,17 @@ def gets_items(connection: Connection, annotator: str) -> bool:
 
 def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
     """Give an annotator the next items that have a free place; return the numbers of all that one holds."""
-    held = held_items(connection, annotator, 1 + ahead)
+    assigned = held_items(connection, annotator, 1 + ahead)
     limit = most_held(connection, ahead)
-    while len(held) < limit:
+    while len(assigned) < limit:
         # What others left or nobody else can complete is for now, never ahead.
-        finders = (_free_item, _abandoned_item, _item_to_repeat) if not held else (_free_item,)
+        finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
         item = next(filter(None, (find(connection, annotator) for find in finders)), None)
         if item is None:
             break
-        assign(connection, annotator, item, ahead=bool(held))
-        held.append(item)
-    return held
+        assign(connection, annotator, item, ahead=bool(assigned))
+        assigned.append(item)
+    return assigned
 
 
 def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
@@ -160,7 +160,7 @@ def form_of(connection: Connection) -> Form:
 def recount(connection: Connection, item: int) -> None:
     """Count an item's answers and free places again, after anything about it has changed."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
-    _, copies, answers, wanted = connection.one(f"{ITEM_COUNTS} WHERE item = ?", item)
+    _, copies, answers, n_required = connection.one(f"{ITEM_COUNTS} WHERE item = ?", item)
     answered = connection.all(
         "SELECT value FROM answer JOIN annotator ON annotator = name "
         "WHERE item = ? AND status = 'submitted' AND aside = 0",
@@ -168,13 +168,14 @@ def recount(connection: Connection, item: int) -> None:
     )
     apart = answers > 1 and form_of(connection).differ([row["value"] for row in answered])
     connection.execute(
-        "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
+        "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?",
+        (n_required, answers, apart, item),
     )
     gained = min(answers, copies) - min(before["answers"], copies)
     undecided = (apart - before["apart"]) * (before["decision"] is None)
     if gained or undecided:
         connection.execute("UPDATE tally SET done = done + ?, undecided = undecided + ?", (gained, undecided))
-    if wanted > before["wanted"]:
+    if n_required > before["wanted"]:
         connection.execute("UPDATE annotator SET cursor = ? WHERE cursor > ?", (item, item))
 
 

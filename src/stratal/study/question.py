@@ -176,9 +176,9 @@ class StudyQuestion(PlainRecord):
         return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
-    def of_classes(cls, text: str, known: Iterable[str] = (), *, rubric: str = "") -> StudyQuestion:
+    def of_classes(cls, text: str, classes: Iterable[str] = (), *, rubric: str = "") -> StudyQuestion:
         """Return a question answered in the annotator's own words, with known classes to choose from."""
-        choices = _choices((name.strip(), None, False) for name in known)
+        choices = _choices((name.strip(), None, False) for name in classes)
         return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod

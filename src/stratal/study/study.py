@@ -229,14 +229,14 @@ class Study:
     def next_items(self, annotator: str, *, ahead: int = 0) -> tuple[Item, ...]:
         """Return the item to label now and up to `ahead` more, held for this annotator; see `next_item`."""
         with self._reading_as(annotator) as connection:
-            held = items.held_items(connection, annotator, 1 + ahead)
-            enough = len(held) >= items.most_held(connection, ahead)
+            assigned = items.held_items(connection, annotator, 1 + ahead)
+            enough = len(assigned) >= items.most_held(connection, ahead)
             if enough or not items.gets_items(connection, annotator):
-                return tuple(shown_item(connection, annotator, item) for item in held)
+                return tuple(shown_item(connection, annotator, item) for item in assigned)
         # Who holds what may be forgotten when the power fails; answers may not.
         with self.saving(durable=False) as connection:
-            held = items.assign_next(connection, annotator, ahead)
-            return tuple(shown_item(connection, annotator, item) for item in held)
+            assigned = items.assign_next(connection, annotator, ahead)
+            return tuple(shown_item(connection, annotator, item) for item in assigned)
 
     def item(self, annotator: str, item: str) -> Item:
         """Return an item that this annotator was given before (to look back, or after a reload).

@@ -19,7 +19,10 @@ from stratal.errors import InputError, MissingExtraError, installed, lone_surrog
 from stratal.tables import files, number_format, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, register_columns
-from stratal.tables.logs import Log, read_inspect_file, read_log_document, read_log_lines, read_saved_dataset
+from stratal.tables.logs.hugging_face import read_saved_dataset
+from stratal.tables.logs.inspect_ai import read_inspect_file
+from stratal.tables.logs.log import Log
+from stratal.tables.logs.reading import read_log_document, read_log_lines
 from stratal.tables.source import (
     ColumnSelection,
     FileReading,

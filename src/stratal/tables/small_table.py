@@ -18,7 +18,7 @@ from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, MissingColumnError, near_names, same_name, unreadable
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
-from stratal.tables.logs import Log
+from stratal.tables.logs.log import Log
 from stratal.tables.number_format import ambiguous_number
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.row_index import row_index

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypedDict
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError, refuse_unknown, unreadable
 from stratal.tables.engine import arrow_reader, record_batches, run_query
-from stratal.tables.logs import Log
+from stratal.tables.logs.log import Log
 
 
 class ColumnSelection(Protocol):

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from msgspec import Struct
 
 from stratal.cli.application import commands
-from stratal.cli.command import COMMANDS, MOST_SHOWN, Option, argument, command
-from stratal.cli.draw import SharedDrawOptions
+from stratal.cli.command import COMMANDS, MAX_SHOWN, Option, argument, command
+from stratal.cli.conditions import with_any
+from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Planning, Reading
 
 
@@ -22,7 +23,7 @@ class Shared(Struct, frozen=True, kw_only=True):
 class Own(Shared, frozen=True, kw_only=True):
     file: Annotated[str, argument("FILE", "Which.")]
     hidden: Annotated[str, Option("Not on the command.")] = "kept"
-    loud: Annotated[bool, Option("Louder.", needs="with --count 5")] = False
+    loud: Annotated[bool, Option("Louder.", needs=(with_any(count=("5",)),))] = False
 
 
 def made(**how):
@@ -64,7 +65,7 @@ def test_an_option_without_effect_is_refused_in_the_words_of_its_declaration():
 
 
 def test_conditions_name_only_options_that_the_command_has():
-    small, _ = made(needs={"hidden": "with --count 5 or --absent"})
+    small, _ = made(needs={"hidden": with_any("absent", count=("5",))})
 
     assert "allowed: --hidden with --count 5)" in str(run(small, "a", "--hidden", "x").exception)
 
@@ -73,7 +74,7 @@ def test_every_help_shows_few_options_and_says_how_many_more_there_are():
     for name, one in commands().items():
         short, long = (run(one, word).output for word in ("--help", "--help-all"))
         listed = [line for line in short.split("\nOptions:")[1].splitlines() if line.startswith("  -")]
-        assert len(listed) <= MOST_SHOWN, name
+        assert len(listed) <= MAX_SHOWN, name
         typed = {entry.opts[0] for entry in one.params if entry.opts[0].startswith("-")} - {"--help-all"}
         assert [option for option in typed if option not in long] == [], name
         left = len(typed) - len({line.split()[0].rstrip(",") for line in listed} & typed)

@@ -9,8 +9,8 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.evidence import (
-    Evidence,
+from stratal.intervals.evidence import Evidence
+from stratal.intervals.smoothed_moments import (
     UnitMoments,
     Variances,
     remaining_share,

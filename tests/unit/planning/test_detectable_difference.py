@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.planner import plan_for_rate
+from stratal.planning.entry_points import plan_for_rate
 
 REPLICATES = 1500
 

@@ -4,7 +4,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.calibrated import Calibrating
-from stratal.planning.interim_analysis import residual_deviations
+from stratal.planning.stratum_deviations import residual_deviations
 
 pytest.importorskip("sklearn")
 

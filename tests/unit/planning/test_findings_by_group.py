@@ -12,5 +12,5 @@ def test_findings_of_groups_are_a_page():
     sample = stratal.plan(population, 20).draw(seed=1)
     found = stratal.findings(sample, {unit: at % 2 for at, unit in enumerate(sample.ids.tolist())}, by="g")
 
-    assert found.found["more_labels"] == []
+    assert found.content["more_labels"] == []
     assert "iframe" in found._repr_html_()

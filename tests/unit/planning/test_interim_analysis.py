@@ -10,7 +10,11 @@ from benchmarks.counts import CountsSoFar
 import stratal
 from stratal.errors import InputError
 from stratal.planning.interim_analysis import InterimAnalysis
-from stratal.planning.interim_widths import expected_of_counts, interval_of_counts, quantiles
+from stratal.planning.interim_widths import (
+    count_quantiles,
+    expected_half_width_of_counts,
+    interval_of_counts,
+)
 
 
 def changed(seen, **changes):
@@ -71,7 +75,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
     seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
-    larger = changed(seen, unread=None).allocation(sample.size + 100)
+    larger = changed(seen, unread_allocation=None).allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
     expected = counted.half_width(larger, 0.95)
@@ -79,7 +83,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
 
 
 def test_the_labels_to_come_are_the_quantiles_of_a_binomial_count():
-    found = quantiles(np.array([20, 5, 0]), np.array([0.5, 1.0, 0.3]))
+    found = count_quantiles(np.array([20, 5, 0]), np.array([0.5, 1.0, 0.3]))
 
     assert sorted(found[:, 0]) == [7, 9, 10, 11, 13]  # of Binomial(20, ½) at .1, .3, .5, .7, .9
     assert np.all(found[:, 1] == 5)
@@ -88,7 +92,9 @@ def test_the_labels_to_come_are_the_quantiles_of_a_binomial_count():
 
 def test_more_labels_are_expected_to_give_a_narrower_interval():
     sizes, means = np.array([3_000, 1_000]), np.array([0.9, 0.4])
-    widths = [float(expected_of_counts(sizes, np.array([3, 1]) * n, means, 0.95)) for n in (20, 80, 320)]
+    widths = [
+        float(expected_half_width_of_counts(sizes, np.array([3, 1]) * n, means, 0.95)) for n in (20, 80, 320)
+    ]
 
     assert widths[0] > 1.7 * widths[1] > 1.7**2 * widths[2]
 
@@ -164,7 +170,7 @@ def test_an_estimate_from_which_a_round_is_planned_does_not_hold_the_sample():
     sample = stratal.plan(units, 80, estimand="f1:a").draw(seed=1)
     seen = InterimAnalysis(sample, truth[sample.ids])
 
-    assert [labels.cache for labels in seen.found[0].read.columns.values()] == [{}]
+    assert [labels.cache for labels in seen.estimates[0].read.columns.values()] == [{}]
 
 
 def test_what_decides_nothing_is_refused():

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import stratal
-from stratal.planning.planner import EVERY_UNIT, plan_for_rate
+from stratal.planning.entry_points import plan_for_rate
+from stratal.planning.planner import EVERY_UNIT
 
 
 @pytest.mark.parametrize("columns", [{"ids": range(50)}, {"proxy": np.linspace(0.01, 0.99, 50)}])

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.interim_analysis import half_width_of
+from stratal.planning.repeated_labels import half_width_of
 from stratal.planning.rounds import next_sample_size
 
 

@@ -52,7 +52,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
     for seed in range(sized(2, 20)):
         pilot = stratal.plan(population, 150, estimand=estimand).draw(seed)
         seen = InterimAnalysis(pilot, labels[pilot.ids])
-        chosen, first = seen.allocation(300), seen._between(300, 1.0)
+        chosen, first = seen.allocation(300), seen._mixed_allocation(300, 1.0)
         assert np.all(chosen >= pilot.n_h)
         assert chosen.sum() == 300
         errors = [
@@ -61,7 +61,8 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart
         widths = [
-            seen._widths(n_h[None], label_driven=seen.follows_labels(n_h))[0] for n_h in (chosen, first)
+            seen._relative_widths(n_h[None], label_driven=seen.follows_labels(n_h))[0]
+            for n_h in (chosen, first)
         ]
         assert widths[0] <= widths[1] * (1 + 1e-9)
 
@@ -71,9 +72,9 @@ def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
     population, _, labels = planned("crowded", "mean")
     pilot = stratal.plan(population, 150).draw(1)
     seen = InterimAnalysis(pilot, labels[pilot.ids])
-    first = seen._between(300, 1.0)
+    first = seen._mixed_allocation(300, 1.0)
     assert not seen.follows_labels(first)
-    assert seen.follows_labels(seen._between(300, 0.0))
+    assert seen.follows_labels(seen._mixed_allocation(300, 0.0))
     known = dict(zip(pilot.ids.tolist(), labels[pilot.ids].tolist(), strict=True))
     larger = stratal.next_round(pilot, known, additional=150)
     assert larger.weighting().sizes_follow_labels is seen.follows_labels(larger.n_h)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.planner import plan_for_rate
+from stratal.planning.entry_points import plan_for_rate
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])

@@ -24,8 +24,8 @@ def test_every_unit_labelled_gives_the_true_variances():
     true = np.array([z[strata.codes == h].var() for h in range(4)])
     assert found.variances.shape == (3, 4)
     assert found.variances[0] == pytest.approx(true, rel=0.02)
-    assert found.way(0).standard_errors(strata, np.full(4, 25), "horvitz-thompson") == pytest.approx(
-        found.way(2).standard_errors(strata, np.full(4, 25), "horvitz-thompson"), rel=0.05
+    assert found.select(0).standard_errors(strata, np.full(4, 25), "horvitz-thompson") == pytest.approx(
+        found.select(2).standard_errors(strata, np.full(4, 25), "horvitz-thompson"), rel=0.05
     )
 
 

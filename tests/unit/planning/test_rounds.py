@@ -6,7 +6,8 @@ import pytest
 import stratal
 from stratal.designs import Stratified
 from stratal.errors import InputError, LabelError
-from stratal.planning.interim_analysis import estimated_deviations, next_allocation, raw_deviations
+from stratal.planning.next_allocation import next_allocation
+from stratal.planning.stratum_deviations import estimated_deviations, raw_deviations
 
 N = 3000
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stratal
-from stratal.planning.plan import floored
+from stratal.planning.stratum_minimums import cell_share_minimums
 from stratal.population.rules import cells_of
 
 F1 = "f1:match,probability=score"
@@ -79,7 +79,7 @@ def test_the_floor_never_asks_for_more_labels_than_there_are(sizes, seed):
     drawn = rng.integers(0, n_h + 1)
     known = np.zeros(len(sizes), dtype=bool)
 
-    found = floored(sizes, cells, n_h, drawn, known)
+    found = cell_share_minimums(sizes, cells, n_h, drawn, known)
 
     assert np.all(drawn <= found)
     assert np.all(found <= sizes)

@@ -8,8 +8,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population import building
-from stratal.population.building import as_history
+from stratal.population import past_results
+from stratal.population.past_results import as_history
 
 N, M = 120, 8
 IDS = [f"q{at}" for at in range(N)]
@@ -67,8 +67,8 @@ def test_results_of_any_type_in_a_file_are_the_same_history(files, tmp_path, kin
 @pytest.mark.parametrize("name", ["wide.parquet", "wide.csv", "long.csv"])
 def test_a_file_is_read_in_batches_of_any_size(files, monkeypatch, name):
     whole = as_history(files / name)
-    monkeypatch.setattr(building, "_FEW_ROWS", 7)
-    monkeypatch.setattr(building, "_MANY_ROWS", 7)
+    monkeypatch.setattr(past_results, "_WIDE_BATCH_ROWS", 7)
+    monkeypatch.setattr(past_results, "_LONG_BATCH_ROWS", 7)
     some = as_history(files / name)
     np.testing.assert_array_equal(whole.values, some.values)
     assert whole.ids.tolist() == some.ids.tolist()

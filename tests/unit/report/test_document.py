@@ -108,7 +108,7 @@ def test_latex_escapes_and_balances():
 def test_files_by_their_ending(found, tmp_path, ending):
     from stratal.planning.findings import Findings
 
-    path = Findings(found=found).write(tmp_path / f"report.{ending}")
+    path = Findings(content=found).write(tmp_path / f"report.{ending}")
 
     assert path.read_text(encoding="utf-8").strip()
 
@@ -117,13 +117,13 @@ def test_another_ending_is_refused(found, tmp_path):
     from stratal.planning.findings import Findings
 
     with pytest.raises(stratal.InputError, match=r"allowed: \.htm, \.html, \.json, \.md"):
-        Findings(found=found).write(tmp_path / "report.pdf")
+        Findings(content=found).write(tmp_path / "report.pdf")
 
 
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_nothing(found):
     from stratal.planning.findings import Findings
 
-    shown = Findings(found=found)._repr_html_()
+    shown = Findings(content=found)._repr_html_()
 
     assert shown.startswith("<iframe")
     assert 'sandbox=""' in shown

@@ -7,7 +7,8 @@ import pytest
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimand import as_estimand
-from stratal.planning.planner import Planner, influence_spreads
+from stratal.planning.joint_plan import influence_deviations
+from stratal.planning.planner import Planner
 from stratal.strata import allocate_several, neyman
 
 SIZES = np.array([40, 25, 12])
@@ -213,7 +214,7 @@ def test_plans_of_few_levels_are_proved_to_be_near_the_best(levels):
     population = stratal.Population.from_arrays(proxy=rng.beta(2, 1, 3000), groups={"g": groups})
     planner = Planner(population=population, estimand=as_estimand("mean@g"))
     strata = planner.anticipated.strata(100)
-    deviations, _, _ = influence_spreads(population, strata, list(planner.estimand.influences(population)))
+    deviations, _, _ = influence_deviations(population, strata, list(planner.estimand.influences(population)))
     found = allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
 
     assert found.n_h.sum() == 100

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.planner import ESTIMATORS
+from stratal.planning.design_precision import ESTIMATORS
 from stratal.strata.strata import CALIBRATION_SLOPE, expected_variance, scenarios
 
 
@@ -46,7 +46,7 @@ def test_ways_in_arrays_are_the_ways_one_by_one(strata):
     ways, n_h = scenarios(strata), stratal.strata.allocate(strata, 100).n_h
 
     together = ways.standard_errors(strata, n_h, "ppi++")
-    one_by_one = [float(ways.way(k).standard_errors(strata, n_h, "ppi++")) for k in range(len(together))]
+    one_by_one = [float(ways.select(k).standard_errors(strata, n_h, "ppi++")) for k in range(len(together))]
 
     assert together.tolist() == pytest.approx(one_by_one, rel=1e-12)
 

@@ -6,7 +6,7 @@ import pytest
 
 from stratal.population.declaration import Declaration, with_log
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.logs import LogRow, make_log
+from stratal.tables.logs.log import LogRow, make_log
 from stratal.tables.readers import log_table
 
 

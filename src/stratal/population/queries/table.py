@@ -509,56 +509,58 @@ class TablePopulation(Population):
 
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum: one group-by, centred by the engine."""
-        for known, summary in self._summaries:
-            if known == rule:
+        for stored_rule, summary in self._summaries:
+            if stored_rule == rule:
                 return summary
         coded = with_codes(rule, self.units, self.units.table)
         columns = [coded[self.units.numbers[info.name]] for info in self.proxies]
         measures: dict[str, Any] = {"n": coded.count()}
-        for a, left in enumerate(columns):
-            measures[f"mean{a}"] = left.mean()
-            measures[f"cov{a}_{a}"] = left.var(how="pop")
-            measures |= {f"cov{a}_{b}": left.cov(columns[b], how="pop") for b in range(a)}
-        found = columns_of(self.source.run(coded.group_by("code").aggregate(**measures)))
-        summary = _summary(found, rule, len(columns))
+        for a, column in enumerate(columns):
+            measures[f"mean{a}"] = column.mean()
+            measures[f"cov{a}_{a}"] = column.var(how="pop")
+            measures |= {f"cov{a}_{b}": column.cov(columns[b], how="pop") for b in range(a)}
+        columns_of_strata = columns_of(self.source.run(coded.group_by("code").aggregate(**measures)))
+        summary = _summary(columns_of_strata, rule, len(columns))
         self._summaries.append((rule, summary))
         return summary
 
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
-        """Return the units as in every population; the pass also makes the digest.
+        """Return the units below the limits of their strata; the query also computes the digest if possible.
 
-        That is one pass where the engine hands on rows with sums: what is below the highest limit comes
-        back and is then put into its stratum.
+        An engine that returns rows together with sums needs one query: it returns all units below the highest
+        limit, which are then assigned to their strata.
         """
         units = self.units
         highest = int(limits[counts > 0].max(initial=np.uint64(0)))
-        # Whether the engine hands on rows with sums: structs of types that come through Arrow.
+        # An engine returns rows together with sums if it has structs, and Arrow has their types.
         kinds = [units.table[name].type() for name in units.shown.values()]
-        passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
-        collects = units.backend.name in ANALYTIC_ENGINES and passes
-        if seed in self._digests or highest > _FEW or not collects:
-            wanted = np.flatnonzero(counts)
+        is_transferable = all(
+            k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds
+        )
+        is_one_pass = units.backend.name in ANALYTIC_ENGINES and is_transferable
+        if seed in self._digests or highest > _FEW or not is_one_pass:
+            strata = np.flatnonzero(counts)
             table = units.table.mutate(digest=_digest(units, seed))
             if highest < _HIGHEST_KEY:
                 table = table.filter(table.digest <= _digest_limit(highest))
-            by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
-            found = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
-            codes = found.column("code").to_numpy().astype(np.int64)
-            texts = _texts(found.column("unit_id"))
-            return found, codes, keys_of_ids(texts.tolist(), seed), texts
-        bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
-        row = self.source.run(_digested(units, self._digested, seed, bits))
+            by_code = {int(h): _digest_limit(int(limits[h])) for h in strata}
+            rows = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
+            codes = rows.column("code").to_numpy().astype(np.int64)
+            texts = _texts(rows.column("unit_id"))
+            return rows, codes, keys_of_ids(texts.tolist(), seed), texts
+        max_bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
+        row = self.source.run(_digested(units, self._digested, seed, max_bits))
         self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
-        found = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
-        texts = _texts(found.column("unit_id"))
+        rows = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
+        texts = _texts(rows.column("unit_id"))
         names = rule.columns
         keys = keys_of_ids(texts.tolist(), seed)
-        columns = {name: _plain(found.column(units.internal(name, units.numbers))) for name in names}
+        columns = {name: _plain(rows.column(units.internal(name, units.numbers))) for name in names}
         codes = rule.assign({"": texts, **columns})
-        near = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
-        return found.take(near), codes[near], keys[near], texts[near]
+        selected = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
+        return rows.take(selected), codes[selected], keys[selected], texts[selected]
 
     def _digest(self, seed: int) -> PopulationDigest:
         return _digest_of(self._digested, self.source.first(_digested(self.units, self._digested, seed)))
@@ -572,9 +574,11 @@ class TablePopulation(Population):
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
         columns = TableColumns(self.units, self.units.table)
-        made = self.units.table.mutate(**{f"m{j}": one.on(columns) for j, one in enumerate(formulas)})
+        table = self.units.table.mutate(
+            **{f"m{j}": formula.on(columns) for j, formula in enumerate(formulas)}
+        )
         row = self.source.first(
-            made.aggregate(**{f"m{j}": made[f"m{j}"].mean() for j in range(len(formulas))})
+            table.aggregate(**{f"m{j}": table[f"m{j}"].mean() for j in range(len(formulas))})
         )
         return np.array([float(mean) for mean in row.values()])
 
@@ -597,8 +601,10 @@ class TablePopulation(Population):
         sized = self._sized(size)
         measure = sized.size_measure
         low = float(self.source.first(sized.aggregate(low=measure.min()))["low"])
-        most = sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
-        largest = np.sort(self.source.run(most).column("size_measure").to_numpy())[::-1]
+        largest_rows = (
+            sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
+        )
+        largest = np.sort(self.source.run(largest_rows).column("size_measure").to_numpy())[::-1]
         cap = float(largest[-1])
         total = 0
         if low > 0:
@@ -613,47 +619,50 @@ class TablePopulation(Population):
         seed = check_seed(seed)
         sized = self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
-        # Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a
-        # small table, so that about twice as many units as needed leave the engine, and are compared exactly.
+        # Sizes are divided into octaves below the largest; each octave has a threshold on the digest's text,
+        # in a small joined table. So the engine returns about twice as many units as needed, which are
+        # compared exactly.
         cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
         shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
         by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
         units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
         rule = rules.CutPoints(column="size_measure", cuts=cuts)
         coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
-        found = self.source.run(_under_limits(coded, self.units, by_octave, "size_measure"))
-        u = uniforms(keys_of_ids(_texts(found.column("unit_id")).tolist(), seed))
-        sizes = found.column("size_measure").to_numpy()
-        kept = np.flatnonzero(u < limit * sizes)
-        drawn, order = self._taken(found.take(kept), seed)
-        return Candidates(drawn=drawn, uniform=u[kept][order], size=sizes[kept][order])
+        rows = self.source.run(_under_limits(coded, self.units, by_octave, "size_measure"))
+        u = uniforms(keys_of_ids(_texts(rows.column("unit_id")).tolist(), seed))
+        sizes = rows.column("size_measure").to_numpy()
+        selected = np.flatnonzero(u < limit * sizes)
+        drawn, order = self._taken(rows.take(selected), seed)
+        return Candidates(drawn=drawn, uniform=u[selected][order], size=sizes[selected][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
         table = self.units.table
         value = self._numeric(column)
-        table = table.select(wanted="unit_id", value=value, digest=_digest(self.units, seed))
-        window = ibis.window(order_by=[table.value, table.digest, table.wanted])
-        numbered = table.select("wanted", position=ibis.row_number().over(window).cast("int64"))
+        table = table.select(selected_value="unit_id", value=value, digest=_digest(self.units, seed))
+        window = ibis.window(order_by=[table.value, table.digest, table.selected_value])
+        numbered = table.select("selected_value", position=ibis.row_number().over(window).cast("int64"))
         ranked = literal_table({"rank": ranks}, self.units.backend)
-        drawn = numbered.join(ranked, numbered.position == ranked.rank).select("wanted")
+        drawn = numbered.join(ranked, numbered.position == ranked.rank).select("selected_value")
         return self._matching("unit_id", drawn, seed)
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
-        wanted = literal_table({"wanted": np.array(levels, object)}, self.units.backend)
-        return self._matching(self.units.categories[self.require_group(group)], wanted, seed)
+        values = literal_table({"selected_value": np.array(levels, object)}, self.units.backend)
+        return self._matching(self.units.categories[self.require_group(group)], values, seed)
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
-        wanted = literal_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend)
-        return self._matching("unit_id", wanted, 0)
+        values = literal_table(
+            {"selected_value": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend
+        )
+        return self._matching("unit_id", values, 0)
 
-    def _matching(self, column: str, wanted: Any, seed: int) -> Drawn:
-        """Return the units whose value of a column is among those `wanted`."""
+    def _matching(self, column: str, values: Any, seed: int) -> Drawn:
+        """Return the units whose value of a column is in the column `selected_value` of another table."""
         table = self.units.table
-        joined = table.join(wanted, table[column] == wanted.wanted)
+        joined = table.join(values, table[column] == values.selected_value)
         return self._taken(self.source.run(joined.select("unit_id", *_payload(self.units))), seed)[0]
 
     def _sized(self, size: Size) -> Any:
@@ -677,20 +686,20 @@ class TablePopulation(Population):
             raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
         return self.units.table[self.units.internal(name, self.units.numbers)]
 
-    def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
-        """Return found units in the order in which they are shown, and that order (n,)."""
-        ids = _ids(found.column("unit_id"), self.units.integer_ids)
+    def _taken(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+        """Return the units of the rows in the order in which they are shown, and that order (n,)."""
+        ids = _ids(rows.column("unit_id"), self.units.integer_ids)
         units = self.units
         order = shown_order(ids, seed)
-        found = found.take(order)
-        proxies = [found.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
+        rows = rows.take(order)
+        proxies = [rows.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
         drawn = Drawn(
             ids=ids[order],
             stratum=np.zeros(len(ids), np.int64) if stratum is None else stratum[order],
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(ids), 0)),
-            groups={name: _texts(found.column(column)) for name, column in units.categories.items()},
-            shown={name: object_column(found.column(column)) for name, column in units.shown.items()},
-            features={name: found.column(units.numbers[name]).to_numpy() for name in self.feature_names},
+            groups={name: _texts(rows.column(column)) for name, column in units.categories.items()},
+            shown={name: object_column(rows.column(column)) for name, column in units.shown.items()},
+            features={name: rows.column(units.numbers[name]).to_numpy() for name in self.feature_names},
         )
         return drawn, order
 
@@ -719,20 +728,20 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
     return with_predictions(population, declared.predicts, scaled=declared.scaled)
 
 
-def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
-    """Spread the group-by's rows over all H strata, empty ones included."""
-    if np.ma.is_masked(found["code"]) or found["code"].dtype.kind != "i":
+def _summary(columns: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
+    """Return the summary of all H strata, including empty ones, from the rows of a group-by."""
+    if np.ma.is_masked(columns["code"]) or columns["code"].dtype.kind != "i":
         raise InputError(
             "the table has a category that the strata do not know",
             given=f"rule {rule.kind!r}",
             action="Stratify this population, or give the one that the strata came from.",
         )
-    codes = found["code"].astype(np.int64)
+    codes = columns["code"].astype(np.int64)
 
     def spread(name: str) -> FloatArray:
-        full = np.zeros(rule.n_strata)
-        full[codes] = found[name]
-        return full
+        values = np.zeros(rule.n_strata)
+        values[codes] = columns[name]
+        return values
 
     covariances = np.zeros((rule.n_strata, k, k))
     for a in range(k):
@@ -775,13 +784,13 @@ def _plain(column: Any) -> AnyArray:
 # ---- the queries of designs
 
 
-def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
+def _under_limits(coded: Any, units: Units, limits: dict[int, str], *columns: str) -> Any:
     """Return the query for the rows whose digest is at most the limit of their code."""
     names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
-    of_code = literal_table({"limited": names[0], "highest": names[1]}, units.backend)
-    joined = coded.join(of_code, coded.code == of_code.limited)
-    under = joined.filter(joined.digest <= joined.highest)
-    return under.select("unit_id", *kept, *_payload(units))
+    limit_table = literal_table({"limited": names[0], "highest": names[1]}, units.backend)
+    joined = coded.join(limit_table, coded.code == limit_table.limited)
+    selected = joined.filter(joined.digest <= joined.highest)
+    return selected.select("unit_id", *columns, *_payload(units))
 
 
 def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Any:
@@ -795,10 +804,10 @@ def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> An
     # What the keys are multiplied by: digits of numbers, then the numbers of levels.
     engine = TableColumns(units, table)
     parts = [digits(table[column], exponent, engine) for column, exponent in columns.numbers.values()]
-    wholes = [digit.cast("int64") for digit in chain.from_iterable(parts)]
-    wholes += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
-    for at, whole in enumerate(wholes):
-        product = table.key * whole
+    factors = [digit.cast("int64") for digit in chain.from_iterable(parts)]
+    factors += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
+    for at, factor in enumerate(factors):
+        product = table.key * factor
         measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
         measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
     if limit >= 0:
@@ -807,11 +816,11 @@ def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> An
     return table.aggregate(**measures)
 
 
-def _digest_of(columns: Digested, found: Mapping[str, Any]) -> PopulationDigest:
+def _digest_of(columns: Digested, row: Mapping[str, Any]) -> PopulationDigest:
     """Return the digest from the row of sums."""
-    halves = len([name for name in found if name.startswith("high")])
-    sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
-    return columns.digest(int(found["size"]), int(found["ids"]), sums)
+    halves = len([name for name in row if name.startswith("high")])
+    sums = [(int(row[f"high{at}"]) << _HALF) + int(row[f"low{at}"]) for at in range(halves)]
+    return columns.digest(int(row["size"]), int(row["ids"]), sums)
 
 
 def _payload(units: Units) -> list[str]:

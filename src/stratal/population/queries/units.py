@@ -234,11 +234,11 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         measures[f"{column}_nan"] = table.count(where=values.isnan())
         measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
     measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
-    found = source.first(table.aggregate(**measures))
-    size = int(found["size"])
+    row = source.first(table.aggregate(**measures))
+    size = int(row["size"])
     if size == 0:
         raise InputError(f"{source.label} has no rows", allowed="one row per unit")
-    if found["ids"] < size or found.get("blank_ids"):
+    if row["ids"] < size or row.get("blank_ids"):
         refuse = _refusal(source, declared, declared.id)
         refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
         if source.column(declared.id).type().is_floating():
@@ -250,12 +250,12 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
             )
     extents = {}
     for name, column in units.numbers.items():
-        low, high = extents[name] = found[f"{column}_low"], found[f"{column}_high"]
+        low, high = extents[name] = row[f"{column}_low"], row[f"{column}_high"]
         finite = low is not None and math.isfinite(low) and math.isfinite(high)
-        if found[f"{column}_n"] < size or found[f"{column}_nan"] or not finite:
+        if row[f"{column}_n"] < size or row[f"{column}_nan"] or not finite:
             _refuse_number(source, declared, name)
     for name, column in units.categories.items():
-        if found[f"{column}_n"] < size:
+        if row[f"{column}_n"] < size:
             refuse = _refusal(source, declared, name, f"group column {name!r}")
             refuse("missing value", absent, action="Give them a category of their own.")
     _refuse_duplicates(units, source, size)
@@ -300,8 +300,8 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     refuse = _refusal(source, declared, name)
     for kind, predicate in kinds.items():
         refuse(kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
-    what = f"{source.label}: column {name!r} holds a value that cannot be used"
-    raise InputError(what, allowed="finite numbers", action=_FILL)
+    problem = f"{source.label}: column {name!r} holds a value that cannot be used"
+    raise InputError(problem, allowed="finite numbers", action=_FILL)
 
 
 # Keys that are told apart at once: what DuckDB can do in the memory that it is given for two threads.
@@ -315,53 +315,55 @@ def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
         parts = -(-size // _KEYS_AT_ONCE)
     else:
         parts = 1
-    different = 0
+    n_distinct = 0
     for part in range(parts):
         keys = units.table.select(key=key)
         if parts > 1:
             keys = keys.filter((keys.key % parts + parts) % parts == part)
         distinct = keys.distinct()
-        different += source.first(distinct.aggregate(n=distinct.count()))["n"]
-    if different == size:
+        n_distinct += source.first(distinct.aggregate(n=distinct.count()))["n"]
+    if n_distinct == size:
         return
     repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
     keys = repeated.select("key")
-    among = units.table.mutate(key=key).semi_join(keys, "key")
-    twice = among.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
-    found = source.first(twice.aggregate(n=(twice.n - 1).sum(), first=twice.unit_id.min()))
-    if found["n"]:
-        raise duplicated(f"{source.label}: ", int(found["n"]), found["first"])
+    units_with_key = units.table.mutate(key=key).semi_join(keys, "key")
+    repeated_ids = (
+        units_with_key.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
+    )
+    row = source.first(repeated_ids.aggregate(n=(repeated_ids.n - 1).sum(), first=repeated_ids.unit_id.min()))
+    if row["n"]:
+        raise duplicated(f"{source.label}: ", int(row["n"]), row["first"])
 
 
 def _refusal(
-    source: Source, declared: Declaration, name: str, words: str | None = None
+    source: Source, declared: Declaration, name: str, column_label: str | None = None
 ) -> Callable[..., None]:
     """Return what raises an `InputError` that counts the bad rows of a column and names the first of them."""
     place = {"row": ibis.row_number()} if source.ordered else {}
     table = source.table.select(id=source.column(declared.id), value=source.column(name), **place)
 
-    def refuse(kind: str, bad: Predicate, more: str = "", **details: str) -> None:
+    def refuse(kind: str, bad: Predicate, suffix: str = "", **details: str) -> None:
         rows = table.filter(lambda t: bad(t.value))
         count = int(source.first(rows.aggregate(n=rows.count()))["n"])
         if not count:
             return
-        found = source.first(rows.order_by("row" if source.ordered else "id").limit(1))
-        first = [] if found["value"] is None else [repr(found["value"])]
+        row = source.first(rows.order_by("row" if source.ordered else "id").limit(1))
+        first = [] if row["value"] is None else [repr(row["value"])]
         if name != declared.id:
-            first.append(f"id {found['id']!r}")
+            first.append(f"id {row['id']!r}")
         if source.ordered:
-            first.append(source.locate(int(found["row"])) if source.locate else f"row {found['row'] + 1}")
-        held = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{more})"
-        raise InputError(f"{source.label}: {words or f'column {name!r}'} {held}", **details)
+            first.append(source.locate(int(row["row"])) if source.locate else f"row {row['row'] + 1}")
+        problem = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{suffix})"
+        raise InputError(f"{source.label}: {column_label or f'column {name!r}'} {problem}", **details)
 
     return refuse
 
 
-def _counted(count: int, what: str) -> str:
+def _counted(count: int, noun_phrase: str) -> str:
     """Return `1 value that is NaN` or `3 values that are NaN`."""
     if count == 1:
-        return f"1 {what}"
-    noun, that, rest = what.partition(" that ")
+        return f"1 {noun_phrase}"
+    noun, that, rest = noun_phrase.partition(" that ")
     return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"
 
 
@@ -406,10 +408,10 @@ def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> 
 
 def _stored(source: Source, names: Sequence[str]) -> Source:
     """Return some columns of the source, copied into the engine's storage."""
-    kept = {name: source.columns[name] for name in names}
+    columns = {name: source.columns[name] for name in names}
     with translate_engine_errors(source.label):
-        table = store_table(source.backend, source.table.select(*kept.values()))
-    return replace(source, table=table, columns=kept)
+        table = store_table(source.backend, source.table.select(*columns.values()))
+    return replace(source, table=table, columns=columns)
 
 
 # ---- a softmax
@@ -419,8 +421,8 @@ def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
     values = [number(source, name) for name in columns]
     total = reduce(add, values)
-    whole = total.notnull() & ~is_nan(total)
-    table = source.table.mutate(total=total, least=ibis.least(*values)).filter(whole)
+    is_complete = total.notnull() & ~is_nan(total)
+    table = source.table.mutate(total=total, least=ibis.least(*values)).filter(is_complete)
     return source.first(
         table.aggregate(n=table.count(), least=table.least.min(), off=(table.total - 1.0).abs().max())
     )
@@ -430,40 +432,44 @@ def _with_softmax(
     source: Source, declared: Declaration, columns: tuple[str, ...]
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
-    found = totals(source, columns)
-    if len(columns) < 2 or not declaration.is_softmax(found, DECLARED):
+    row_sums = totals(source, columns)
+    if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED):
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
-            given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
+            given=f"rows add up to 1 ± {row_sums['off']:.3g}" if row_sums["n"] else "no row with all values",
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
     numbers = [number(source, name) for name in columns]
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
-    whole = reduce(add, values.values())
-    largest = ibis.ifelse(absent(whole), whole, ibis.greatest(*values.values()))
-    made = {declaration.CONFIDENCE: largest}
+    total = reduce(add, values.values())
+    largest = ibis.ifelse(absent(total), total, ibis.greatest(*values.values()))
+    columns_made = {declaration.CONFIDENCE: largest}
     name = declared.roles.answer
     answer = name and category(source.column(name), name)
-    what = f"the most probable class ({name!r} names others)"
+    meaning = f"the most probable class ({name!r} names others)"
     if answer is None:
-        made[PREDICTED] = ibis.cases(*((v == largest, label) for label, v in values.items()), else_="none")
-        what = f"the most probable class, kept as {PREDICTED!r}"
+        columns_made[PREDICTED] = ibis.cases(
+            *((v == largest, label) for label, v in values.items()), else_="none"
+        )
+        meaning = f"the most probable class, kept as {PREDICTED!r}"
         name = PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _levels(source, answer, len(values) + 1) <= set(values):
-        made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
-        what = f"the answer in {name!r}"
+        columns_made[declaration.CONFIDENCE] = ibis.cases(
+            *((answer == label, v) for label, v in values.items())
+        )
+        meaning = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
     roles = replace(declared.roles, answer=name)
     declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), roles=roles)
-    return _with_columns(source, (f"{note}probability of {what}",), **made), declared
+    return _with_columns(source, (f"{note}probability of {meaning}",), **columns_made), declared
 
 
-def _levels(source: Source, answer: Any, most: int) -> set[str]:
+def _levels(source: Source, answer: Any, limit: int) -> set[str]:
     """Return up to `most` different answers."""
-    found = source.run(source.table.select(answer=answer).distinct().limit(most))
-    return {row["answer"] for row in found.to_pylist()}
+    answers = source.run(source.table.select(answer=answer).distinct().limit(limit))
+    return {row["answer"] for row in answers.to_pylist()}
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -478,20 +484,20 @@ def _listed(columns: Sequence[str]) -> str:
 def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the shares of other models that answer as a model does."""
     if not declared.agreements:  # the answer is a softmax's most probable class
-        own = declared.roles.answer
-        if own is None:
+        model = declared.roles.answer
+        if model is None:
             raise InputError(
                 "answers are compared with those of the evaluated model, which is not named",
                 allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
                 action="Name the column of its answers.",
             )
-        declared = replace(declared, agreements={PEER_AGREEMENT: own})
-    where = f"{source.label}: column"
+        declared = replace(declared, agreements={PEER_AGREEMENT: model})
+    column_label = f"{source.label}: column"
     texts = {
-        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
+        name: _written_alike(category(source.column(name), f"{column_label} {name!r}"), declared.alike)
         for name in declared.answer_columns
     }
-    ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
+    ids = id_text_of(source.column(declared.id), f"{column_label} {declared.id!r}")
     keyed = source.table.select(
         key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
@@ -503,26 +509,26 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
     place = {name: at for at, name in enumerate(texts)}
     weights = {
-        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
-        for name, own in declared.agreements.items()
+        name: peer_weights(codes[:, [place[peer] for peer in declared.peers(model)]])
+        for name, model in declared.agreements.items()
         if len(codes)
     }
-    notes = [found.note(name, declared.agreements[name]) for name, found in weights.items()]
-    made = {}
-    for name, found in weights.items():
-        if not found.weights.any():
+    notes = [model_weights.note(name, declared.agreements[name]) for name, model_weights in weights.items()]
+    new_columns = {}
+    for name, model_weights in weights.items():
+        if not model_weights.weights.any():
             continue
-        own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
-        counted = [pair for pair in zip(peers, found.weights.tolist(), strict=True) if pair[1]]
-        agreed = _added([ibis.ifelse(text == own, weight, 0) for text, weight in counted])
-        present = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in counted])
-        above = (SCALE * agreed + found.prior[0]).cast("float64")
-        below = (SCALE * present + found.prior[1]).cast("float64")
-        made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), above / below)
-    source = _with_columns(source, notes, **made)
-    kept = {name: declared.agreements[name] for name in made}
-    declared = replace(declared, proxies=(*made, *declared.proxies), answers=(), agreements=kept)
-    if made and source.ordered and source.backend.name == "duckdb":
+        model, *peers = (texts[peer] for peer in declared.peers(declared.agreements[name]))
+        weighted_peers = [pair for pair in zip(peers, model_weights.weights.tolist(), strict=True) if pair[1]]
+        agreeing_weight = _added([ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers])
+        answered_weight = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers])
+        numerator = (SCALE * agreeing_weight + model_weights.prior[0]).cast("float64")
+        denominator = (SCALE * answered_weight + model_weights.prior[1]).cast("float64")
+        new_columns[name] = ibis.ifelse(model.isnull(), ibis.null("float64"), numerator / denominator)
+    source = _with_columns(source, notes, **new_columns)
+    agreements = {name: declared.agreements[name] for name in new_columns}
+    declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
+    if new_columns and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
         source = _stored(source, declared.among(source.columns))
     return source, declared
@@ -554,22 +560,24 @@ def _added(terms: Sequence[Any]) -> Any:
 
 def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the columns of a history, joined by id."""
-    past = declared.history
-    assert past is not None
-    columns = {f"history_{at}_": values for at, values in enumerate(past.values.T)}
-    small = literal_table({"history_key": np.array(past.ids.tolist(), object), **columns}, source.backend)
+    history = declared.history
+    assert history is not None
+    columns = {f"history_{at}_": values for at, values in enumerate(history.values.T)}
+    history_table = literal_table(
+        {"history_key": np.array(history.ids.tolist(), object), **columns}, source.backend
+    )
     key = id_text_of(source.column(declared.id), f"{source.label}: column {declared.id!r}")
     joined = source.table.mutate(history_own=key)
-    joined = joined.left_join(small, joined.history_own == small.history_key)
-    known = joined.history_key.notnull()
-    made = {
-        name: ibis.ifelse(known, joined[f"history_{at}_"], double(float(usual)))
-        for at, (name, usual) in enumerate(zip(past.names, past.unknown, strict=True))
+    joined = joined.left_join(history_table, joined.history_own == history_table.history_key)
+    is_known = joined.history_key.notnull()
+    new_columns = {
+        name: ibis.ifelse(is_known, joined[f"history_{at}_"], double(float(default)))
+        for at, (name, default) in enumerate(zip(history.names, history.unknown, strict=True))
     }
-    found = source.first(joined.aggregate(size=joined.count(), known=known.sum()))
-    note = past.note(int(found["known"] or 0), int(found["size"]))
-    source = _with_columns(replace(source, table=joined), (note,), **made)
-    proxy, *features = past.names
+    row = source.first(joined.aggregate(size=joined.count(), known=is_known.sum()))
+    note = history.note(int(row["known"] or 0), int(row["size"]))
+    source = _with_columns(replace(source, table=joined), (note,), **new_columns)
+    proxy, *features = history.names
     proxies = (proxy, *declared.proxies)
     features = [*declared.features, *features]
     return source, replace(declared, proxies=proxies, features=tuple(features), history=None)
@@ -584,25 +592,29 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number(source, name) for name in names}
-    gone = reduce(
+    is_missing = reduce(
         or_, (absent(source.column(name), MISSING_WORDS if source.is_text(name) else ()) for name in names)
     )
-    counted = source.table.mutate(absent=gone, **{f"v{at}": v for at, v in enumerate(values.values())})
-    facts = {"n": counted.absent.sum()}
+    measured = source.table.mutate(absent=is_missing, **{f"v{at}": v for at, v in enumerate(values.values())})
+    measures = {"n": measured.absent.sum()}
     for at in range(len(names)):
-        known = ibis.ifelse(counted.absent | is_nan(counted[f"v{at}"]), None, counted[f"v{at}"])
-        facts |= {f"low{at}": known.min(), f"high{at}": known.max()}
-    found = source.first(counted.aggregate(**facts))
-    count = int(found["n"] or 0)
+        value_or_null = ibis.ifelse(measured.absent | is_nan(measured[f"v{at}"]), None, measured[f"v{at}"])
+        measures |= {f"low{at}": value_or_null.min(), f"high{at}": value_or_null.max()}
+    row = source.first(measured.aggregate(**measures))
+    count = int(row["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
-    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, MISSING_PROXY, "known")}
+    new_columns: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
     for at, (name, value) in enumerate(values.items()):
-        fill = declaration.middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
-        text = source.is_text(name)  # stays text, so that what is no number is still named as it is written
-        made[name] = ibis.ifelse(
-            gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
+        fill = declaration.middle(declared.bounds, row[f"low{at}"], row[f"high{at}"])
+        is_text = source.is_text(
+            name
+        )  # stays text, so that what is no number is still named as it is written
+        new_columns[name] = ibis.ifelse(
+            is_missing,
+            ibis.literal(repr(fill) if is_text else fill),
+            source.column(name) if is_text else value,
         )
     note = f"{count:,} units without a proxy are a stratum of their own"
     declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
-    return _with_columns(source, (note,), **made), declared
+    return _with_columns(source, (note,), **new_columns), declared

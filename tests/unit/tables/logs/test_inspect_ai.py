@@ -10,7 +10,8 @@ import pytest
 
 from stratal import Population
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.logs import read_inspect_file, read_log_document
+from stratal.tables.logs.inspect_ai import read_inspect_file
+from stratal.tables.logs.reading import read_log_document
 
 
 @pytest.fixture

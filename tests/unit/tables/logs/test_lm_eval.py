@@ -8,7 +8,7 @@ import math
 import pytest
 
 from stratal import Population, read_labels
-from stratal.tables.logs import read_lm_eval
+from stratal.tables.logs.lm_eval import read_lm_eval
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.logs import LogRow, make_log, unify_column
+from stratal.tables.logs.log import LogRow, make_log, unify_column
 
 
 def test_several_variants_become_columns_and_units_do_not_double():

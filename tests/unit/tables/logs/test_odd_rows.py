@@ -8,7 +8,8 @@ import pytest
 
 from stratal import Population, read_labels
 from stratal.errors import InputError
-from stratal.tables.logs import read_lm_eval, read_log_document
+from stratal.tables.logs.lm_eval import read_lm_eval
+from stratal.tables.logs.reading import read_log_document
 
 SCORE, MISSING, FAILED = "score", "missing", "failed"
 

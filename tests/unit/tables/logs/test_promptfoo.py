@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stratal import Population
-from stratal.tables.logs import read_log_document
+from stratal.tables.logs.reading import read_log_document
 
 
 @pytest.fixture

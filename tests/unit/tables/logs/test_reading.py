@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.tables.logs import read_log_document, read_log_lines
+from stratal.tables.logs.reading import read_log_document, read_log_lines
 
 
 @pytest.mark.parametrize("document", [[], {}, [{"id": 1}], {"results": []}, "text", 7, None, {"eval": 1}])

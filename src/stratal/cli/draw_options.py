@@ -1,0 +1,99 @@
+"""Options that describe how a sample is drawn from a file: those of `draw`, `study new` and a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import structs
+
+import stratal
+from stratal.cli.command import Option, part
+from stratal.cli.conditions import Condition, ValueCondition, with_any
+from stratal.cli.options import Planning, Reading, Seed, Text
+from stratal.cli.output import progress
+from stratal.cli.parsing import joined, listed, pair
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Sample
+    from stratal.question import Question
+
+
+DESIGNS = "auto, simple-random, stratified, poisson, proportional-to-size, systematic, clusters, successive"
+
+# Conditions of planning options in commands that draw a sample.
+DRAW_NEEDS: dict[str, Condition] = {
+    "half_width": with_any(design=("auto", "stratified", "simple-random")),
+    "strata stratify by allocation minimum": with_any(design=("auto", "stratified")),
+    "residual_sd": with_any("half_width", design=("auto", "stratified")),
+    "stratify": ValueCondition(
+        "other than k-means with --estimand, whose strata are cut by neyman",
+        lambda values: values["estimand"] in (None, "mean") or values["stratify"] != "k-means",
+    ),
+    "confidence_level": with_any("half_width"),
+}
+
+
+class SharedDrawOptions(Planning, frozen=True, kw_only=True):
+    """How a sample is drawn from a file.
+
+    Parameters
+    ----------
+    cluster : str
+        Column of groups for --design clusters.
+    """
+
+    seed: Seed = 0
+    design: Annotated[
+        str,
+        Option(
+            f"{DESIGNS}; auto is as recommended. Poisson and proportional-to-size take a measure "
+            "of size after a colon: sqrt-variance (as usual), equal or a column."
+        ),
+    ] = "auto"
+    cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None
+
+    def sample(self, *, pilot: bool = False) -> tuple[Sample, str | None]:
+        """Draw the first round; of a half-width only a pilot, if that is asked for, and say why as large."""
+        if self.design not in ("auto", "simple-random", "stratified"):
+            return _unequal(self), None
+        plan = self.plan(pilot=pilot)
+        with progress("drawing"):
+            drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
+        return drawn, plan.notes[-1] if pilot else None
+
+    def declared(self, question: Question) -> Question:
+        """Return the question with what the options declare of the labels."""
+        if self.outcome is not None or self.bounds is not None:
+            scale = self.outcome or "bounded"
+            bounds = pair("--bounds", self.bounds)
+            question = question.with_outcome(scale=scale, bounds=bounds)
+        values = {name: value for name, value in self.counted.items() if value is not None}
+        models = listed(self.compare)
+        if len(models) == 1:
+            action = "Name their columns of outcomes: --compare MODEL_A,MODEL_B."
+            raise InputError("a comparison needs two models", given=models[0], action=action)
+        question = question.refine(models=models, target=self.target)
+        return question.with_outcome(**values)
+
+
+def _unequal(requested: SharedDrawOptions) -> Sample:
+    """Return a sample of a design other than simple random and stratified sampling."""
+    name, colon, size = requested.design.partition(":")
+    size = size or "sqrt-variance"
+    kind = stratal.designs.Design.of_kind(name)
+    if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
+        raise InputError("no such design", given=repr(requested.design), allowed=DESIGNS)
+    reading = part(Reading, requested)
+    budget = requested.budget
+    if budget is None:
+        raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
+    if requested.cluster is not None:
+        reading = structs.replace(reading, groups=joined(*reading.group_names, requested.cluster))
+    if size not in ("equal", "sqrt-variance"):
+        reading = structs.replace(reading, features=joined(*listed(reading.features), size))
+    with progress("drawing"):
+        drawn: Sample = kind.of_options(budget, size, requested.cluster).draw(
+            reading.population(), requested.seed
+        )
+    return drawn

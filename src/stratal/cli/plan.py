@@ -1,0 +1,229 @@
+"""`stratal plan`: the expected precision of a labelling budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import structs
+
+import stratal
+from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.conditions import with_any, without_all
+from stratal.cli.draw_options import SharedDrawOptions
+from stratal.cli.options import Number, Planning, Reading, Text, Whole
+from stratal.cli.output import Result, new_folder
+from stratal.cli.parsing import listed, place
+from stratal.cli.plan_file import PlanFile
+from stratal.cli.reading_again import connection_words
+from stratal.cli.select import SelectOptions, answers_as_groups
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Plan
+
+
+WITHOUT_FILE = "population_size rate equal_answers"
+WITH_OR_WITHOUT_FILE = """file detect power budget half_width confidence_level details value calibrate_by
+    indifference"""
+
+NOT_SELECTING = """proxy predicts groups by features predicted margin softmax missing label history
+    half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
+
+
+class PlanOptions(Planning, frozen=True, kw_only=True):
+    """The options of `plan`: with a file, or with the number of units alone.
+
+    Parameters
+    ----------
+    population_size : int
+        Number of units, for a plan without a file.
+    rate : float
+        Expected share of right answers, for a plan without a file.
+    detect : float
+        Difference to detect, between two models (--estimand difference:A,B with a file), two versions, or a
+        kappa and a limit.
+    equal_answers : float, default as if they erred independently
+        Share of items on which both give the same answer, for --detect without a file.
+    power : float
+        Probability to detect it, with --detect.
+    labels : paths
+        Existing labels on which expectations are based, of an earlier sample of FILE or, with the proxy's
+        column, of other units; may be repeated.
+    value : str, default label
+        Column of the label, in --labels.
+    calibrate_by : COL
+        Recalibrate the proxy with --labels within each category of this column.
+    output : FILE
+        File for the plan, which `draw` reads: plan.json.
+    details : bool
+        Print the designs, the strata and all notes, after the answer.
+    select : bool
+        Compute how many labels `stratal select` needs to find the best of the models in --answers.
+    indifference : float
+        Indifference margin: the largest accepted difference from the best model.
+    """
+
+    file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
+    population_size: Whole = None
+    rate: float = 0.5
+    detect: Annotated[Number, Option(needs=(without_all("budget", "half_width"),))] = None
+    equal_answers: Annotated[Number, Option(needs=(with_any("detect"),))] = None
+    power: Annotated[float, Option(needs=(with_any("detect"),))] = 0.8
+    labels: list[Path] | None = None
+    value: Annotated[Text, Option(needs=(with_any("labels"),))] = None
+    calibrate_by: Annotated[Text, Option(needs=(with_any("labels"),))] = None
+    output: Path | None = None
+    details: bool = False
+    select: Annotated[bool, Option(needs=(with_any("answers"),))] = False
+    indifference: Annotated[float, Option(needs=(with_any("select"),))] = 0.01
+
+
+WITH_FILE = " ".join(
+    name
+    for name in PlanOptions.__struct_fields__
+    if name not in f"{WITHOUT_FILE} {WITH_OR_WITHOUT_FILE}".split()
+)
+
+
+OF_THESE_UNITS = (
+    "The forecast is of the mean of these units. The interval for the superpopulation is wider: it also "
+    "covers the error of the units themselves."
+)
+OF_ONE_MODEL = "The forecast is of the mean of one model; a difference of two models may be less precise."
+
+
+@command(
+    PlanOptions,
+    without="show",
+    needs={
+        WITH_FILE: with_any("file"),
+        WITHOUT_FILE: without_all("file"),
+        NOT_SELECTING: without_all("select"),
+    },
+)
+def plan(requested: PlanOptions) -> Result:
+    """Compute the expected precision for a labelling budget.
+
+    Compares designs and estimators by their expected standard error, recommends one, and shows how many
+    units of each stratum would be labelled. With --half-width it finds the budget instead: one that will do
+    even if the proxy is off (--assume). To draw a pilot first is cheaper, and it is what `stratal draw
+    --half-width` does.
+
+    With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
+    instead of its own word.
+    """
+    from stratal.planning import plan_to_detect
+    from stratal.planning.entry_points import plan_for_rate
+    from stratal.planning.power import width_to_detect
+    from stratal.report.pages import detection_page, plan_page
+
+    page = partial(plan_page, details=requested.details)
+    if requested.file is None and requested.detect is not None:
+        options = selected_fields(requested, *WITHOUT_FILE.split(), "power", "confidence_level")
+        return Result(plan_to_detect(requested.detect, **options), detection_page)
+    if requested.file is None:
+        size = requested.population_size
+        if size is None:
+            usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
+            raise InputError("there is nothing to plan for", allowed=usage)
+        options = selected_fields(requested, "budget", "half_width", "confidence_level")
+        return Result(plan_for_rate(size, requested.rate, **options).to_dict(), page)
+    if requested.select:
+        return _expected_labels_of_selection(requested)
+    detection = None
+    if requested.detect is not None:
+        half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
+        half_width = float(f"{half_width:.4g}")  # rounded, so that the next command repeats it exactly
+        power_text = f"with a chance of {requested.power:g} at ± {half_width:.3g}"
+        detection = f"A difference of {requested.detect:g} shows {power_text}."
+        requested = structs.replace(requested, half_width=half_width)
+    requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
+    plan = requested.plan(**_previous_labels(requested))
+    if requested.target == "superpopulation":
+        plan = replace(plan, assumptions=(*plan.assumptions, OF_THESE_UNITS))
+    if requested.compare:
+        plan = replace(plan, assumptions=(*plan.assumptions, OF_ONE_MODEL))
+    options = _draw_options(requested, plan)
+    draw_words = words(options)
+    if requested.output is not None:
+        _write_plan(requested.output, options, plan)
+        draw_words = [str(requested.output), *connection_words(requested)]
+    draw_words += ["--seed", "7", "--output", new_folder("audit")]
+    remark = None
+    if plan.half_width is not None and plan.budget == plan.population_size:
+        remark = "No sample short of all units reaches this half-width."
+    return Result(plan.to_dict(), detection, page, remark, ("draw", *draw_words))
+
+
+def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
+    """Return the options of `draw` for a plan.
+
+    A half-width needs a pilot, unless there are labels already. These may also recommend another design than
+    the proxy alone.
+    """
+    options: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
+    if requested.half_width is None or requested.labels:
+        # A budget of money is not the number of labels.
+        is_money = plan.allocation.method == "cost-optimal"
+        n_labels = plan.budget if plan.rounds is None else plan.rounds.total
+        options |= {"budget": requested.budget if is_money else n_labels, "half_width": None}
+    design = plan.recommended.design if requested.labels else "auto"
+    return SharedDrawOptions(**options, design=design)
+
+
+def _write_plan(path: Path, options: SharedDrawOptions, plan: Plan) -> None:
+    """Write the file of a plan; raise an error instead of overwriting another file."""
+    from stratal.designs.files import replacing
+
+    if path.suffix.lower() != ".json":
+        raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
+    if path.exists() and PlanFile.read(path) is None:
+        raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
+    with replacing(path) as partial_file:
+        partial_file.write_text(PlanFile.of(options, plan.population).text(path.parent), encoding="utf-8")
+
+
+def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
+    """Return existing labels, and their units if the file of labels has the proxy's column too."""
+    from stratal.tables.small_table import SmallTable
+
+    if not requested.labels:
+        return {}
+    reading = requested.for_planning
+    units = None
+    columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
+    with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
+    if with_proxy:
+        options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
+        units = Reading(file=with_proxy[0], **options).population()
+    name = requested.id or "id" if units is None else units.id_name
+    labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
+    return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
+
+
+def _expected_labels_of_selection(requested: PlanOptions) -> Result:
+    """Return how many labels are expected to find the best of several models."""
+    from stratal.planning.selection import expected_labels
+    from stratal.report.text import Page
+
+    reading = answers_as_groups(requested)
+    expected = expected_labels(
+        reading.population(),
+        reading.group_names,
+        requested.confidence_level,
+        requested.indifference,
+        criterion=requested.estimand or "accuracy",
+    )
+    line = (
+        f"The best of {expected['models']} models within {requested.indifference:g}: about "
+        f"{expected['optimistic']:,} labels if others are clearly worse, {expected['conservative']:,} if all "
+        f"are equally good, {expected['most']:,} at most, of {expected['population_size']:,} units."
+    )
+    reading_fields = "file id answers delimiter remote engine threads memory"
+    shared = f"{reading_fields} budget confidence_level indifference estimand positive"
+    options = SelectOptions(**selected_fields(requested, *shared.split()))
+    select_words = (*words(options), "--output", new_folder("round1"))
+    return Result(expected, Page(lines=[line]), ("select", *select_words))

@@ -1,0 +1,163 @@
+"""The file of a plan: what `plan --output` writes, and `draw` reads."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct, structs
+
+import stratal
+from stratal.cli.draw_options import SharedDrawOptions
+from stratal.cli.parsing import Widths, place
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Population
+
+
+class PlanFile(
+    Struct, kw_only=True, tag_field="kind", tag="stratal-plan", omit_defaults=True, forbid_unknown_fields=True
+):
+    """How a sample is drawn from a file of predictions: what `plan --output` writes, and `draw` reads.
+
+    Parameters
+    ----------
+    stratal : str
+        The version that wrote it.
+    options : SharedDrawOptions
+        Those that are not as usual; the file's path is relative to the plan's folder.
+    population : mapping
+        The digest of the population, by which a file that has changed since is refused.
+    row_base : int, optional
+        The number of the first row, where ids are row numbers.
+    question : mapping, optional
+        The roles of the columns, what each proxy predicts, and how labels become numbers, as they were when
+        the plan was written; a draw with another question is refused.
+    """
+
+    stratal: str
+    options: SharedDrawOptions
+    population: dict[str, Any] | None = None
+    row_base: int | None = None
+    question: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
+        """Return what is to be written of these options, and of the population that they were read to."""
+        if population is None:
+            return cls(stratal=stratal.__version__, options=options)
+        digest = population.digest(seed=0).to_dict()
+        return cls(
+            stratal=stratal.__version__,
+            options=options,
+            population=digest,
+            row_base=population.row_base,
+            question=planned_question(population, options),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> PlanFile | None:
+        """Return the plan in a file, None for a file that is none or is not there."""
+        if path.suffix.lower() != ".json" or not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            text = stream.read(_LARGEST)
+        if b'"stratal-plan"' not in text[:100]:
+            return None
+        try:
+            plan = msgspec.json.decode(text, type=cls, dec_hook=lambda _, value: place(value))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            action = "Write it again: stratal plan … --output."
+            raise InputError(f"{path}: the plan is damaged ({error})", action=action) from None
+        options = plan.options
+        if "://" in str(options.file):
+            file = options.file
+        else:
+            file = path.parent / options.file
+        history = options.history and str(path.parent / options.history)
+        half_width = options.half_width
+        half_width = Widths(half_width) if isinstance(half_width, tuple) else half_width
+        options = structs.replace(options, file=file, history=history, half_width=half_width)
+        return structs.replace(plan, options=options)
+
+    @classmethod
+    def beside(cls, sample: Path) -> PlanFile | None:
+        """Return the plan by which a sample was drawn, None where it is not beside it."""
+        from stratal.designs.labelling_files import PLAN_NAME
+
+        return cls.read(sample.parent / PLAN_NAME)
+
+    def text(self, folder: Path) -> str:
+        """Return what a file in a folder holds."""
+        places = {"file": self.options.file, "history": self.options.history}
+        for name, file in places.items():
+            if file is None or "://" in str(file):
+                continue
+            try:
+                places[name] = Path(os.path.relpath(Path(file).resolve(), folder.resolve())).as_posix()
+            except ValueError:  # another drive of Windows
+                places[name] = Path(file).resolve().as_posix()
+        written = structs.replace(self, options=structs.replace(self.options, **places))
+        encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
+        return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+    def require_unchanged(self, path: Path, population: Population) -> None:
+        """Refuse a population other than the one that was planned for."""
+        from stratal.designs.extending import differing
+        from stratal.population.declaration import stored_row_base
+        from stratal.population.digest import PopulationDigest
+
+        if self.population is None:
+            return
+        numbered = population.numbered_from(stored_row_base(self.row_base, self.options.id))
+        if self.question is not None:
+            refuse_other_question(path, self.question, planned_question(population, self.options))
+        planned = PopulationDigest(**self.population)
+        current = numbered.digest(seed=0)
+        changed = differing(population.proxy_names, planned, current)
+        if changed or planned.size != current.size:
+            raise InputError(
+                f"{self.options.file}: has changed since {path} was written"
+                + (f":{changed}" if changed else ""),
+                given=f"{current.size:,} units",
+                allowed=f"{planned.size:,} units, as they were",
+                action="Bring the earlier file back, or plan again.",
+            )
+
+
+def planned_question(population: Population, options: SharedDrawOptions) -> dict[str, Any]:
+    """Return the question of a plan as JSON has it."""
+    from stratal.designs import question_of
+    from stratal.estimation import as_estimand
+
+    question = question_of(population, population.group_names, population.shown_names)
+    question = options.declared(question)
+    if options.goal is not None:
+        question = replace(question, estimand=as_estimand(options.goal).to_dict())
+    return question.to_dict()
+
+
+def refuse_other_question(path: Path, planned: dict[str, Any], present: dict[str, Any]) -> None:
+    """Refuse a draw whose columns have other roles than in the plan, such as a proxy on another scale."""
+    # A draw may keep and show more columns than were planned for.
+    from stratal.question import ROLES
+
+    # A draw may declare these, if the plan did not.
+    refined = (*(role.field for role in ROLES if role.several), "models", "target")
+    for name in ("id", "scores", "answer", "outcome", "estimand", *refined):
+        was_planned = name in planned or name not in refined
+        if was_planned and planned.get(name) != present.get(name):
+            raise InputError(
+                f"{path}: the plan's question and the file's differ in {name!r}",
+                given=f"{present.get(name)} now",
+                allowed=f"{planned.get(name)}, as planned",
+                action="Bring the earlier file back, or plan again.",
+            )
+
+
+# Bytes of a plan; more is none.
+_LARGEST = 2**20

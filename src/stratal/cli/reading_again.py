@@ -1,0 +1,131 @@
+"""Read the file of an existing sample, plan or study again; connections need consent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import structs
+
+from stratal.cli.options import Reading
+from stratal.cli.parsing import joined, listed, place
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Population, Sample
+    from stratal.study import Study
+
+
+def file_unknown(sample: Path) -> InputError:
+    """Return the error for a sample whose file of predictions is unknown."""
+    problem = f"{sample}: its folder has no plan.json, which names the file of its predictions"
+    return InputError(problem, action="Give their file: stratal draw FILE --extend SAMPLE ….")
+
+
+def reading_of(study: Study) -> dict[str, Any]:
+    """Return the options with which a study's predictions were read; empty if they are unknown."""
+    try:
+        stored = json.loads(study.setting("reading") or "{}")
+        options = {name: value for name, value in stored.items() if name in Reading.__struct_fields__}
+        if options:
+            msgspec.convert(options, Reading, dec_hook=lambda _, value: place(value))
+    except (msgspec.ValidationError, ValueError, AttributeError) as error:
+        problem = f"{study.folder}: how its predictions were read is damaged ({error})"
+        raise InputError(problem, action="Give their file: --population FILE.") from None
+    return options | {"file": place(options["file"])} if options else {}
+
+
+def connection_words(reading: Reading) -> list[str]:
+    """Return the options that the next command needs to open the same file: an address, or Spark."""
+    from stratal.tables.untrusted import find_connections
+
+    connections = find_connections(structs.asdict(reading))
+    engine = connections.pop("engine", None)
+    if engine is not None:
+        return ["--engine", engine]
+    return ["--remote"] if connections else []
+
+
+def require_named(stored: Reading, named: Reading | None) -> None:
+    """Raise an error if a plan or study names a connection or Spark, and the command line does not.
+
+    Otherwise the author of the plan or study could make this computer connect to another.
+
+    Parameters
+    ----------
+    stored : Reading
+        Options stored in the plan or study.
+    named : Reading or None
+        The options of the command line.
+    """
+    from stratal.tables.untrusted import find_connections
+
+    connections = find_connections(structs.asdict(stored))
+    engine = connections.pop("engine", None)
+    if engine is not None and (named is None or named.engine != engine):
+        problem = "the plan or study reads its file with another engine, which may be on another computer"
+        raise InputError(problem, given=f"--engine {engine}", action=_NAME_IT_IF_TRUSTED)
+    # Spark, once it is named, reads its own addresses.
+    if connections and engine is None and not (named is not None and named.remote):
+        problem = "the plan or study names a file that is not on this computer"
+        address = f"{next(iter(connections.values()))} without --remote"
+        raise InputError(problem, given=address, action=_NAME_IT_IF_TRUSTED)
+
+
+_NAME_IT_IF_TRUSTED = (
+    "If you trust where it comes from, type the option too; or give a file of this computer "
+    "(--population FILE where the command has it)."
+)
+
+
+def population_again(reading: Reading, earlier: Sample, named: Reading | None = None) -> Population:
+    """Read the file of a sample again, with the columns that the sample stores.
+
+    Connections are opened only if they are `named` on the command line.
+    """
+    from stratal.question import ROLES
+
+    require_named(reading, named)
+    stored_roles = {
+        role.keyword: getattr(reading, role.keyword) or joined(*role.columns(earlier.question)) or None
+        for role in ROLES
+    }
+    reading_again = structs.replace(
+        reading,
+        id=reading.id or earlier.question.id,
+        proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
+        tags=reading.tags or earlier.question.outcome.tag_format,
+        predicts=reading.predicts or _declared_meanings(earlier),
+        **stored_roles,
+    )
+    reading_again = structs.replace(
+        reading_again,
+        groups=_with_stored_columns(reading.groups, earlier.groups),
+        show=_with_stored_columns(reading.show, earlier.shown),
+    )
+    try:
+        return reading_again.with_columns_of(earlier.question.estimand).population()
+    except InputError as error:
+        action = "Give the file that it was drawn from, unchanged."
+        raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
+
+
+def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | None:
+    """Return the columns of an option with those of the sample, which must be read to be compared.
+
+    A pattern of the option may match a stored column already.
+    """
+    from stratal.population.declaration import fitting
+
+    columns = listed(option)
+    matched = fitting(columns, tuple(stored))
+    return joined(*columns, *(column for column in stored if column not in matched)) or None
+
+
+def _declared_meanings(sample: Sample) -> str | None:
+    """Return the declared meanings of a sample's proxies, in the form of `--predicts`."""
+    declared = (f"{score.name}={score.predicts}" for score in sample.question.scores if score.declared)
+    return ",".join(declared) or None

@@ -1,0 +1,180 @@
+"""`stratal select`: find the best of several models with few labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import structs
+
+import stratal
+from stratal.cli.command import Option, argument, command, part, selected_fields
+from stratal.cli.conditions import with_any, without_all
+from stratal.cli.draw_options import SharedDrawOptions
+from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
+from stratal.cli.output import Result, progress
+from stratal.cli.parsing import joined, mapping, place
+from stratal.cli.plan_file import PlanFile
+from stratal.cli.reading_again import connection_words, file_unknown, population_again
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Selection
+
+
+# Options of a first round, which the sample stores.
+_FIRST_ROUND = "answers budget confidence_level indifference estimand positive seed show"
+
+
+class SelectOptions(Reading, frozen=True, kw_only=True):
+    """The options of `select`.
+
+    Parameters
+    ----------
+    output : DIR
+        Directory for the units to label; must be empty or not exist. With --extend, only look without it.
+    answers : COL,… or PATTERN
+        The models' answers: 'answer_*'.
+    budget : int
+        Labels at most.
+    indifference : float
+        How much worse than the best the winner may be.
+    estimand : str, default accuracy
+        What the best is best in: accuracy, preference (labels name the column of the preferred model, or say
+        tie), or a metric of classes such as f1, balanced_accuracy or mcc.
+    extend : DIR
+        The folder of the last round, or its sample, to go on from.
+    labels : paths
+        Labels of all rounds so far, for --extend; may be repeated.
+    value : str, default label, or one column for each model
+        Column of the label, for --extend. Without labels: columns called as those of the answers, which hold
+        right (1) or wrong (0) for each model.
+    positive : LABEL
+        The class of a metric; else the average over classes.
+    map : LABEL=NUMBER,…
+        What labels count as: a class (kitty=cat), or no answer (unsure=).
+    same_rows : bool
+        Row numbers in the labels are those of the sample's rows.
+    additional : int, default 50, then a quarter of those drawn
+        Units of the next round.
+    """
+
+    file: Annotated[Path, argument("FILE", "The models' answers; none with --extend.", parser=place)] = None  # type: ignore[assignment]
+    answers: Text = None
+    output: Path | None = None
+    budget: Whole = None
+    confidence_level: ConfidenceLevel = 0.95
+    indifference: float = 0.01
+    estimand: Text = None
+    positive: Text = None
+    seed: Seed = 0
+    extend: Path | None = None
+    labels: Annotated[list[Path] | None, Option(needs=(with_any("extend"),))] = None
+    value: Annotated[Text, Option(needs=(with_any("extend"),))] = None
+    map: Annotated[Text, Option(needs=(with_any("extend"),))] = None
+    same_rows: Annotated[bool, Option(needs=(with_any("extend"),))] = False
+    additional: Whole = None
+
+
+def answers_as_groups(requested: Reading) -> Reading:
+    """Return the options to read a file with the models' answers as groups, without other columns."""
+    from stratal.population.declaration import columns_fitting
+    from stratal.tables.readers import open_table
+
+    if requested.file is None or requested.answers is None:
+        usage = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
+        raise InputError("there is nothing to select from", allowed=usage)
+    reading: Any = requested.of_file
+    existing = list(open_table(requested.file, reading).names)
+    file = str(requested.file)
+    id_columns = (requested.id or "",)
+    names = columns_fitting("answers", requested.answers, existing, file, id_columns)
+    return structs.replace(
+        part(Reading, requested), groups=joined(*names), answers=None, predicted=None, proxy=None
+    )
+
+
+@command(
+    SelectOptions,
+    without="proxy predicts groups by features predicted bounds margin softmax missing label history",
+    needs={_FIRST_ROUND: without_all("extend", reason="in a first round")},
+)
+def select(requested: SelectOptions) -> Result:
+    """Find the best of several models, with labels only for units on which their answers differ.
+
+    Writes a first round as `draw` does: sample.parquet, and to_label.csv, whose column `label` takes the
+    right answers. With --extend and --labels it says which models can still be the best and writes the next
+    round, until the winner is known: however often one looks, it is further than the indifference below the
+    best with probability 1 − confidence at most.
+    """
+    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
+
+    output = requested.output
+    if output is not None:
+        empty_folder(output)
+    elif requested.extend is None:
+        raise InputError("--output is missing", action="Say where the units to label go: --output round1/.")
+    if requested.extend is None:
+        reading = answers_as_groups(requested)
+        with progress("reading and drawing"):
+            selection = stratal.select(
+                reading.population(),
+                reading.group_names,
+                criterion=requested.estimand or "accuracy",
+                confidence=requested.confidence_level,
+                **selected_fields(requested, "indifference", "budget", "positive", "additional", "seed"),
+            )
+    else:
+        reading, selection = _resume(requested, requested.extend)
+    described = selection.to_dict()
+    page = selection._page()
+    if selection.done or output is None:
+        return Result(described, page)
+    options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
+    written = write_labelling_folder(selection.sample, output, PlanFile.of(options, None).text(output))
+    described |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
+    labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
+    label_format = selection.sample.question.outcome.label_format
+    instruction = "fill in the column `label`" + ("" if label_format is None else f" with {label_format}")
+    line = f"To label: {written.to_label}  ({written.new} units: {instruction})"
+    output_words = (*connection_words(reading), "--output", f"{_next_folder(output)}/")
+    return Result(described, page, line, ("select", "--extend", output, *labels, *output_words))
+
+
+def _next_folder(output: Path) -> str:
+    """Return the folder of the next round: `round2` after `round1`, and `audit-2` after `audit`."""
+    folder = str(output).rstrip("/")
+    stem = folder.rstrip("0123456789")
+    if stem == folder:
+        return f"{folder}-2"
+    return f"{stem}{int(folder[len(stem) :]) + 1}"
+
+
+def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
+    """Return the options with which the answers were read, and the selection with its labels."""
+    from stratal.designs.labelling_files import SAMPLE_NAME
+    from stratal.labels.label_files import read_labels_or_verdicts
+
+    if not requested.labels:
+        raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
+    path = extend / SAMPLE_NAME if extend.is_dir() else extend
+    sample = stratal.Sample.read(path)
+    plan = PlanFile.beside(path)
+    reading = part(Reading, requested)
+    if requested.file is None:
+        if plan is None:
+            raise file_unknown(extend)
+        reading = part(Reading, plan.options)
+    options: Any = {
+        "id_name": sample.question.id,
+        "mapping": mapping("--map", requested.map),
+        "same_rows": requested.same_rows,
+    }
+    with progress("reading and drawing"):
+        population = population_again(reading, sample, part(Reading, requested))
+        selection = stratal.Selection.resume(sample, population)
+        if requested.value is None:
+            labels = read_labels_or_verdicts(*requested.labels, models=selection.models, **options)
+        else:
+            labels = stratal.read_labels(*requested.labels, value=requested.value, **options)
+        return reading, selection.update(labels, requested.additional)

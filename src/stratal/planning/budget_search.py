@@ -1,0 +1,119 @@
+"""The search for the smallest budget whose interval is narrow enough, and the check of its target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.errors import InputError, not_positive
+from stratal.strata import Strata
+
+# A few evaluations are usual; bisection alone needs 24 for 10⁷ units.
+MAX_EVALUATIONS = 24
+
+# Relative precision of a budget: a search stops when it is known to within a hundredth.
+_BUDGET_PRECISION = 100
+
+# Each evaluation excludes at least an eighth of the budgets that remain, however wrong the interpolation is.
+_MIN_STEP = 8
+
+
+def check_half_widths(half_widths: Any, count: int, population_stratum: Strata | None = None) -> FloatArray:
+    """Return the target half-widths (J,) of J estimands, checked.
+
+    For one estimand with bounds, given as the population as one stratum, a half-width that no interval within
+    the bounds can exceed raises an error.
+
+    Examples
+    --------
+    >>> check_half_widths([0.05, 0.1], 2)
+    array([0.05, 0.1 ])
+    """
+    is_sequence = isinstance(half_widths, Sequence | np.ndarray)
+    values = half_widths if is_sequence else [half_widths]
+    if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in values):
+        raise not_positive("half_width", half_widths)
+    if is_sequence and len(values) != count:
+        raise InputError("there must be a half-width for each", given=len(values), allowed=f"{count}")
+    if population_stratum is not None and count == 1:
+        _refuse_wide_target(float(values[0]), population_stratum.bounds)
+    return np.array(np.broadcast_to(np.asarray(values, np.float64), (count,)))
+
+
+def _refuse_wide_target(half_width: float, bounds: tuple[float, float]) -> None:
+    """Raise an error if every interval within the bounds is narrower than the target, often a percentage."""
+    low, high = bounds
+    if not math.isfinite(high - low) or half_width < (high - low) / 2:
+        return
+    percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
+    raise InputError(
+        f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
+        allowed=f"below {(high - low) / 2:g}",
+        action=f"Half-widths are on the outcome's own scale{percent}.",
+    )
+
+
+def smallest_budget(
+    width: Callable[[int], float], target_half_width: float, start: int, min_budget: int, max_budget: int
+) -> int:
+    """Return the smallest budget, to within a hundredth, that reaches the target; `max_budget` if none does.
+
+    Squared widths are about linear in 1/n, so that interpolation needs few evaluations.
+
+    Parameters
+    ----------
+    width : callable
+        Budget to half-width.
+    target_half_width : float
+    start : int
+        Budget to evaluate first.
+    min_budget, max_budget : int
+        `max_budget` labels every unit, so that the width is 0 there.
+
+    Examples
+    --------
+    >>> smallest_budget(lambda n: n**-0.5, 0.1, 20, 2, 1000)
+    100
+    """
+    target = target_half_width**2
+    too_small, sufficient = min_budget - 1, max_budget
+    squared_too_small = math.nan
+    squared_sufficient = 0.0
+    budget = min(max(start, min_budget), max_budget)
+    for _ in range(MAX_EVALUATIONS):
+        squared = width(budget) ** 2
+        if squared <= target:
+            sufficient = budget
+            squared_sufficient = squared
+        else:
+            too_small = budget
+            squared_too_small = squared
+        remaining = sufficient - too_small
+        if remaining <= max(1, sufficient // _BUDGET_PRECISION):
+            break
+        if math.isfinite(squared_too_small):
+            smaller, larger = (too_small, squared_too_small), (sufficient, squared_sufficient)
+        else:  # the line through the census, whose width is 0
+            smaller, larger = (budget, squared), (max_budget, 0.0)
+        guess = _interpolate(target, smaller, larger, sufficient)
+        if guess is None:
+            guess = (too_small + sufficient) // 2
+        step = max(remaining // _MIN_STEP, 1)
+        budget = min(max(guess, too_small + step), sufficient - step)
+    return sufficient
+
+
+def _interpolate(
+    target: float, smaller: tuple[int, float], larger: tuple[int, float], sufficient: int
+) -> int | None:
+    """Return the budget where the line of squared widths over 1/n through two points has the target."""
+    inverse_smaller, inverse_larger = 1.0 / smaller[0], 1.0 / larger[0]
+    rise = smaller[1] - larger[1]
+    if not math.isfinite(smaller[1]) or rise == 0:
+        return None
+    inverse = inverse_larger + (target - larger[1]) * (inverse_smaller - inverse_larger) / rise
+    return math.ceil(min(1.0 / inverse, sufficient)) if inverse > 0 else None

@@ -1,0 +1,266 @@
+"""`plan`: the precision to expect of a labelling budget, or the budget that a precision needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from stratal.designs import SimpleRandom
+from stratal.errors import InputError, names_mistyped, no_level, refuse_unknown
+from stratal.estimation.anticipated import StratificationOptions
+from stratal.estimation.estimand import ToolQuestion, as_estimand, planned_for
+from stratal.intervals.looks import PlannedLooks
+from stratal.planning.budget_search import check_half_widths, smallest_budget
+from stratal.planning.design_precision import expected_precision, simple_allocation
+from stratal.planning.plan import PROXY_ASSUMPTIONS, Plan
+from stratal.planning.planner import EVERY_UNIT, PILOT_LABELS, Planner
+from stratal.planning.previous_labels import PreviousLabels
+from stratal.population.population import Population, require_population
+from stratal.population.predictions import with_predictions
+from stratal.strata.allocation import check_budget, whole_number
+from stratal.strata.strata import Strata, one_stratum
+
+# The rate of a binary outcome with the largest variance.
+_WORST_RATE = 0.5
+
+_SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."
+
+
+@names_mistyped
+def plan(
+    population: Population,
+    budget: int | None = None,
+    *,
+    half_width: float | Sequence[float] | None = None,
+    method: str | None = None,
+    n_strata: int | None = None,
+    by: str | None = None,
+    proxy: str | None = None,
+    allocation: str | None = None,
+    minimum: int = 2,
+    confidence_level: float = 0.95,
+    assume: str = "conservative",
+    pilot: bool = False,
+    residual_sd: float | None = None,
+    estimand: ToolQuestion = None,
+    labels: Any = None,
+    calibrate_by: str | None = None,
+    labelled_units: Population | None = None,
+    looks: int | str | PlannedLooks | None = None,
+    predicts: str | Mapping[str, str] | None = None,
+    for_: str | None = None,
+) -> Plan:
+    """Plan which units to label, and state the precision to expect.
+
+    Give either `budget` or `half_width`.
+
+    Parameters
+    ----------
+    population : Population
+    budget : int, optional
+        Labelling budget: number of labels, or money with `allocation="cost-optimal:COLUMN"`.
+    half_width : float or sequence of float, optional
+        Target half-width of the interval, in the outcome's units. The plan has the smallest budget that is
+        expected to reach it. Since that budget depends on the quality of the proxy, a pilot is cheaper.
+    method, n_strata, by, proxy
+        See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
+        `by`), fewer for small budgets: on average at least five draws each.
+    allocation : str, optional
+        See `stratal.strata.allocate`; for the mean `"robust"` by default. `"cost-optimal:minutes"` names the
+        column with the cost of each unit's label; `budget` is then money.
+    minimum : int
+        Minimum number of units per stratum; 2 by default, so that its variance can be estimated.
+    confidence_level : float
+        Confidence level of the interval.
+    assume : {"conservative", "expected", "optimistic"}
+        Assumed quality of the proxy when a budget is computed for `half_width`.
+    pilot : bool
+        Plan only the first round on the way to `half_width`. `next_round` computes from its labels how many
+        more are needed.
+    residual_sd : float, optional
+        Standard deviation of outcome minus proxy, for outcomes without bounds; by default half of the
+        proxy's standard deviation.
+    estimand : Estimand, str, mapping or list of these, optional
+        Quantity to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean by
+        default. For other estimands, strata minimise the variance of the estimand's influence (Neyman), up to
+        fifteen in each of its cells. With a list, `half_width` may be a list too: the plan has the fewest
+        labels that reach all of them. With a budget, it minimises the largest expected standard error.
+    labels : Labels, mapping of id to label or Series, optional
+        Existing labels of any of the units, from an earlier sample or a pilot. The expected precision is then
+        based on the quality of the proxy that they show; its range reflects their uncertainty. They do not
+        change which units the plan labels, unless they show that strata will not help.
+    calibrate_by : str, optional
+        With `labels`: column of categories between which the quality of the proxy may differ. The proxy is
+        recalibrated within each category; strata are crossed with it.
+    labelled_units : Population, optional
+        The units of `labels` if these are not in the population, such as last month's audit, with the same
+        proxy. A note warns if the distribution of the proxy differs.
+    looks : int or str, optional
+        Number of interim analyses, such as 4 or "obrien-fleming:4"; "pocock" by default. The intervals of
+        `estimate(…, look=1)` to the last are simultaneous, so that labelling may stop at any of them.
+    predicts : str or mapping of proxy to str, optional
+        What the proxies predict, as in `Population.read`. It may state what was inferred there, but must not
+        contradict what was declared.
+    for_ : str, optional
+        Instead of an estimand, what `stratal.threshold` is to guarantee: `"threshold:error<=.05"`. For it,
+        and for metrics at a threshold, the plan of a budget is the first of two rounds, with a quarter of the
+        labels at random; `next_round` allocates the rest by their labels.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `budget` and `half_width` is given, for unknown methods or columns, for options
+        that the estimand does not accept, such as `by`, `proxy`, `allocation` and `labels` for estimands
+        other than the mean, and for `labels` with a pilot.
+    LabelError
+        For labels of ids that are not in the population.
+    BudgetError
+        If the budget is below what the design needs or above N, or no budget reaches the half-width.
+
+    Notes
+    -----
+    Expected variances are those of Fogliato et al. (2024), eq. 3-5 and 8, with the S_h of an overconfident
+    proxy: the slope of outcomes on the proxy is assumed to be 0.8 (`CALIBRATION_SLOPE`). A judge that returns
+    only 0 or 1 is not assumed to be certain.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> plan = stratal.plan(population, half_width=0.05)
+    >>> plan.assume, round(plan.half_width_range[1], 2)
+    ('conservative', 0.05)
+    """
+    _refuse_two_goals(budget, half_width)
+    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
+        raise no_level(confidence_level)
+    refuse_unknown("assumption of the proxy", assume, PROXY_ASSUMPTIONS)
+    if pilot and labels is not None:
+        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
+    if pilot and budget is not None:
+        raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+    for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
+        if value is not None and labels is None:
+            raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
+    requested = as_estimand(planned_for(estimand, for_))
+    if budget is None and not requested.is_estimated:
+        raise InputError(
+            "a threshold has no half-width", given=f"{half_width=}", action="Give budget= (--budget N)."
+        )
+    population = with_predictions(require_population(population, "plan"), predicts)
+    options = StratificationOptions(
+        method=method,
+        n_strata=n_strata,
+        by=by or calibrate_by,
+        proxy=proxy,
+        allocation=allocation,
+        minimum=minimum,
+        residual_sd=residual_sd,
+    )
+    requested.refuse_plan_options({"labels": labels} | asdict(options))
+    planner = Planner(
+        population=population,
+        estimand=requested,
+        options=options,
+        confidence_level=confidence_level,
+        half_width=half_width,
+        looks=None if looks is None else PlannedLooks.parse(looks),
+    )
+    if labels is not None:
+        previous_labels = PreviousLabels(
+            population,
+            labels,
+            planner.options_with_defaults.proxy,
+            calibrate_by=calibrate_by,
+            labelled_units=labelled_units,
+        )
+        planner = replace(planner, labels=previous_labels)
+    for part in planner.parts:
+        part.refuse_a_misread_proxy(population)
+    if budget is not None:
+        return planner.plan_rounds(budget)
+    if pilot:
+        return planner.plan_pilot()
+    return planner.plan_half_width(assume)
+
+
+def _refuse_two_goals(budget: int | None, half_width: object) -> None:
+    """Raise an error for both a budget and a half-width, and for neither."""
+    if (budget is None) == (half_width is None):
+        allowed = "one of budget= (--budget N) and half_width= (--half-width W)"
+        raise InputError("give either a budget or a half-width", allowed=allowed)
+
+
+def plan_for_rate(
+    population_size: int,
+    rate: float = _WORST_RATE,
+    *,
+    budget: int | None = None,
+    half_width: float | None = None,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+
+    Parameters
+    ----------
+    population_size : int
+        N.
+    rate : float
+        The share that is expected; ½ is the worst case.
+    budget, half_width
+        Give one of them, as in `stratal.plan`.
+    confidence_level : float
+
+    Returns
+    -------
+    Plan
+        It holds no population, so that nothing can be drawn from it.
+
+    Raises
+    ------
+    InputError
+        For a rate outside (0, 1), such as percent, and if not exactly one of budget and half-width is given.
+
+    Examples
+    --------
+    >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
+    385
+    """
+    size = whole_number("population_size", population_size)
+    if not 0 < rate < 1:
+        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
+        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
+    _refuse_two_goals(budget, half_width)
+    stratum = one_stratum(size, rate, rate * (1 - rate))
+    if budget is not None:
+        return _plan_of_rate(budget, stratum, rate, confidence_level)
+    target = float(check_half_widths(half_width, 1, stratum)[0])
+
+    def width(n_labels: int) -> float:
+        return _plan_of_rate(n_labels, stratum, rate, confidence_level).expected_half_width or 0.0
+
+    n_labels = smallest_budget(width, target, min(2 * PILOT_LABELS, size), min(2, size), size)
+    return _plan_of_rate(n_labels, stratum, rate, confidence_level)
+
+
+def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: float) -> Plan:
+    """Return the plan of a budget for a binary outcome with this rate, in a population of one stratum."""
+    check_budget(budget, stratum.size)
+    allocation = simple_allocation(stratum, budget)
+    (row,) = expected_precision(SimpleRandom.kind, stratum, allocation.n_h, stratum, n_proxies=0)
+    return Plan(
+        budget=budget,
+        population_size=stratum.size,
+        strata=stratum,
+        allocation=allocation,
+        designs=(row,),
+        recommended=row,
+        assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
+        notes=(EVERY_UNIT if budget == stratum.size else _SMALLER_WITH_A_FILE,),
+        confidence_level=confidence_level,
+    )

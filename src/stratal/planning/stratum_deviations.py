@@ -1,0 +1,136 @@
+"""The standard deviation of the outcome in each stratum, estimated from labels, for allocations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
+from stratal.errors import InputError, refuse_unknown
+from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.respondents import Respondents
+from stratal.strata import Strata
+from stratal.strata.smoothed_variances import smoothed_standard_deviations
+
+# Weight, in labels, of the residual variance that the predictions imply for a stratum.
+PRIOR_LABELS = 16.0
+
+# Share of the pooled residual variance in that prior: no stratum is assumed to have no residuals.
+POOLED_SHARE = 0.2
+
+
+def estimated_deviations(
+    strata: Strata,
+    z: FloatArray,
+    stratum: IntArray,
+    *,
+    deviations: str = "recalibrated",
+    bounds: tuple[float, float] | None = None,
+) -> FloatArray:
+    """Return S_h (H,), estimated from labelled units.
+
+    Parameters
+    ----------
+    strata : Strata
+    z : float (n,)
+        Outcomes of the labelled units.
+    stratum : int (n,)
+        Stratum of each.
+    deviations : {"recalibrated", "raw"}
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.smoothed_variances`), or the
+        sample standard deviations (Kumar & Raj 2016, eq. 3), which are 0 if all labels of a stratum agree.
+    bounds : (float, float), optional
+        Of the outcome; infinite if it has none. By default the bounds of the proxy if all labels lie within
+        them, or 0 and 1 if there are none and all labels are 0 or 1.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
+    >>> z, h = np.array([0.0, 0, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
+    >>> estimated_deviations(strata, z, h).round(2)
+    array([0.31, 0.41])
+    >>> estimated_deviations(strata, z, h, deviations="raw").round(2)
+    array([0.  , 0.58])
+    """
+    refuse_unknown("kind of deviations", deviations, ("recalibrated", "raw"))
+    n_strata = strata.n_strata
+    if deviations == "raw":
+        return raw_deviations(z, stratum, n_strata)
+    low, high = strata.bounds if bounds is None else bounds
+    is_binary = bool(np.all((z == 0) | (z == 1)))
+    if is_binary and bounds is None and not strata.scaled and not np.isfinite(high - low):
+        low = 0.0
+        high = 1.0
+    elif np.any((z < low) | (z > high)):
+        if bounds is not None:
+            raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
+        low = -np.inf
+        high = np.inf
+    has_unit_bounds = (low, high) == (0.0, 1.0)
+    is_unbounded = not np.isfinite(high - low)
+    return smoothed_standard_deviations(
+        strata,
+        stratum_counts(stratum, n_strata),
+        np.bincount(stratum, z, minlength=n_strata),
+        None if is_binary and has_unit_bounds else np.bincount(stratum, z**2, minlength=n_strata),
+        kurtoses=stratum_kurtoses(z, stratum, n_strata) if is_unbounded else None,
+        bounds=(-np.inf, np.inf) if is_unbounded else (float(low), float(high)),
+    )
+
+
+def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the sample's s_h (H,) with divisor n_h − 1; the pooled one with fewer than two labels."""
+    variances = stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0]
+    degrees_of_freedom = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
+    pooled = float(np.nansum(variances * degrees_of_freedom)) / max(int(degrees_of_freedom.sum()), 1)
+    return np.asarray(np.sqrt(np.where(np.isnan(variances), pooled, variances)))
+
+
+def residual_deviations(
+    sample: Sample, labelled: BoolArray, z: FloatArray, options: Calibrating
+) -> tuple[FloatArray, str]:
+    """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and a note on φ.
+
+    Parameters
+    ----------
+    sample : Sample
+    labelled : bool (n,)
+    z : float (m,)
+        Outcomes of the labelled units.
+    options : Calibrating
+        The learner and what it learns from.
+
+    Notes
+    -----
+    φ is cross-fitted and chosen as by `estimate(…, calibration=learner)`, so that no residual is of a label
+    on which φ was fitted. The residual variance of a stratum is shrunk to the variance that φ's mean m_h and
+    variance V_h in the stratum imply, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
+    """
+    frame = Respondents.of(sample, labelled)
+    calibration = calibrated_proxy(sample, labelled, frame, z, options)
+    sizes = calibration.summary.sizes
+    stratum = frame.stratum
+    means = calibration.summary.proxy_means[:, 0]
+    expected = np.ones(len(sizes))
+    if options.bounds is not None and np.all(np.isfinite(options.bounds)):
+        low, high = options.bounds
+        unexplained = (means - low) * (high - means) - calibration.summary.proxy_covariances[:, 0, 0]
+        expected = np.maximum(unexplained, 0.0)
+    counts = np.bincount(stratum, minlength=len(sizes))
+    sums = np.bincount(stratum, (z - calibration.values[:, 0]) ** 2, minlength=len(sizes))
+    pooled = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
+    total = float(counts @ expected)
+    factor = sums.sum() / total if total > 0 else 0.0
+    prior = POOLED_SHARE * pooled + (1 - POOLED_SHARE) * factor * expected
+    deviations = np.sqrt((PRIOR_LABELS * prior + sums) / (PRIOR_LABELS + counts))
+    if frame.codes is not None:
+        deviations = deviations[frame.codes]
+    return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

@@ -1,0 +1,71 @@
+"""Minimum numbers of labels of strata that lie within the same cell, such as one answer of the model.
+
+An allocation by expected deviations gives few labels to a stratum that the scores call certain. If the scores
+are wrong, such a stratum dominates the error. So each stratum gets at least half of its proportional share of
+the labels of its cell (measured in benchmarks/wrong_scores.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stratal.arrays import BoolArray, IntArray
+from stratal.population.rules import cells_of
+from stratal.strata import Strata
+
+# Of the proportional share of a stratum among the labels of its cell.
+MIN_CELL_SHARE = 0.5
+
+# Halvings in the search for the largest share that the budget allows: a millionth remains.
+_HALVINGS = 20
+
+# Tolerance for a share that exceeds a whole number only by rounding.
+_ROUNDING = 1e-9
+
+
+def stratum_minimums(strata: Strata, n_h: IntArray, lower: int | IntArray) -> IntArray | None:
+    """Return minimums (H,) that give each stratum half of its share of its cell's labels; None without cells.
+
+    Parameters
+    ----------
+    strata : Strata
+    n_h : int (H,)
+        An allocation without these minimums.
+    lower : int or int (H,)
+        Lower limits of that allocation, such as the units that are drawn already.
+    """
+    cells = cells_of(strata.rule)
+    if cells is None:
+        return None
+    return cell_share_minimums(strata.sizes, cells, n_h, np.minimum(lower, n_h), strata.is_known)
+
+
+def cell_share_minimums(
+    sizes: IntArray, cells: IntArray, n_h: IntArray, lower: IntArray, is_known: BoolArray
+) -> IntArray:
+    """Return the minimums (H,) that give each stratum half of its share among those of its cell.
+
+    The share is below one half if the units that are drawn already leave too few labels for all strata.
+
+    Examples
+    --------
+    >>> sizes, cells, is_known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
+    >>> cell_share_minimums(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), is_known)
+    array([23,  3, 25])
+    """
+    labels_of_cell = np.bincount(cells, n_h * ~is_known)
+    size_of_cell = np.bincount(cells, sizes * ~is_known)
+    labels_per_unit = (labels_of_cell / np.maximum(size_of_cell, 1))[cells]
+    shares = MIN_CELL_SHARE * labels_per_unit * np.where(is_known, 0, sizes)
+    total = int(n_h.sum())
+    factor = 1.0
+    step = 0.5
+    for _ in range(_HALVINGS):
+        whole_shares = np.ceil(factor * shares - _ROUNDING).astype(np.int64)
+        minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
+        fits = int(minimums.sum()) <= total
+        if fits and factor == 1.0:
+            return minimums
+        factor += step if fits else -step
+        step /= 2.0
+    return minimums if fits else lower

@@ -1,0 +1,187 @@
+"""Past results of other models on the same items, from which a history is fitted.
+
+A table has a column of ids and a column for each model, or a row for each result with a column of models.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray
+from stratal.errors import InputError
+from stratal.proxy.history import History, fit_history
+from stratal.question.recognition import ID_NAMES
+from stratal.tables.engine import arrow_reader
+from stratal.tables.frames import frame_table
+from stratal.tables.readers import open_table
+from stratal.tables.row_index import require_unique_index
+from stratal.tables.source import EveryColumn, FileReading, Rows, Table, translate_engine_errors
+
+# Name of the column of models in a table with a row for each result.
+MODEL = "model"
+
+RIGHT = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
+WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
+NOTHING = ("", "na", "n/a", "nan", "null", "none")
+
+# Rows per batch: fewer in a wide table, which may have a thousand columns.
+_WIDE_BATCH_ROWS = 2_048
+_LONG_BATCH_ROWS = 65_536
+
+# Codes of results that are neither right (1), wrong (0) nor missing (−1).
+_UNREAD = -2
+_INVALID_RESULT = 2
+
+_CODES_BY_WORD = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHING, -1)
+
+
+def as_history(source: Any, ids: Any = None, within: FileReading | None = None) -> History:
+    """Return a history: read it from its file, or fit it to past results.
+
+    Parameters
+    ----------
+    source : History, path, dataframe, mapping or array (N, M)
+        A file or dataframe has a column of ids (`id`, `item_id`) and a column for each model. With a column
+        called `model`, it has a row for each result, in one further column.
+    ids : (N,), optional
+        Ids of the items of an array.
+    within : mapping, optional
+        Threads and memory to read a file with.
+
+    Raises
+    ------
+    InputError
+        For a table without ids, a duplicated item or result, and a result that is neither right nor wrong.
+    """
+    if isinstance(source, History):
+        return source
+    if isinstance(source, str | os.PathLike):
+        saved = History.read(os.fspath(source))
+        if saved is not None:
+            return saved
+        return _history_of(open_table(source, within))
+    if isinstance(source, Mapping | np.ndarray | list):
+        return fit_history(source, ids=ids)
+    return _history_of(frame_table(source))
+
+
+def _history_of(table: Table) -> History:
+    """Return the history that is fitted to a table of past results."""
+    lowered = {name.lower(): name for name in table.names}
+    id_column = next((lowered[name] for name in ID_NAMES if name in lowered), None)
+    if table.index is not None and id_column is None:
+        require_unique_index(table.index, table.label)
+        id_column = table.names[-1]
+    other_columns = [name for name in table.names if name != id_column]
+    if id_column is None or len(other_columns) < 2:
+        problem = f"{table.label}: past results lack a column of ids, or models"
+        allowed = f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result"
+        raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
+    rows = table.take(EveryColumn(table.names))
+    if not isinstance(rows, Rows):
+        action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
+        raise InputError("past results are read from a file or a dataframe", given=table.label, action=action)
+    model = lowered.get(MODEL)
+    if model is None:
+        names: list[Any] = other_columns
+        results, items = _read_wide(rows, id_column, other_columns)
+    else:
+        result_columns = [name for name in other_columns if name != model]
+        if len(result_columns) != 1:
+            given = ", ".join(result_columns[:5]) or "none"
+            allowed = "one: 1 or 0, true or false, pass or fail"
+            raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
+        results, items, names = _read_long(rows, id_column, model, result_columns[0])
+    invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
+    if len(invalid):
+        column = names[int(invalid[0])] if model is None else result_columns[0]
+        problem = f"{rows.label}: column {column!r} holds what is neither right nor wrong"
+        allowed = "1 or 0, true or false, pass or fail; nothing where there is no result"
+        raise InputError(problem, allowed=allowed, action="Leave other columns than those of models out.")
+    if None in items or len(set(items)) < len(items):
+        allowed = f"each item once; results in rows have a column {MODEL!r}"
+        raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
+    return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
+
+
+def _read_wide(rows: Rows, id_column: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
+    """Return results (N, M) and the items of a table with a column for each model."""
+    types = rows.types()
+    items: list[Any] = []
+    results = np.empty((rows.query_row("count(*)")[0], len(names)), np.int8)
+    expressions = (_result_sql(rows, name, types[name]) for name in names)
+    for ids, *columns in _read(rows, _WIDE_BATCH_ROWS, _text_sql(rows, id_column), *expressions):
+        for j, column in enumerate(columns):
+            results[len(items) : len(items) + len(ids), j] = _result_codes(column)
+        items += ids.to_pylist()
+    return results, items
+
+
+def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[AnyArray, list[Any], list[Any]]:
+    """Return results (N, M), items and models of a table with a row for each result.
+
+    The file is read twice, so that its rows need not fit into memory.
+    """
+    item_rows: dict[Any, int] = {}
+    model_columns: dict[Any, int] = {}
+    text_columns = (_text_sql(rows, id_column), _text_sql(rows, model))
+    n_results = 0
+    for items, models in _read(rows, _LONG_BATCH_ROWS, *text_columns):
+        n_results += len(items)
+        for text in items.unique().to_pylist():
+            item_rows.setdefault(text, len(item_rows))
+        for text in models.unique().to_pylist():
+            model_columns.setdefault(text, len(model_columns))
+    if None in model_columns:
+        raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
+    results = np.full((len(item_rows), len(model_columns)), _UNREAD, np.int8)
+    result_sql = _result_sql(rows, result, rows.types()[result])
+    for items, models, column in _read(rows, _LONG_BATCH_ROWS, *text_columns, result_sql):
+        item_codes = _text_codes(items, item_rows.__getitem__)
+        model_codes = _text_codes(models, model_columns.__getitem__)
+        results[item_codes, model_codes] = _result_codes(column)
+    if np.count_nonzero(results != _UNREAD) < n_results:
+        raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
+    return np.maximum(results, -1, out=results), list(item_rows), list(model_columns)
+
+
+def _text_sql(rows: Rows, name: str) -> str:
+    """Return the SQL of a column as text, with NULL for an empty text."""
+    return f"NULLIF(CAST({rows.columns[name]} AS VARCHAR), '')"
+
+
+def _result_sql(rows: Rows, name: str, type_name: str) -> str:
+    """Return the SQL of a result: for numbers 1, 0, −1 if missing, and 2 for others; else its text."""
+    number = None if type_name == "varchar" else rows.as_number(name, type_name)
+    if number is None:
+        return f"CAST({rows.columns[name]} AS VARCHAR)"
+    # DuckDB skips isnan if the smallest and largest value in a Parquet file's statistics show no NaN.
+    absent = f"{number} IS NULL OR CAST({number} AS VARCHAR) = 'nan'"
+    return f"CAST(CASE {number} WHEN 1 THEN 1 WHEN 0 THEN 0 ELSE if({absent}, -1, 2) END AS TINYINT)"
+
+
+def _result_codes(column: Any) -> AnyArray:
+    """Return the codes (n,) of results from an Arrow column; words are compared here, as engines are slow."""
+    if column.type == "int8":
+        return np.asarray(column.to_numpy())
+    return _text_codes(
+        column, lambda text: _CODES_BY_WORD.get((text or "").strip(" ").lower(), _INVALID_RESULT)
+    ).astype(np.int8)
+
+
+def _text_codes(column: Any, code: Callable[[Any], int]) -> AnyArray:
+    """Return the integer (n,) of each text of an Arrow column."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    codes = np.array([code(text) for text in encoded.dictionary.to_pylist()], np.int64)
+    return np.asarray(codes[encoded.indices.to_numpy()])
+
+
+def _read(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
+    """Yield the columns of batches of up to `size` rows."""
+    with translate_engine_errors(rows.label):
+        for batch in arrow_reader(rows.connection.sql(rows.sql(*expressions)), size):
+            yield batch.columns

@@ -1,0 +1,1 @@
+"""Logs of evaluation tools: a module for each tool."""

@@ -1,0 +1,197 @@
+"""Logs of Inspect (as of 0.3.285): `.eval` files by its own reader (extra `inspect`), `.json` files directly.
+
+A unit is one epoch of a sample; the epochs of a sample are one cluster. Scores are numbers as in Inspect: C,
+I, P and N are 1, 0, ½ and 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stratal.errors import InputError, installed
+from stratal.tables.logs.log import (
+    INSPECT,
+    REPEAT_SEPARATOR,
+    Log,
+    LogRow,
+    _is_missing_score,
+    is_empty_output,
+    json_text,
+    make_log,
+    number_or_none,
+    read_rows,
+    translate_tool_errors,
+    with_prefix,
+)
+
+_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+# Fields of samples that are not read, since they are large and not needed.
+_UNUSED_FIELDS = {"events", "store"}
+
+
+def read_inspect_file(path: Path) -> Log:
+    """Return a log of an `.eval` file.
+
+    Raises
+    ------
+    MissingExtraError
+        If Inspect is not installed.
+    InputError
+        For a file that its reader cannot read.
+    """
+    with installed("inspect_ai", extra="inspect"):
+        from inspect_ai.log import read_eval_log
+    try:
+        unused_fields = _UNUSED_FIELDS
+        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
+        if any(sample.error is not None for sample in log.samples or ()):
+            unused_fields = _UNUSED_FIELDS - {
+                "events"
+            }  # events distinguish a failed answer from a failed scorer
+            log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
+        excluded: Any = {"plan": True, "stats": True, "samples": {"__all__": unused_fields}}
+        document = log.model_dump(mode="json", exclude=excluded)
+    except Exception as error:
+        raise InputError(
+            f"{path}: Inspect's own reader cannot read it",
+            given=f"{type(error).__name__}: {error}"[:200],
+            action="Check that the log is whole, or read it where a newer version of Inspect is installed.",
+        ) from None
+    with translate_tool_errors(str(path), INSPECT):
+        return read_inspect(document, str(path))
+
+
+def read_inspect(document: Mapping[str, Any], source: str) -> Log:
+    """Return the log of an Inspect evaluation."""
+    samples = document.get("samples")
+    status = document.get("status")
+    is_finished = status in (None, "success")
+    error = document.get("error")
+    if isinstance(error, Mapping):
+        reason = error.get("message")
+    else:
+        reason = error
+    status_note = f"the evaluation did not finish ({status})"
+    has_scores = any(sample.get("scores") or sample.get("score") for sample in samples or ())
+    if not is_finished and not has_scores:
+        raise InputError(
+            f"{source}: {status_note}, and no sample was scored",
+            given=None if reason is None else json_text(reason).strip().splitlines()[0][:200],
+            action=f"Remove the cause and run it again: inspect eval-retry {source}.",
+        )
+    if not samples:
+        raise InputError(
+            f"{source}: holds no samples", action="Run the evaluation with its samples logged (log_samples)."
+        )
+    rows = _with_grades(read_rows(INSPECT, samples, f"{source}, sample", _inspect_row))
+    rows.sort(key=lambda row: row.unit_columns["epoch"])
+    if len({row.unit for row in rows}) < len(rows):
+        rows = [replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{row.unit_columns['epoch']}") for row in rows]
+    notes = [] if is_finished else [f"{source}: {status_note}"]
+    invalid_count = sum(bool(sample.get("invalidation")) for sample in samples)
+    if invalid_count:
+        notes.append(f"{source}: {invalid_count:,} samples were invalidated, and count as missing scores")
+    return make_log(INSPECT, rows, cluster="sample", notes=notes)
+
+
+def _inspect_row(sample: Mapping[str, Any]) -> LogRow:
+    unit = str(sample["id"])
+    target = sample.get("target")
+    output = sample.get("output")
+    unit_columns = {"sample": unit, "epoch": sample["epoch"], "input": _input_text(sample["input"])}
+    if isinstance(target, list) and len(target) == 1:
+        unit_columns["target"] = target[0]
+    else:
+        unit_columns["target"] = target
+    score_entries = sample.get("scores")
+    if score_entries is None and sample.get("score") is not None:  # logs of version 1
+        score_entries = {"score": sample["score"]}
+    scores: dict[str, Any] = {}
+    for name, score in (score_entries or {}).items():
+        value = None if score is None else score.get("value")
+        scores |= with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
+    if sample.get("invalidation"):
+        scores = dict.fromkeys(scores)
+    variant_columns = {"answer": None if output is None else output.get("completion")}
+    unit_columns |= with_prefix("metadata", sample.get("metadata"))
+    failed = _sample_failed(sample, output, list((score_entries or {}).values()))
+    return LogRow(
+        unit=unit, unit_columns=unit_columns, variant_columns=variant_columns, scores=scores, failed=failed
+    )
+
+
+def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]) -> bool:
+    """Return whether the answer failed: the sample ended with an error, or without any output.
+
+    An error after the start of the scorers is an error of a metric. Output is a text, a call of a tool, or an
+    answer that a scorer found elsewhere.
+    """
+    if sample.get("error") is not None:
+        return not any(_begins_scoring(event) for event in sample.get("events") or ())
+    if output is None:
+        completion = None
+    else:
+        completion = output.get("completion")
+    choices = (output or {}).get("choices") or []
+    has_tool_call = any((choice.get("message") or {}).get("tool_calls") for choice in choices)
+    has_scorer_answer = any(score is not None and score.get("answer") for score in scores)
+    return is_empty_output(completion) and not has_tool_call and not has_scorer_answer
+
+
+def _begins_scoring(event: Mapping[str, Any]) -> bool:
+    """Return whether an event is the start of the scorers; older versions call it a step."""
+    return event.get("event") in ("span_begin", "step") and event.get("type") in ("scorers", "scorer")
+
+
+def _with_grades(rows: Sequence[LogRow]) -> list[LogRow]:
+    """Return rows with numbers in the columns that contain only grades of Inspect.
+
+    If a column has letters such as A, B, C and D, its C does not mean `correct`.
+    """
+    texts_of_score: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.scores.items():
+            if isinstance(value, str) and not _is_missing_score(value):
+                texts_of_score.setdefault(name, set()).add(value)
+    graded_scores = {name for name, values in texts_of_score.items() if all(map(_is_grade, values))}
+
+    def convert_grades(row: LogRow) -> LogRow:
+        scores = {
+            name: _grade_number(value) if name in graded_scores else value
+            for name, value in row.scores.items()
+        }
+        return replace(row, scores=scores)
+
+    return [convert_grades(row) for row in rows]
+
+
+def _is_grade(text: str) -> bool:
+    return text in _GRADES or text.lower() in _GRADES or number_or_none(text) is not None
+
+
+def _grade_number(value: Any) -> Any:
+    """Return a score with the grades of Inspect as numbers; other values are unchanged."""
+    if isinstance(value, str):
+        return _GRADES.get(value, _GRADES.get(value.lower(), value))
+    return value
+
+
+def _input_text(content: Any) -> Any:
+    """Return an input as text, or a list of messages as turns with their texts."""
+    if not isinstance(content, list):
+        return json_text(content)
+    turns = []
+    for message in content:
+        content_entry = message.get("content")
+        if isinstance(content_entry, list):
+            content_entry = "\n".join(part["text"] for part in content_entry if part.get("type") == "text")
+        turns.append(
+            {
+                "role": message.get("role"),
+                "content": "" if content_entry is None else json_text(content_entry),
+            }
+        )
+    return turns

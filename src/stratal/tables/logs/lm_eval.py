@@ -1,0 +1,129 @@
+"""Logs of lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples` (as of 0.4.13).
+
+There is one line per document and filter. The id of a document consists of its three hashes (document,
+prompt, target), so that it is the same in another run, another order and with a larger `--limit`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from stratal.tables.logs.log import (
+    LM_EVAL,
+    REPEAT_SEPARATOR,
+    Log,
+    LogRow,
+    is_empty_output,
+    json_text,
+    make_log,
+    number_or_none,
+    occurrence_numbers,
+    read_rows,
+    with_prefix,
+)
+
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+# Hexadecimal digits of each hash in the id of a unit: three hashes of 48 bits.
+_HASH_DIGITS = 12
+
+
+def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
+    """Return the lines of a log of lm-evaluation-harness as a log."""
+    rows = read_rows(LM_EVAL, records, f"{source}, line", _lm_eval_row)
+    repeats = occurrence_numbers((row.unit, row.variant) for row in rows)  # a document may occur twice
+    rows = [
+        replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{n}") if n > 1 else row
+        for row, n in zip(rows, repeats, strict=True)
+    ]
+    return make_log(LM_EVAL, rows, variants="filters")
+
+
+# Keys of a line that are no metrics. Versions before 0.4.5 have no list of the metrics.
+_LINE_KEYS = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", *_HASHES),
+    *("prompt", "schema", "subtask", "task"),
+}
+
+
+def _lm_eval_row(record: Mapping[str, Any]) -> LogRow:
+    prompt, choices = _prompt_and_choices(record["arguments"])
+    names = record.get("metrics")
+    if names is None:
+        names = [name for name in record if name not in _LINE_KEYS]
+    scores = {str(name): record.get(name) for name in names}
+    doc = record["doc"]
+    if not isinstance(doc, Mapping):
+        doc = {"text": doc}
+    target = record.get("target")
+    answers = record["filtered_resps"]
+    target = None if target is None else json_text(target)
+    failed = _all_blank(record["resps"]) and target != ""
+    if target is not None and target.isdigit() and int(target) < len(choices):
+        target = choices[int(target)].strip()
+    answer = answers
+    log_likelihoods = _log_likelihoods(answers)
+    while isinstance(answer, list):
+        answer = answer[0] if answer else None
+    if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):
+        best_choice = max(range(len(log_likelihoods)), key=log_likelihoods.__getitem__)
+        answer = choices[best_choice].strip()
+        scores["confidence"] = 1 / math.fsum(
+            math.exp(entry - log_likelihoods[best_choice]) for entry in log_likelihoods
+        )
+    unit_columns = {"doc_id": record["doc_id"], "input": prompt, "target": target}
+    return LogRow(
+        unit="-".join(digest[:_HASH_DIGITS] for digest in _unit_hashes(record, prompt)),
+        unit_columns=unit_columns | with_prefix("doc", doc),
+        variant_columns={"answer": None if answer is None else json_text(answer)},
+        scores=scores,
+        variant=str(record.get("filter", "none")),
+        failed=failed,
+    )
+
+
+def _all_blank(responses: Any) -> bool:
+    """Return whether the model generated nothing: no response, or only blank texts, at any depth."""
+    if isinstance(responses, list):
+        return all(map(_all_blank, responses))
+    return is_empty_output(responses)
+
+
+def _unit_hashes(record: Mapping[str, Any], prompt: str | None) -> list[str]:
+    """Return the hashes of document, prompt and target; hashes that older versions leave out are computed.
+
+    As lm-evaluation-harness computes them: SHA-256 of the document as indented JSON, of the prompt, and of
+    the target as text.
+    """
+    texts = (
+        json.dumps(record["doc"], indent=2, ensure_ascii=False),
+        prompt or "",
+        str(record.get("target")),
+    )
+    return [
+        str(record[name]) if name in record else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        for name, text in zip(_HASHES, texts, strict=True)
+    ]
+
+
+def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
+    """Return the prompt and the choices; the choices are empty if the model generated text."""
+    requests: Iterable[Any]
+    if isinstance(arguments, Mapping):
+        requests = arguments.values()
+    else:
+        requests = arguments or ()
+    calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in requests]
+    choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
+    return json_text(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
+
+
+def _log_likelihoods(answers: Sequence[Any]) -> list[float]:
+    """Return the log-likelihood of each choice, empty if answers are text."""
+    first_entries = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
+    likelihoods = [number for first in first_entries if (number := number_or_none(first)) is not None]
+    return likelihoods if len(likelihoods) == len(answers) else []

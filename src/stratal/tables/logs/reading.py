@@ -1,0 +1,111 @@
+"""Detect the evaluation tool that wrote a file or folder, and read its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from stratal.errors import InputError
+from stratal.tables.logs.deepeval import read_deepeval
+from stratal.tables.logs.hugging_face import read_evaluate
+from stratal.tables.logs.inspect_ai import read_inspect
+from stratal.tables.logs.lm_eval import read_lm_eval
+from stratal.tables.logs.log import (
+    DEEPEVAL,
+    EVALUATE,
+    INSPECT,
+    LM_EVAL,
+    MAX_FILES_INSPECTED,
+    MAX_LOG_BYTES,
+    PROMPTFOO,
+    Log,
+    translate_tool_errors,
+)
+from stratal.tables.logs.promptfoo import read_promptfoo
+
+# Keys of every line of lm-evaluation-harness.
+_LM_EVAL_KEYS = {"doc_id", "doc", "resps"}
+
+# Tool, keys and reader of each JSON document.
+_DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
+    (PROMPTFOO, {"evalId", "results"}, read_promptfoo),
+    (DEEPEVAL, {"testCases", "metricsScores"}, read_deepeval),
+    (DEEPEVAL, {"conversationalTestCases", "metricsScores"}, read_deepeval),
+    (DEEPEVAL, {"testRunData"}, read_deepeval),
+    (INSPECT, {"eval", "plan", "version"}, read_inspect),
+    (EVALUATE, {"_evaluate_version"}, read_evaluate),
+)
+
+
+def _document_reader(document: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
+    """Return the tool that wrote a JSON document and its reader, None for other documents."""
+    keys = set(document) if isinstance(document, Mapping) else set()
+    return next(
+        (
+            (tool, read_document)
+            for tool, required_keys, read_document in _DOCUMENT_READERS
+            if required_keys <= keys
+        ),
+        None,
+    )
+
+
+def read_log_document(document: Any, source: str) -> Log | None:
+    """Return a JSON document as a log, None if it is not a log.
+
+    Raises
+    ------
+    InputError
+        For an invalid log, and for a file with only aggregated results.
+    """
+    if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
+        raise InputError(
+            f"{source}: holds results of all documents together",
+            allowed=f"samples_….jsonl of {LM_EVAL}",
+            action="Run it with --log_samples; the samples are then written next to this file.",
+        )
+    document_reader = _document_reader(document)
+    if document_reader is None:
+        return None
+    tool, read_document = document_reader
+    with translate_tool_errors(source, tool):
+        return read_document(document, source)
+
+
+def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
+    """Return the objects of JSON Lines as a log, None if the first one is not from a log."""
+    remaining = iter(records)
+    first = next(remaining, None)
+    if first is None or not set(first) >= _LM_EVAL_KEYS:
+        return None
+    with translate_tool_errors(source, LM_EVAL):
+        return read_lm_eval([first, *remaining], source)
+
+
+def find_log_tool(path: Path) -> str | None:
+    """Return the evaluation tool that wrote a file, None for other files."""
+    if path.suffix == ".eval":
+        return INSPECT
+    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > MAX_LOG_BYTES:
+        return None
+    try:
+        with path.open(encoding="utf-8") as text:
+            document = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if path.suffix == ".jsonl":
+        if isinstance(document, Mapping) and set(document) >= _LM_EVAL_KEYS:
+            return LM_EVAL
+        return None
+    document_reader = _document_reader(document)
+    return None if document_reader is None else document_reader[0]
+
+
+def find_logs(folder: Path) -> dict[Path, str]:
+    """Return the logs in a folder and its subfolders by path, with the tool that wrote each."""
+    paths = [path for path in islice(folder.rglob("*"), MAX_FILES_INSPECTED) if path.is_file()]
+    tools = {path: find_log_tool(path) for path in sorted(paths)}
+    return {path: tool for path, tool in tools.items() if tool is not None}
