@@ -172,8 +172,8 @@ def draw(requested: DrawOptions) -> Result:
     additional = (requested.budget or 0) - sample.size
     if requested.extend is None and goal.has_two_rounds and additional > 0:
         round_words = ("--labels", written.to_label, "--additional", additional, *connection_words(requested))
-        output_words = ("--output", f"{requested.output}-2")
-        return Result(described, page, ("draw", "--extend", written.sample, *round_words, *output_words))
+        folder_words = ("--output", f"{requested.output}-2")
+        return Result(described, page, ("draw", "--extend", written.sample, *round_words, *folder_words))
     if not goal.is_estimated:
         require = goal.to_dict()["require"]
         return Result(described, page, ("threshold", written.sample, *label_files, "--require", require))
