@@ -17,6 +17,7 @@ from stratal.question.recognition import (
     NO_COLUMN,
     Recognition,
     StatedRoles,
+    are_answers,
     recognise,
     verdict_numbers,
 )
@@ -63,6 +64,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     """
     required = [request.value, request.model, *request.compare]
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
+    rows, request = _with_outcomes_of_answers(rows, request)
     stated = None if request.chosen is None else RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     recognition.require_answered(rows.label)
@@ -167,6 +169,41 @@ def _stated_roles(
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
         others=tuple(str(name(other)) for other in (*others, request.by, request.post_stratify) if other),
     )
+
+
+def _with_outcomes_of_answers(
+    rows: SmallTable, request: EvaluationRequest
+) -> tuple[SmallTable, EvaluationRequest]:
+    """Return answers of several models as outcomes: 1 where they equal the label, which is a class, else 0.
+
+    Columns that hold outcomes already, or labels of each model, are returned as they are.
+    """
+    if len(request.compare) < 2 or request.model is not None:
+        return rows, request
+    models = tuple(rows.find(model) or model for model in request.compare)
+    facts = {column.name: column for column in facts_of_table(rows)}
+    label_column = request.value
+    if label_column is None:
+        others = StatedRoles(judges=(), proxies=(), is_compared=False, others=models)
+        label_column = recognise([*facts.values()], others).value
+    labels = facts.get(label_column or "")
+    if labels is None or not labels.are_classes or label_column in models:
+        return rows, request
+    if not all(model in facts and are_answers(labels, facts[model]) for model in models):
+        return rows, request
+    columns: dict[str, Any] = {name: rows.values(name) for name in facts if name != label_column}
+    for model in models:
+        columns[model] = _outcomes(rows.values(labels.name), columns[model])
+    rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
+    return rows, replace(request, value=None, predicted=None)
+
+
+def _outcomes(labels: Sequence[Any], answers: Sequence[Any]) -> list[int | None]:
+    """Return 1 where an answer equals the label, 0 where it does not, None where there is no label."""
+    return [
+        None if is_missing(label) else int(same_value(plain_text(label), plain_text(answer)))
+        for label, answer in zip(labels, answers, strict=True)
+    ]
 
 
 def _without_no_column(request: EvaluationRequest) -> EvaluationRequest:

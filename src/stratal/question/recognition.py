@@ -612,9 +612,10 @@ def _chosen_labels(recognition: Recognition, candidates: Sequence[ColumnFacts]) 
     return replace(recognition, questions=(*recognition.questions, question))
 
 
-def _compare_option(names: Sequence[str]) -> str:
+def _compare_option(names: Sequence[str], content: str = "outcomes") -> str:
+    """Return the option that compares several models, whose outcomes or answers the columns hold."""
     joined = ",".join(names)
-    return f"if they are the outcomes of several models: compare={list(names)} (--compare {quote(joined)})"
+    return f"if they are the {content} of several models: compare={list(names)} (--compare {quote(joined)})"
 
 
 def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
@@ -653,6 +654,11 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
 # ---- answers, judges, proxies, groups
 
 
+def are_answers(labels: ColumnFacts, column: ColumnFacts) -> bool:
+    """Return whether a column may hold a model's answers, with which labels that are classes are compared."""
+    return column.is_complete and column.are_classes and _share_classes(labels, column)
+
+
 def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
     """Return whether most classes of the labels also occur in another column."""
     if labels.values is None or other.values is None:
@@ -667,7 +673,7 @@ def _with_answer(
     if labels.is_nested:
         same = [column for column in columns if column.is_complete and column.is_nested]
     else:
-        same = [c for c in columns if c.is_complete and c.are_classes and _share_classes(labels, c)]
+        same = [column for column in columns if are_answers(labels, column)]
     named = [column for column in same if column.words & _ANSWER_WORDS]
     are_numbers = labels.verdicts is not None or labels.is_number
     if len(named) == 1:
@@ -684,7 +690,10 @@ def _with_answer(
         role="predicted",
         text="several columns may hold the model's answers",
         candidates=names,
-        options=tuple(f"predicted={name!r} (--predicted {quote(name)})" for name in names),
+        options=(
+            *(f"predicted={name!r} (--predicted {quote(name)})" for name in names),
+            _compare_option(names, "answers"),
+        ),
     )
     return replace(recognition, questions=(*recognition.questions, question))
 

@@ -166,3 +166,34 @@ def test_several_files_that_are_no_logs_name_the_forms(tmp_path):
 def test_metrics_have_the_names_of_other_fields():
     assert stratal.estimands.Estimand.parse_text("Sensitivity:cat").text == "recall:cat"
     assert stratal.estimands.Estimand.parse_text("ppv:cat").text == "precision:cat"
+
+
+def test_answers_of_several_models_are_compared_with_labels_that_are_classes():
+    generator = np.random.default_rng(4)
+    truth = generator.choice(["refund", "billing", "tech"], 900)
+    table = {"id": [f"q{number}" for number in range(900)]}
+    for model, accuracy in {"gpt": 0.9, "claude": 0.85, "llama": 0.6}.items():
+        wrong = np.where(truth == "refund", "billing", "refund")
+        table[model] = np.where(generator.random(900) < accuracy, truth, wrong).tolist()
+    is_labelled = generator.random(900) < 0.3
+    table["label"] = np.where(is_labelled, truth, "").tolist()
+
+    result = stratal.evaluate(table, compare=["gpt", "claude", "llama"])
+
+    (comparison,) = (part for part in result.tables if isinstance(part, stratal.Comparisons))
+    means = {str(row.label["model"]): row.value for row in comparison.means}
+    assert set(means) == {"gpt", "claude", "llama"}
+    for model, value in means.items():
+        assert value == pytest.approx(np.mean(np.array(table[model])[is_labelled] == truth[is_labelled]))
+
+
+def test_several_columns_of_answers_are_a_question_that_offers_a_comparison():
+    table = {
+        "id": [f"q{number}" for number in range(60)],
+        "label": ["refund", "billing", ""] * 20,
+        "gpt": ["refund", "billing"] * 30,
+        "llama": ["billing", "refund"] * 30,
+    }
+
+    with pytest.raises(InputError, match=r"--compare gpt,llama"):
+        stratal.evaluate(table)
