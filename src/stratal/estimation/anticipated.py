@@ -80,8 +80,9 @@ class _Anticipated:
 
     allocation: ClassVar[str]
     method: ClassVar[str]
-    # Whether a simple random sample is drawn if strata do not help, or there is only one.
-    simple: ClassVar[bool]
+    # Whether a simple random sample is planned unless strata clearly reduce the variance. If not, it is planned
+    # only where strata would be less precise.
+    needs_gain: ClassVar[bool]
     # Maximum within each cell or category.
     most_strata: ClassVar[int]
     # Minimum of the average number of labels per stratum, so that few are spent on minimums.
@@ -125,7 +126,7 @@ class AnticipatedInfluence(_Anticipated):
 
     allocation: ClassVar[str] = "neyman"
     method: ClassVar[str] = "neyman"
-    simple: ClassVar[bool] = False
+    needs_gain: ClassVar[bool] = False
     most_strata: ClassVar[int] = 15  # fine enough for a class of which there are few
     per_stratum: ClassVar[int] = 4
 
@@ -205,7 +206,7 @@ class AnticipatedOutcome(_Anticipated):
 
     allocation: ClassVar[str] = "robust"
     method: ClassVar[str] = "k-means"
-    simple: ClassVar[bool] = True
+    needs_gain: ClassVar[bool] = True
     most_strata: ClassVar[int] = 10
     per_stratum: ClassVar[int] = 5
 

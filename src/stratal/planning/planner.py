@@ -348,7 +348,7 @@ class Planner:
 
     def _is_divided(self, strata: Strata) -> bool:
         """Return whether a stratified sample is possible."""
-        return strata.n_strata > 1 or not self.anticipated.simple
+        return strata.n_strata > 1 or not self.anticipated.needs_gain
 
     def _planned_strata(
         self, n_labels: int | None, cost_column: str | None, money: float | None
@@ -453,9 +453,6 @@ class Planner:
     def _compare_candidates(self, budget: int) -> _PlannedStrata:
         """Return the best strata of a budget, and whether these or a simple random sample is planned."""
         stratified = [self._allocated(strata, budget) for strata in self.anticipated.alternatives(budget)]
-        if not self.anticipated.simple:
-            best = first_within_tolerance(stratified)
-            return _PlannedStrata(strata=best.strata, allocation=best.allocation, candidate=best)
         simple = self._simple_candidate(budget)
         if not stratified:
             return _PlannedStrata(strata=simple.strata, candidate=simple)
@@ -502,6 +499,8 @@ class Planner:
         sample.
         """
         if self.is_worst_case or self.options_with_defaults.by is not None:
+            return True
+        if not self.anticipated.needs_gain:
             return True
         anticipated = self.anticipated
         population_stratum = anticipated.population_stratum
@@ -593,7 +592,7 @@ class Planner:
         options = self.options_with_defaults
         is_by_cost = (options.allocation or "").partition(":")[0] == COST_OPTIMAL
         is_fixed = options.by is not None or options.n_strata is not None
-        if not self.anticipated.simple or is_by_cost or is_fixed:
+        if not self.anticipated.needs_gain or is_by_cost or is_fixed:
             return True
         efficiency = stratified.relative_efficiency
         simple_efficiency = simple.relative_efficiency or 0.0

@@ -195,5 +195,5 @@ def test_several_columns_of_answers_are_a_question_that_offers_a_comparison():
         "llama": ["billing", "refund"] * 30,
     }
 
-    with pytest.raises(InputError, match=r"--compare gpt,llama"):
+    with pytest.raises(InputError, match=r"compare=\['gpt', 'llama'\]"):
         stratal.evaluate(table)
