@@ -80,8 +80,8 @@ class _Anticipated:
 
     allocation: ClassVar[str]
     method: ClassVar[str]
-    # Whether a simple random sample is planned unless strata clearly reduce the variance. If not, it is planned
-    # only where strata would be less precise.
+    # Whether a simple random sample is planned unless strata clearly reduce the variance. Otherwise it is
+    # planned only where strata would be less precise.
     needs_gain: ClassVar[bool]
     # Maximum within each cell or category.
     most_strata: ClassVar[int]
