@@ -15,7 +15,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.estimation.proportion_functions import domain_mean
-from stratal.intervals.interval_types import OffsetInterval, StudentInterval
+from stratal.intervals.interval_types import OffsetInterval
 from stratal.metrics.judges import BINS, OfScores, calibration_error, is_probability
 
 __all__ = ["Calibration"]
@@ -102,6 +102,68 @@ class JointInterval(OffsetInterval):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuadraticInterval(OffsetInterval):
+    """The values of Σ share_k c_k² that the joint intervals of the outcomes of K bins leave possible.
+
+    A quadratic function is not smooth at 0, where an interval from its standard error fails.
+
+    Parameters
+    ----------
+    outcomes : tuple of Estimate (K,)
+    shares : float (K,)
+    scores : float (K,), optional
+        The contrasts are distances from these; distances from the mean of all outcomes if left out.
+    """
+
+    outcomes: tuple[Estimate, ...]
+    shares: FloatArray
+    scores: FloatArray | None = None
+
+    method = "of the joint intervals"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie from the value."""
+        level = 1.0 - 2.0 * error / len(self.outcomes)
+        intervals = [outcome.confidence_interval(level) for outcome in self.outcomes]
+        low = np.array([interval.low for interval in intervals])
+        high = np.array([interval.high for interval in intervals])
+        if self.scores is None:
+            least, most = spread_range(low, high, self.shares)
+        else:
+            least, most = distance_range(low - self.scores, high - self.scores, self.shares)
+        return max(self.value - least, 0.0), max(most - self.value, 0.0)
+
+
+def distance_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple[float, float]:
+    """Return the least and the largest Σ share_k c_k² of contrasts between `low` and `high` (K,)."""
+    nearest = np.clip(0.0, low, high)
+    farthest = np.maximum(np.abs(low), np.abs(high))
+    return float(shares @ nearest**2), float(shares @ farthest**2)
+
+
+def spread_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple[float, float]:
+    """Return the least and the largest variance Σ share_k (y_k − ȳ)² of values between `low` and `high` (K,).
+
+    The least has all values as near as possible to their mean. The variance is convex, so that the largest is
+    at a corner.
+    """
+    start = float(low.min())
+    end = float(high.max())
+    for _ in range(60):
+        middle = (start + end) / 2.0
+        if shares @ np.clip(middle, low, high) > middle:
+            start = middle
+        else:
+            end = middle
+    nearest = np.clip(start, low, high)
+    least = float(shares @ (nearest - shares @ nearest) ** 2)
+    is_high = np.indices((2,) * len(low)).reshape(len(low), -1).astype(bool)
+    corners = np.where(is_high, high[:, None], low[:, None])
+    most = float(np.max(shares @ (corners - shares @ corners) ** 2))
+    return least, most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UncertaintyInterval(OffsetInterval):
     """The values p (1 − p) of the means p in an interval; it is far from normal where outcomes are rare."""
 
@@ -123,17 +185,22 @@ def quadratic_part(
     bins: Bins,
     weighting: Weighting,
     target: str,
+    *,
+    outcomes: tuple[Estimate, ...],
+    scores: FloatArray | None = None,
     noise_of_mean: float = 0.0,
 ) -> Estimate:
     """Return Σ share_k c_k² of contrasts (K,) of the bins, less what noise adds to it.
 
-    The variance has a part of second order, so that the interval keeps a width where all contrasts are 0.
+    The variance has a part of second order, so that the standard error is not 0 where all contrasts are 0.
 
     Parameters
     ----------
     contrasts : float (K,)
     deviations : float (n, K)
         Their linearised variables.
+    outcomes, scores : of K bins
+        As in `QuadraticInterval`.
     noise_of_mean : float
         Variance of a mean of all bins that the contrasts are from: so much less is noise.
     """
@@ -147,11 +214,8 @@ def quadratic_part(
     result = of_variable(value, variable, weighting, target)
     scaled = bins.shares[:, None] * covariance
     variance = result.variance + 2.0 * float(np.trace(scaled @ scaled))
-    interval = StudentInterval(
-        value=value,
-        bounds=None,
-        standard_error=float(np.sqrt(variance)),
-        degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
+    interval = QuadraticInterval(
+        value=value, bounds=None, outcomes=outcomes, shares=bins.shares, scores=scores
     )
     return linearised_estimate(
         result, weighting, interval=interval, target=target, standard_error=float(np.sqrt(variance))
@@ -175,13 +239,25 @@ def calibration_rows(
     gap_deviations = inside * ((y - x)[:, None] - gaps)
     outcome_deviations = inside * (y[:, None] - bins.outcomes)
     yield "brier", None, domain_mean((x - y) ** 2, everyone, weighting, bounds=(0.0, 1.0), target=target)
-    yield "squared_calibration_error", None, quadratic_part(gaps, gap_deviations, bins, weighting, target)
-    noise = float(target_covariance((y - mean)[:, None], weighting, target)[0, 0])
-    yield (
-        "resolution",
-        None,
-        quadratic_part(bins.outcomes - mean, outcome_deviations, bins, weighting, target, noise),
+    outcomes = tuple(
+        domain_mean(y, bins.codes == k, weighting, bounds=(0.0, 1.0), target=target)
+        for k in range(len(bins.shares))
     )
+    squared_error = quadratic_part(
+        gaps, gap_deviations, bins, weighting, target, outcomes=outcomes, scores=bins.scores
+    )
+    yield "squared_calibration_error", None, squared_error
+    noise = float(target_covariance((y - mean)[:, None], weighting, target)[0, 0])
+    resolution = quadratic_part(
+        bins.outcomes - mean,
+        outcome_deviations,
+        bins,
+        weighting,
+        target,
+        outcomes=outcomes,
+        noise_of_mean=noise,
+    )
+    yield "resolution", None, resolution
     of_mean = domain_mean(y, everyone, weighting, bounds=(0.0, 1.0), target=target)
     value = mean * (1.0 - mean) + noise
     uncertainty = linearised_estimate(
@@ -197,8 +273,7 @@ def calibration_rows(
     limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), both=interval)
     evidence = replace(both.evidence, interval=limit)
     yield "expected_calibration_error", None, replace(both, evidence=evidence)
-    for k in range(len(bins.shares)):
-        single = domain_mean(y, bins.codes == k, weighting, bounds=(0.0, 1.0), target=target)
+    for k, single in enumerate(outcomes):
         joint = JointInterval(value=single.value, bounds=(0.0, 1.0), single=single, count=len(bins.shares))
         name = f"{bins.ends[k]:g} to {bins.ends[k + 1]:g}, mean {bins.scores[k]:.3f}"
         yield "outcome", name, replace(single, evidence=replace(single.evidence, interval=joint))

@@ -11,7 +11,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.metrics.calibration import Bins, calibration_rows
+from stratal.metrics.calibration import Bins, calibration_rows, distance_range, spread_range
 from stratal.metrics.judges import calibration_error
 
 N = 4000
@@ -189,3 +189,41 @@ def test_bands_and_the_limit_hold_in_repeated_draws(units):
         held[draw, 0] = all(low <= value <= high for (low, high), value in zip(curve, true, strict=True))
 
     assert held.mean(axis=0).min() >= 0.9
+
+
+def test_the_range_of_a_spread_is_that_of_all_values_in_their_intervals():
+    generator = np.random.default_rng(0)
+    low = np.array([0.1, 0.3, 0.2])
+    high = np.array([0.4, 0.9, 0.5])
+    shares = np.array([0.2, 0.5, 0.3])
+    values = generator.uniform(low, high, size=(200_000, 3))
+    spreads = ((values - (values @ shares)[:, None]) ** 2) @ shares
+
+    least, most = spread_range(low, high, shares)
+
+    assert least == pytest.approx(0.0, abs=1e-12)
+    assert spreads.max() <= most <= spreads.max() * 1.1
+    assert spread_range(low, low, shares) == pytest.approx((shares @ (low - shares @ low) ** 2,) * 2)
+
+
+def test_the_range_of_a_distance_is_zero_where_the_interval_holds_zero():
+    least, most = distance_range(np.array([-0.1, 0.2]), np.array([0.3, 0.4]), np.array([0.5, 0.5]))
+
+    assert least == pytest.approx(0.5 * 0.2**2)
+    assert most == pytest.approx(0.5 * 0.3**2 + 0.5 * 0.4**2)
+
+
+def test_the_interval_of_the_squared_calibration_error_holds_for_a_calibrated_score():
+    """An interval from its standard error covered .907."""
+    generator = np.random.default_rng(5)
+    score = generator.beta(6, 1, 3000)
+    covered = 0
+    draws = sized(60, 400)
+    for seed in range(draws):
+        outcome = (generator.random(3000) < score).astype(float)
+        population = stratal.Population.from_arrays(proxy={"p": score})
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed)
+        rows = stratal.estimate(sample, outcome[sample.ids], estimand="calibration:p")
+        # A calibrated score has errors of chance only, below .005 with 3,000 units.
+        covered += rows.of(metric="squared_calibration_error").confidence_interval().low <= 0.005
+    assert covered >= 0.94 * draws
