@@ -219,10 +219,14 @@ def group_column(
         If the sample has no such column, naming near ones.
     """
     if name is None or name not in sample.groups:
+        if sample.declared_random:
+            action = f"Name the column of the table: {option}= (--{option} COL)."
+        else:
+            action = f"Draw again with {option}= (--{option} COL), so that the sample keeps the column."
         raise InputError(
             what or f"this sample has no group column {name!r}",
-            allowed=near_names(name or "", sample.groups) or "none was kept",
-            action=f"Draw with {option}= (--{option} COL), so that the column is kept.",
+            allowed=near_names(name or "", sample.groups) or None,
+            action=action,
         )
     return np.asarray(sample.groups[name])
 
@@ -358,8 +362,9 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
         names = (*sample.proxy_names, *columns)
         raise InputError(
             f"this sample has no column {name!r} for the {what}",
-            allowed=near_names(name, names) or "none was kept",
-            action="Draw with proxy= or groups= (--proxy COL, --groups COL), so that the column is kept.",
+            allowed=near_names(name, names) or None,
+            action="Draw again with proxy= or groups= (--proxy COL, --groups COL), so that the sample keeps "
+            "the column.",
         )
     numbers = np.full(sample.size, np.nan)
     for row, value in enumerate(columns[name].tolist()):
