@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from stratal.population import Population
+from stratal.proxy import Proxy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,8 @@ def from_arrays(rows: Rows, folder: Path) -> Population:
     proxies: dict[str, Any] = {name: columns[name] for name in rows.proxies}
     if rows.second_moment is not None:
         first = next(iter(proxies))
-        proxies[first] = SimpleNamespace(
+        proxies[first] = Proxy(
+            name=first,
             values=np.asarray(proxies[first], np.float64),
             second_moments=np.asarray(columns["second"], np.float64),
             scaled=True,

@@ -181,10 +181,13 @@ def _large(shape: str) -> Rows:
         "constant": np.full(LARGE, 0.25),
     }[shape]
     assert isinstance(values, np.ndarray)
+    second_moment = None
+    if values.max() <= 1:
+        second_moment = np.maximum(np.where(beta > 0.2, beta**2 + 0.01, 3.0), values.astype(np.float64) ** 2)
     return Rows(
         ids=np.arange(LARGE),
         proxies={"proxy": values},
-        second_moment=np.where(beta > 0.2, beta**2 + 0.01, 3.0),
+        second_moment=second_moment,
         groups={"g": np.where(rng.random(LARGE) < 0.6, "much", rng.choice(["a", "b"], LARGE))},
         bounds=(-1.0, 2e9) if values.max() > 1 else None,
     )
