@@ -47,7 +47,7 @@ def test_from_the_first_look_to_the_estimate(truth, name):
 
     found = json.loads(run(f"{estimating} --json"))
 
-    assert found["n"] == 300
+    assert found["n"] == 150
     assert found["confidence_interval"][0] < np.mean([right for _, right in truth.values()])
 
 

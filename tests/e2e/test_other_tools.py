@@ -72,8 +72,8 @@ def test_the_log_of_another_run_is_labels_of_the_units_that_were_drawn(right):
     line = "estimate audit/sample.parquet samples_capitals.jsonl --value exact_match@flexible-extract --json"
     found = json.loads(run(line))
 
-    assert found["n"] == 300
-    assert any("100 units that were not drawn are left out" in note for note in found["notes"])
+    assert found["n"] == 100
+    assert any("300 units that were not drawn are left out" in note for note in found["notes"])
 
 
 def test_repeats_of_a_test_are_drawn_together(tmp_path, monkeypatch):
@@ -102,8 +102,8 @@ def test_a_study_through_a_spreadsheet(right, to):
     run(taking)
     again = run(f"{taking} --dry-run --json")
 
-    assert json.loads(again)["same"] == 300
-    assert json.loads(run("estimate audit --json"))["n"] == 300
+    assert json.loads(again)["same"] == 100
+    assert json.loads(run("estimate audit --json"))["n"] == 100
 
 
 def label(path, right):
