@@ -102,7 +102,8 @@ def _inspected(requested: Reading) -> Result:
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
     duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
     if requested.id is None and duplicates:
-        what = f"{suggested[1]!r} holds {duplicates:,} values that occurred before, so it does not name rows."
+        noun = "duplicate value" if duplicates == 1 else "duplicate values"
+        what = f"{suggested[1]!r} has {duplicates:,} {noun}, so it does not identify rows."
         advice = "Remove the duplicates, or number the rows: --id row."
         return Result(found, inspection_page, "", f"{what} {advice}")
     if requested.answers is None:

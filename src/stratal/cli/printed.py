@@ -111,6 +111,7 @@ class Estimated(Label, kw_only=True):
     estimands: list[EstimateRow] | UnsetType = UNSET
     outcomes: list[EstimateRow] | UnsetType = UNSET
     metrics: list[EstimateRow] | UnsetType = UNSET
+    calibration: list[EstimateRow] | UnsetType = UNSET
     comparisons: list[EstimateRow] | UnsetType = UNSET
     questions: list[EstimateRow] | UnsetType = UNSET
     domains: list[EstimateRow] | UnsetType = UNSET

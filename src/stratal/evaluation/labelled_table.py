@@ -187,7 +187,7 @@ def _with_outcomes_of_answers(
         others = StatedRoles(judges=(), proxies=(), is_compared=False, others=models)
         label_column = recognise([*facts.values()], others).value
     labels = facts.get(label_column or "")
-    if labels is None or not labels.are_classes or label_column in models:
+    if labels is None or not labels.are_classes or labels.verdicts is not None or label_column in models:
         return rows, request
     if not all(model in facts and are_answers(labels, facts[model]) for model in models):
         return rows, request
