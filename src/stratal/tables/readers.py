@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
@@ -513,8 +514,10 @@ def _open_workbook(path: Path) -> Any:
     with installed("openpyxl", extra="excel"):
         import openpyxl
 
+    # From memory, because openpyxl leaves the file open if it is damaged.
+    content = io.BytesIO(path.read_bytes())
     with _readable_workbook(path):
-        return openpyxl.load_workbook(path, read_only=True, data_only=True)
+        return openpyxl.load_workbook(content, read_only=True, data_only=True)
 
 
 @contextmanager
