@@ -71,6 +71,7 @@ def _inspected(requested: Reading) -> Result:
         suggested_score,
         suggestion,
     )
+    from stratal.question.recognition import duplicates_text
     from stratal.report.pages import inspection_page
 
     declared = meanings(requested.predicts)
@@ -102,10 +103,8 @@ def _inspected(requested: Reading) -> Result:
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
     duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
     if requested.id is None and duplicates:
-        noun = "duplicate value" if duplicates == 1 else "duplicate values"
-        what = f"{suggested[1]!r} has {duplicates:,} {noun}, so it does not identify rows."
-        advice = "Remove the duplicates, or number the rows: --id row."
-        return Result(found, inspection_page, "", f"{what} {advice}")
+        what = duplicates_text(suggested[1], duplicates)
+        return Result(found, inspection_page, "", f"{what}. Remove them, or number the rows: --id row.")
     if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in suggested and columns.get("log") is None:

@@ -466,9 +466,15 @@ def _with_id(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recogn
     duplicates = chosen.present - chosen.distinct
     notes = recognition.notes
     if duplicates:
-        text = f"{chosen.name!r} holds {duplicates:,} values that occurred before: an id names one row"
-        notes = (*notes, f"{text}; id='row' (--id row) numbers the rows")
+        text = duplicates_text(chosen.name, duplicates)
+        notes = (*notes, f"{text}: remove them, or number the rows: id='row' (--id row)")
     return replace(recognition, id=chosen.name, notes=notes)
+
+
+def duplicates_text(name: str, count: int) -> str:
+    """Return the statement that a column of ids has duplicate values."""
+    noun = "duplicate value" if count == 1 else "duplicate values"
+    return f"{name!r} has {count:,} {noun}, so it does not identify rows"
 
 
 def _id_preference(column: ColumnFacts) -> tuple[bool, bool, bool, bool]:

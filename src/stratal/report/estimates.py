@@ -387,7 +387,7 @@ def _worth_sentences(estimate: Mapping[str, Any]) -> list[str]:
     """
     text = worth_text(estimate)
     is_plain = estimate.get("design") == "simple-random" and not estimate.get("lam")
-    if text is None or (is_plain and "random_labels_of_equal_width" in estimate):
+    if text is None or is_plain:
         return []
     if estimate["n"] == 1:
         return [f"Your 1 label is {text}."]

@@ -190,7 +190,7 @@ def test_duplicate_ids_are_mentioned():
     found = recognised(table)
 
     assert found.id == "id"
-    assert "1 values that occurred before" in found.notes[0]
+    assert "has 1 duplicate value" in found.notes[0]
 
 
 def test_what_is_stated_is_not_recognised_again():
