@@ -19,7 +19,7 @@ class OptionCondition:
     Parameters
     ----------
     options : mapping of field to values
-        The values of each option that count; an empty tuple stands for every value.
+        The values that satisfy the condition; an empty tuple means any value.
     present : bool
         Whether one of the options must be given (True), or none of them may be (False).
     reason : str

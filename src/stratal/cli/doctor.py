@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stratal.tables.small_table import SmallTable
 
 
-# Rows of one item at most, for each of the models that were judged.
-_MODELS = 10
+# Maximum number of rows per item, one for each model.
+_MAX_ROWS_PER_ITEM = 10
 
 # Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
 # whole takes its time.
@@ -51,7 +51,7 @@ def _refuse_many_columns(file: Path) -> None:
             columns = len(csv_header(file)[2] or ())
         elif kind == "parquet":
             columns = parquet_columns(file)
-    except (InputError, *READ_ERRORS):  # whoever reads the file says what is wrong with it
+    except (InputError, *READ_ERRORS):  # the reader reports the error
         return
     if columns > _MOST_COLUMNS:
         action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
@@ -90,15 +90,15 @@ def _inspected(requested: Reading) -> Result:
     if score is not None:
         found["suggested_proxy"] = score
     if columns["rows"] == 0:
-        return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
+        return Result(found, inspection_page, "", "The file has a header but no rows: no plan is possible.")
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
         return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = None if requested.id is not None else columns["models"]
     if models is not None:
-        one = "Units to label are drawn by the rows of one model: keep those in a file of its own."
+        one = "Draw the units from the rows of one model: save them in a separate file."
         apart = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
-        labelled = "To compare the models, have the answers of all to the drawn units labelled, a row each"
+        labelled = "To compare the models, label the answers of all models for the drawn units, one row each"
         return Result(found, inspection_page, "", one, f"{labelled}: {apart}.")
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
     duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
@@ -149,7 +149,7 @@ def _plan_command(known: list[Any], rows: int) -> Any:
         problem = _problem_of("plan", attempt)
         if not problem:
             return ("plan", *attempt)
-    return ["", f"As it is, nothing can be planned: {problem}"]
+    return ["", f"No plan is possible: {problem}"]
 
 
 def _problem_of(name: str, options: list[Any]) -> str:
@@ -173,7 +173,7 @@ def _problem_of(name: str, options: list[Any]) -> str:
 
 @command(Reading, without="by show features")
 def doctor(requested: Reading) -> Result:
-    """Say what a file seems to be, and which command to type next.
+    """Inspect a file and suggest the next command.
 
     Of predictions and logs of evaluation tools the columns are shown; with --proxy they are checked as a
     population, with the proxy's quantiles. Answers from an annotation tool are counted, and the study or the
@@ -248,7 +248,7 @@ def _of_table(file: Path) -> Result | None:
     name = answer_column(table)
     entries = () if name is None else table.lists[name]
     filled = sum(not is_missing(entry) for entry in entries)
-    homes = _nearest(file, folders_with_ids(table.distinct_texts(_MODELS), (Path(), file.parent)))
+    homes = _nearest(file, folders_with_ids(table.distinct_texts(_MAX_ROWS_PER_ITEM), (Path(), file.parent)))
     if homes:
         described = {"rows": len(table), "answers": filled, "belongs_to": list(map(str, homes))}
         return Result(
@@ -280,7 +280,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
         with warnings.catch_warnings(action="ignore"):
             requested.evaluate()
     except StratalError as error:
-        return f"As it is, it gives no estimate: {error.args[0]}"
+        return f"No estimate is possible: {error.args[0]}"
     return ("estimate", *words(requested))
 
 
@@ -340,7 +340,7 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     command = ["estimate", file, *recognition.options]
     problem = _problem_of(str(command[0]), command[1:])
     if problem:
-        return [*about, f"As it is, it gives no estimate: {problem}"]
+        return [*about, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")
     if labels is not None and labels.is_partial:
         about += ["If the labelled rows were not chosen at random, state how: --chosen."]
@@ -377,7 +377,7 @@ def _of_answers(file: Path, found: ToolAnswers) -> Result:
         take = ("study", "import", home, file, *who, "--dry-run")
         then += [*said, take if home.is_dir() else _estimated(home, file)]
     nowhere = (
-        "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
+        "No matching study or sample found here. Run the command again in its folder, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
     )
     return Result(

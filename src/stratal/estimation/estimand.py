@@ -728,7 +728,7 @@ def planned_for(estimand: ToolQuestion, goal: str | None) -> ToolQuestion:
         )
     if not goal.startswith("threshold:"):
         allowed = "threshold:REQUIREMENT, such as 'threshold:error<=.05'"
-        raise InputError("this is no goal of a plan", given=repr(goal), allowed=allowed)
+        raise InputError("invalid threshold goal", given=repr(goal), allowed=allowed)
     return goal
 
 

@@ -1,4 +1,4 @@
-"""What a plan in rounds is expected to give: labels in all, and what they can guarantee."""
+"""Expected results of a plan in rounds: the total number of labels, and what they can guarantee."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
 def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> Evidence:
     """Return the evidence of a study: its present labels, and what its question declares."""
     if labels:
-        what = "a study has its labels in itself: LABELS would have no effect"
+        what = "a study already contains its labels: LABELS has no effect"
         raise InputError(what, action="Leave them out, or give the sample instead of the study.")
     # Studies are loaded only where there is one.
     from stratal.study import Study, open_study

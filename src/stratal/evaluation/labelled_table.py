@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.labels.label_values import LabelMapping
 from stratal.question.recognition import (
     ID_NAMES,
     NO_COLUMN,
@@ -178,7 +180,8 @@ def _with_outcomes_of_answers(
 
     Columns that hold outcomes already, or labels of each model, are returned as they are.
     """
-    if len(request.compare) < 2 or request.model is not None:
+    counts_as_number = request.positive is not None or _maps_to_numbers(request)
+    if len(request.compare) < 2 or request.model is not None or counts_as_number:
         return rows, request
     models = tuple(rows.find(model) or model for model in request.compare)
     facts = {column.name: column for column in facts_of_table(rows)}
@@ -192,18 +195,19 @@ def _with_outcomes_of_answers(
     if not all(model in facts and are_answers(labels, facts[model]) for model in models):
         return rows, request
     columns: dict[str, Any] = {name: rows.values(name) for name in facts if name != label_column}
+    answers = {model: [plain_text(answer) for answer in columns[model]] for model in models}
+    label_texts = [plain_text(label) for label in rows.values(labels.name)]
+    counts = Counter(text for text in label_texts if text is not None)
+    vocabulary = {str(answer) for column in answers.values() for answer in column}
+    class_of = LabelMapping.of(counts, None, request.mapping).classes(counts, vocabulary)
     for model in models:
-        columns[model] = _outcomes(rows.values(labels.name), columns[model])
+        # A label that is mapped to no answer has no class.
+        columns[model] = [
+            int(class_of[text] == answer) if text in class_of else None
+            for text, answer in zip(label_texts, answers[model], strict=True)
+        ]
     rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
-    return rows, replace(request, value=None, predicted=None)
-
-
-def _outcomes(labels: Sequence[Any], answers: Sequence[Any]) -> list[int | None]:
-    """Return 1 where an answer equals the label, 0 where it does not, None where there is no label."""
-    return [
-        None if is_missing(label) else int(same_value(plain_text(label), plain_text(answer)))
-        for label, answer in zip(labels, answers, strict=True)
-    ]
+    return rows, replace(request, value=None, predicted=None, mapping=None)
 
 
 def _without_no_column(request: EvaluationRequest) -> EvaluationRequest:
@@ -272,7 +276,7 @@ def _verdict_numbers(rows: SmallTable, column: str) -> dict[str, float] | None:
 def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
     """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
 
-    A row without a verdict gets the mean of the others, so that it predicts nothing.
+    A missing verdict is replaced by the mean of the others, which carries no information.
     """
     lists = dict(rows.lists)
     names = {}
@@ -299,20 +303,20 @@ def _with_words_of_labels(rows: SmallTable, request: EvaluationRequest) -> Small
     if words is None or request.mapping or request.positive is not None:
         return rows
     word_of = {number: word for word, number in words.items()}
-    if _has_number(words):
+    if _any_is_number(words):
         # Without a decimal point: 1.0 is written as 1.
         word_of = {number: f"{number:g}" for number in word_of}
     lists = dict(rows.lists)
     for judge in request.judge:
         numbers = _verdict_numbers(rows, judge)
-        if numbers is None or len(word_of) < len(words) or not _has_number(numbers):
+        if numbers is None or len(word_of) < len(words) or not _any_is_number(numbers):
             continue
         named = {text: word_of.get(number, text) for text, number in numbers.items()}
         lists[judge] = [named.get(str(plain_text(entry)), entry) for entry in rows.values(judge)]
     return replace(rows, lists=lists)
 
 
-def _has_number(texts: Iterable[str]) -> bool:
+def _any_is_number(texts: Iterable[str]) -> bool:
     """Return whether any text is a number, such as 1.0; truth values are words."""
     return any(number_of_text(text) == number_of_text(text) for text in texts)
 
@@ -370,17 +374,19 @@ def _one_row_for_each_unit(
     Other columns are kept if they have one value for each unit; those that are `needed` must.
     """
     assert request.model is not None
-    models = [str(entry) for entry in rows.values(request.model)]
+    models = rows.texts(request.model).tolist()
     id_name = request.id or rows.find(*ID_NAMES)
     if id_name is None:
         action = "Name the column: id= (--id COL)."
-        raise InputError(f"{rows.label}: rows of several models need a column of ids", action=action)
-    ids = [str(entry) for entry in rows.values(id_name)]
+        raise InputError(
+            f"{rows.label}: a table with a row per unit and model needs a column of ids", action=action
+        )
+    ids = rows.texts(id_name).tolist()
     names = tuple(request.compare) or tuple(dict.fromkeys(models))
     for name in names:
         if name not in models:
             allowed = near_names(name, dict.fromkeys(models))
-            raise InputError(f"{rows.label}: no row is of the model {name!r}", allowed=allowed)
+            raise InputError(f"{rows.label}: unknown model {name!r}", allowed=allowed)
     labels = rows.values(request.value or LABEL)
     units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
     labels_by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
@@ -422,6 +428,6 @@ def _columns_of_units(
             columns[name] = list(first.values())
         elif name in required:
             what = f"{rows.label}: column {name!r} differs between the rows of unit {differing!r}"
-            action = "Give a column with one value for each unit, or the rows of one model alone."
+            action = "Give a column with one value for each unit, or only the rows of one model."
             raise InputError(what, action=action)
     return columns

@@ -12,7 +12,7 @@ from typing import Any
 from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError
 from stratal.evaluation.request import EvaluationRequest
 from stratal.question.question import SUPERPOPULATION
 from stratal.question.selection import ALL
@@ -27,7 +27,7 @@ FORMS = (
 )
 
 _COUNT = re.compile(r"(\d+)/(\d+)")
-# Units of a count. More are no labels by people, and each becomes a row.
+# Largest total of a count: each unit becomes a row, and people do not label more.
 _MAX_COUNT = 1_000_000
 
 
@@ -74,9 +74,14 @@ def form_of(source: Any, labels: Any = None) -> Form:
     if source is None:
         raise InputError("nothing to estimate from", allowed=FORMS)
     if isinstance(source, list | tuple):
+        if not source or not all(isinstance(path, str | Path) for path in source):
+            raise InputError("a list is one of paths", given=str(source)[:60], allowed=FORMS)
+        if labels is not None and labels != []:
+            what = "a list of logs already contains its labels: labels= has no effect"
+            raise InputError(what, allowed=FORMS, action="Leave labels= out.")
         return _form_of_files(list(map(Path, source)))
     if isinstance(source, str | Path):
-        paths = [Path(source), *_paths_among(labels)]
+        paths = [Path(source), *_label_paths(labels)]
         return _form_of_files(paths, labels)
     if isinstance(source, Sample):
         return Form.SAMPLE
@@ -85,7 +90,7 @@ def form_of(source: Any, labels: Any = None) -> Form:
     if isinstance(source, Study):
         return Form.STUDY
     if labels is not None and _is_table(source):
-        what = "a table has its labels in itself: further labels would have no effect"
+        what = "a table already contains its labels: labels= has no effect"
         raise InputError(what, allowed=FORMS, action="Leave them out, or give the sample instead.")
     return Form.TABLE if _is_table(source) else Form.SAMPLE
 
@@ -95,7 +100,7 @@ def _is_table(source: Any) -> bool:
     return is_frame or isinstance(source, dict | SmallTable)
 
 
-def _paths_among(labels: Any) -> list[Path]:
+def _label_paths(labels: Any) -> list[Path]:
     if isinstance(labels, str | Path):
         return [Path(labels)]
     if isinstance(labels, list | tuple) and all(isinstance(label, str | Path) for label in labels):
@@ -112,7 +117,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> Form:
             return Form.STUDY
     elif is_sample_file(sample_file(first)):
         return Form.SAMPLE
-    elif len(paths) == 1 and not first.exists() and _COUNT.fullmatch(str(first)):
+    elif len(paths) == 1 and not first.exists() and _COUNT.fullmatch(first.as_posix()):
         return Form.COUNT
     require_present(first)
     if len(paths) == 1:
@@ -125,7 +130,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> Form:
         if not path.is_dir():
             existing_file(path)  # its error names the files that are there
     raise InputError(
-        f"{first}: is neither a sample nor a study, and several files are given",
+        f"several files are given, but the first, {first}, is neither a sample nor a study",
         given=", ".join(f"{path} ({tool or 'no log'})" for path, tool in tools.items()),
         allowed=FORMS,
         action="The sample comes first, then its labels. Labels of a table are a column of it: join them by "
@@ -148,7 +153,7 @@ def table_and_request(
         return _table_of_count(str(source if isinstance(source, str | Path) else source[0]), request)
     paths = [Path(path) for path in source] if isinstance(source, list | tuple) else []
     if form == Form.LOGS:
-        return _table_of_logs(paths or [Path(source), *_paths_among(labels)], request)
+        return _table_of_logs(paths or [Path(source), *_label_paths(labels)], request)
     table = paths[0] if paths else source
     if isinstance(table, str | Path) and Path(table).is_dir():
         table = _only_log(Path(table))
@@ -172,7 +177,7 @@ def _table_of_count(text: str, request: EvaluationRequest) -> tuple[dict[str, An
     successes, total = map(int, text.split("/"))
     if not 0 <= successes <= total or not 0 < total <= _MAX_COUNT:
         raise InputError(
-            "this is no count of successes among labels",
+            "invalid count of successes",
             given=text,
             allowed=f"K/N with 0 ≤ K ≤ N, and N from 1 to {_MAX_COUNT:,}",
         )
@@ -192,6 +197,7 @@ def _table_of_logs(
     files = [_only_log(path) if path.is_dir() else path for path in paths]
     logs = [SmallTable.of(path, str(path)) for path in files]
     names = _model_names(paths)
+    _require_common_units(logs)
     score = request.value or _common_score(logs)
     units: dict[str, int] = {}
     for log in logs:
@@ -210,6 +216,18 @@ def _table_of_logs(
         target = request.target or SUPERPOPULATION
         request = replace(request, population_size=len(units), target=target)
     return columns, request
+
+
+def _require_common_units(logs: Sequence[SmallTable]) -> None:
+    """Refuse logs of which none of the others has a unit of the first."""
+    first = set(map(id_text, logs[0].lists["id"]))
+    for log in logs[1:]:
+        if first.isdisjoint(map(id_text, log.lists["id"])):
+            raise InputError(
+                "the logs have no unit in common",
+                given=f"{logs[0].label}, {log.label}",
+                action="Give logs of one task, one of each model.",
+            )
 
 
 def _by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, int]) -> list[Any]:
@@ -235,14 +253,14 @@ def _common_score(logs: Sequence[SmallTable]) -> str:
     raise InputError(
         "the logs have no score in common",
         given="; ".join(", ".join(names) for names in scores),
-        allowed=near_names(scores[0][0], scores[0]) if scores[0] else None,
         action="Give logs of one task.",
     )
 
 
 def _model_names(paths: Sequence[Path]) -> tuple[str, ...]:
     """Return a different name for each log: of its file, or of its folder too."""
-    for parts in (1, 2, 3):
+    most_parts = max(len(path.parts) for path in paths)
+    for parts in range(1, most_parts + 1):
         names = ["/".join((*path.parts[-parts:-1], path.stem)) for path in paths]
         if len(set(names)) == len(names):
             return tuple(names)

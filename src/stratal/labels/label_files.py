@@ -176,7 +176,7 @@ def _find_answer_column(table: SmallTable) -> str:
     if len(candidates) > 1:
         options = " or ".join(f"value={column!r} (--value {quote(column)})" for column in candidates)
         raise InputError(
-            f"{table.label}: several columns may be that of the labels",
+            f"{table.label}: several columns may contain the labels",
             given=", ".join(map(repr, candidates)),
             action=f"Rename or drop all but one, or name it: {options}.",
         )

@@ -20,8 +20,8 @@ from stratal.metrics.judges import BINS, OfScores, calibration_error, is_probabi
 
 __all__ = ["Calibration"]
 
-# Labels of a bin at least: the noise of a bin's mean is estimated from its own labels.
-_LEAST_LABELS = 5
+# Minimum number of labels in a bin: the noise of a bin's mean is estimated from its own labels.
+_MIN_LABELS_PER_BIN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class Bins(Record):
         counts = np.bincount(tenths, minlength=BINS)
         ends = [0]
         for end in range(1, BINS + 1):
-            if counts[ends[-1] : end].sum() >= _LEAST_LABELS:
+            if counts[ends[-1] : end].sum() >= _MIN_LABELS_PER_BIN:
                 ends.append(end)
         if len(ends) == 1:
             ends.append(BINS)
@@ -75,7 +75,7 @@ class Bins(Record):
 class UpperLimit(OffsetInterval):
     """A one-sided limit of a quantity that is not below 0, as the interval from 0."""
 
-    both: OffsetInterval
+    two_sided: OffsetInterval
 
     method = "upper limit"
 
@@ -83,7 +83,7 @@ class UpperLimit(OffsetInterval):
         """Return how far the ends lie from the value: all of the error is above."""
         if alternative == "two-sided":
             error = 2.0 * error
-        return self.value, self.both.lengths(error, "less")[1]
+        return self.value, self.two_sided.lengths(error, "less")[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,7 +119,7 @@ class QuadraticInterval(OffsetInterval):
     shares: FloatArray
     scores: FloatArray | None = None
 
-    method = "of the joint intervals"
+    method = "joint intervals"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie from the value."""
@@ -169,14 +169,15 @@ class UncertaintyInterval(OffsetInterval):
 
     mean: Estimate
 
-    method = "of the mean"
+    method = "interval of the mean"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie from the value."""
         interval = self.mean.confidence_interval(1.0 - 2.0 * error)
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
         most = 0.25 if interval.low <= 0.5 <= interval.high else max(ends)
-        return self.value - min(ends), most - self.value
+        # Correcting the bias may move the value beyond the largest p (1 − p) in the interval.
+        return max(self.value - min(ends), 0.0), max(most - self.value, 0.0)
 
 
 def quadratic_part(
@@ -208,8 +209,8 @@ def quadratic_part(
     covariance = target_covariance(deviations, weighting, target)
     noise = float(bins.shares @ covariance.diagonal()) - noise_of_mean
     squares = contrasts**2
-    value = float(bins.shares @ squares) - noise
     raw = float(bins.shares @ squares)
+    value = raw - noise
     variable = 2.0 * deviations @ (bins.shares * contrasts) + inside @ squares - raw
     result = of_variable(value, variable, weighting, target)
     scaled = bins.shares[:, None] * covariance
@@ -259,7 +260,7 @@ def calibration_rows(
     )
     yield "resolution", None, resolution
     of_mean = domain_mean(y, everyone, weighting, bounds=(0.0, 1.0), target=target)
-    value = mean * (1.0 - mean) + noise
+    value = min(mean * (1.0 - mean) + noise, 0.25)
     uncertainty = linearised_estimate(
         of_variable(value, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
         weighting,
@@ -270,7 +271,7 @@ def calibration_rows(
     both = calibration_error(x, y, weighting, target)
     interval = both.evidence.interval
     assert isinstance(interval, OffsetInterval)
-    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), both=interval)
+    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), two_sided=interval)
     evidence = replace(both.evidence, interval=limit)
     yield "expected_calibration_error", None, replace(both, evidence=evidence)
     for k, single in enumerate(outcomes):
@@ -319,7 +320,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
         wrong = [name for name in self.scores if name not in usable]
         if wrong or not usable:
             raise InputError(
-                "calibration is of probabilities",
+                "calibration requires probabilities",
                 given=", ".join(map(repr, wrong or sample.proxy_names)),
                 allowed=", ".join(map(repr, usable)) or "a proxy from 0 to 1",
                 action="Declare what a score predicts: predicts= (--predicts COL=right or COL=class:NAME).",
@@ -342,7 +343,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
             x, y, frame, _ = OfScores(name).units(sample, labels)
             if not np.all((y >= 0) & (y <= 1)):
                 raise InputError(
-                    "calibration is of labels from 0 to 1",
+                    "calibration requires labels from 0 to 1",
                     given=f"{y.min():g} to {y.max():g}",
                     action="State the label that counts as 1: positive= (--positive LABEL).",
                 )

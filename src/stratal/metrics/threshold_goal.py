@@ -1,4 +1,4 @@
-"""What is required of the units that a threshold accepts, and how labels are planned for it in two rounds."""
+"""Requirements for the units that a threshold accepts, and plans in two rounds for them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PLANNED_ERROR = 0.05
 # Most labels that a forecast tries.
 _MOST_LABELS = 2**17
 # A set with a precision of at least one half has at most twice as many units as there are positives.
-_CELLS_PER_POSITIVE = 2
+_MAX_UNITS_PER_POSITIVE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class SetRequirement:
         refuse_unknown("metric of a threshold", metric, SIGNS)
         if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
             allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
-            raise InputError("this requirement cannot be met or missed", given=repr(text), allowed=allowed)
+            raise InputError("unsupported requirement of a threshold", given=repr(text), allowed=allowed)
         if metric == ERROR and positive:
             raise InputError("an error has no class", given=repr(text), allowed="error<=LIMIT")
         return cls(metric=metric, limit=parsed.limit, positive=positive or None)
@@ -96,7 +96,7 @@ class SetRequirement:
         return self.metric in (RECALL, FALSE_POSITIVE_RATE)
 
     @property
-    def accepts_least(self) -> bool:
+    def seeks_smallest_set(self) -> bool:
         """Whether the smallest set that satisfies it is wanted, not the largest."""
         return self.metric == RECALL
 
@@ -207,7 +207,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         named = dict(part.strip().partition("=")[::2] for part in others)
         if not require or set(named) - {"score"}:
             allowed = "threshold:REQUIREMENT, such as threshold:error<=.05, with score=COL"
-            raise InputError("this is no goal of a plan", given=repr(text), allowed=allowed)
+            raise InputError("invalid threshold goal", given=repr(text), allowed=allowed)
         return cls(require, named.get("score"))
 
     @property
@@ -223,7 +223,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Refuse: the answer is a set."""
         raise InputError(
-            "this sample is planned for a threshold, which is no estimate",
+            "this sample was planned for a threshold, not for an estimate",
             given=self.text,
             allowed=f"stratal.threshold(sample, labels, {self.require!r}) (stratal threshold)",
             action="For another quantity name it: estimand= (--estimand).",
@@ -278,6 +278,12 @@ def _score_of(population: Population, requirement: SetRequirement) -> str | None
     if requirement.metric != ERROR:
         names = [name for name, of_class in scores.items() if of_class is not None]
         matching = [name for name in names if scores[name] == requirement.positive]
+        if len(names) > 1 and not matching:
+            raise InputError(
+                f"no score is of the class {requirement.positive!r}",
+                given=", ".join(f"{name!r} of class {scores[name]!r}" for name in names),
+                action="Name the score of this class: proxy= with predicts= (--predicts COL=class:NAME).",
+            )
         return next(iter(matching or names), None)
     name = population.proxy_info(None).name
     if scores.get(name) is not None:
@@ -320,7 +326,7 @@ class AnticipatedSet(AnticipatedOutcome):
         most = distribution.size
         if self._is_probability:
             positives = float(distribution.counts @ distribution.values)
-            most = min(most, max(math.ceil(_CELLS_PER_POSITIVE * positives), 1))
+            most = min(most, max(math.ceil(_MAX_UNITS_PER_POSITIVE * positives), 1))
         column = self.population.proxy_info(self.options.proxy).name
         cells = score_cells(distribution, column, most)
         population_stratum = self.population_stratum
@@ -343,7 +349,7 @@ class AnticipatedSet(AnticipatedOutcome):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the expectations rest on."""
-        return ("Expected numbers take the score for a probability; the guarantee does not.",)
+        return ("Expected numbers assume that the score is a probability; the guarantee does not.",)
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:
         """Return how many units are in no candidate set."""

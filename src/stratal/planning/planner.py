@@ -140,7 +140,7 @@ class Planner:
         """The single estimands (J,)."""
         parts = list(parts_of(self.estimand, self.population))
         if len(parts) > MAX_ESTIMANDS:
-            problem = f"{self.estimand.text} asks for more numbers at once than can be planned for"
+            problem = f"{self.estimand.text} has too many parts to plan jointly"
             action = "Plan for the mean, and ask for the levels of the estimate: by=, --by."
             allowed = f"up to {MAX_ESTIMANDS}"
             raise InputError(problem, given=f"{len(parts):,}", allowed=allowed, action=action)
@@ -338,12 +338,12 @@ class Planner:
     def _affordable_labels(self, money: float | None, cost_column: str) -> int:
         """Return how many labels of random units the money buys."""
         if money is None or self.half_width is not None:
-            action = "Give budget=, no half_width=."
-            raise InputError(f"'{COST_OPTIMAL}' needs a budget of money", action=action)
+            action = "Give budget= (--budget), not half_width= (--half-width)."
+            raise InputError(f"'{COST_OPTIMAL}' needs a budget in units of cost", action=action)
         (mean_cost,) = averages(self.population, [Number(name=cost_column)])
         if not mean_cost > 0:
             given = f"mean {mean_cost:g}"
-            raise InputError(f"'{cost_column}' holds no costs", given=given, allowed="above 0")
+            raise InputError(f"'{cost_column}' has no positive mean cost", given=given, allowed="above 0")
         return max(1, min(self.population.size, int(money / mean_cost)))
 
     def _is_divided(self, strata: Strata) -> bool:
@@ -380,7 +380,7 @@ class Planner:
         return _PlannedStrata(
             strata=strata,
             allocation=self._with_minimums(strata, allocate_labels, self.options_with_defaults.minimum),
-            notes=(f"Of a simple random sample the money buys about {n_labels:,} labels.",),
+            notes=(f"With a simple random sample, this budget buys about {n_labels:,} labels.",),
         )
 
     def _with_minimums(
@@ -481,13 +481,13 @@ class Planner:
         """Return whether strata are as precise as a simple random sample of this budget."""
         # `anticipated` keeps its strata, so that their identities stay different.
         key = id(strata), budget
-        if key not in self._precise_budgets:
+        if key not in self._precision_checks:
             candidate = self._allocated(strata, budget)
-            self._precise_budgets[key] = candidate.is_as_precise(self._simple_candidate(budget))
-        return self._precise_budgets[key]
+            self._precision_checks[key] = candidate.is_as_precise(self._simple_candidate(budget))
+        return self._precision_checks[key]
 
     @cached_property
-    def _precise_budgets(self) -> dict[tuple[int, int], bool]:
+    def _precision_checks(self) -> dict[tuple[int, int], bool]:
         """Whether strata (by identity) are as precise as a simple random sample, by budget."""
         return {}
 

@@ -23,7 +23,7 @@ ID_NAMES = ("id", "item_id")
 # Names of a column of the models' names, in order of preference.
 MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 
-# A text that states that no column has a role.
+# Value that states that no column has a role.
 NO_COLUMN = "none"
 
 
@@ -85,7 +85,7 @@ _OUTCOME_WORDS = _word_set(
     correct acc accuracy score success passed pass match reward right outcome result resolved
     """
 )
-# Words of columns that describe a label, and are none.
+# Words in names of columns that describe a label but do not contain one.
 _NO_LABEL_WORDS = _word_set(
     """
     comment comments note notes reason reasoning explanation rationale by at name email id ids count
@@ -108,7 +108,7 @@ _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 
 _MAX_VERDICTS = 3
 _MAX_CLASS_LENGTH = 60
-# Distinct values above which whole numbers are no ratings.
+# Whole numbers with more distinct values are not ratings.
 _MAX_RATINGS = 11
 
 
@@ -180,7 +180,7 @@ class ColumnFacts:
 
     @property
     def is_position(self) -> bool:
-        """Whether the entries number the rows."""
+        """Whether the entries are distinct whole numbers of at least 0, such as row numbers."""
         if not self.is_number or not self.is_whole or self.distinct != self.rows:
             return False
         return self.minimum is not None and self.maximum is not None and self.minimum >= 0
@@ -208,7 +208,10 @@ class ColumnFacts:
 
 
 def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
-    """Return the number of each verdict; None for words of no vocabulary and for other numbers."""
+    """Return the number of each verdict.
+
+    None if the words are unknown or ambiguous, or if there are other numbers.
+    """
     texts = list(values)
     numbers = [number_of_text(TRUTH_VALUES.get(text, text)) for text in texts]
     if set(numbers) <= {0.0, 1.0}:
@@ -362,7 +365,7 @@ class Recognition:
         return {name: value for name, value in roles.items() if value not in (None, [])}
 
     def require_answered(self, label: str) -> None:
-        """Refuse a table with a needed role that is not clear."""
+        """Raise the error of the first unanswered question."""
         for question in self.questions:
             raise question.error(label)
 
@@ -513,7 +516,7 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
 
 
 def _label_level(column: ColumnFacts) -> int:
-    """Return how clearly the name is that of labels by people, from 0 to 3."""
+    """Return how clearly the name is that of human labels: 3 (certain) to 0 (unknown); -1 if it is not."""
     words = column.words
     if column.plain_name in _LABEL_NAMES:
         return 3 if column.is_partial else 2
@@ -606,10 +609,10 @@ def _chosen_labels(recognition: Recognition, candidates: Sequence[ColumnFacts]) 
         return replace(recognition, value=candidates[0].name)
     names = tuple(column.name for column in candidates)
     if not candidates:
-        text = "no column is recognised as that of the labels"
+        text = "no column of labels is recognised"
         options: tuple[str, ...] = ("value='COLUMN' (--value COLUMN)",)
     else:
-        text = "several columns may be that of the labels"
+        text = "several columns may contain the labels"
         options = tuple(f"value={name!r} (--value {quote(name)})" for name in names)
         options += (_compare_option(names),) if all(c.is_number or c.verdicts for c in candidates) else ()
     question = RoleQuestion(
@@ -648,7 +651,7 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
     names = tuple(column.name for column in columns if _may_be_labels(column) and not column.is_measurement)
     question = RoleQuestion(
         role="value",
-        text="no column is recognised as that of people's labels",
+        text="no column of labels is recognised",
         is_ambiguous=False,
         candidates=names,
         options=tuple(f"value={name!r} (--value {quote(name)})" for name in names[:4])

@@ -42,7 +42,7 @@ class RowSelection:
         needs_column = kind in (RANDOM_WITHIN, PROBABILITY)
         is_known = kind in (RANDOM, RANDOM_WITHIN, PROBABILITY, ALL, UNKNOWN)
         if not is_known or needs_column != bool(column.strip()) or (colon and not needs_column):
-            what = "how the labelled rows were chosen is not understood"
+            what = "unknown selection of the labelled rows"
             raise InputError(f"{what}: chosen= (--chosen)", given=repr(text), allowed=FORMS)
         return cls(kind=kind, column=column.strip() or None)
 
@@ -50,7 +50,7 @@ class RowSelection:
         return self.kind if self.column is None else f"{self.kind}:{self.column}"
 
     def sentence(self, rows: int, units: int) -> str:
-        """Return how the labelled rows are assumed to be chosen, in words.
+        """Return how the labelled rows are taken as chosen, in words.
 
         `rows` are those of the table, and `units` those of the population.
         """
@@ -59,9 +59,7 @@ class RowSelection:
         if self.kind == PROBABILITY:
             return f"taken as drawn independently with the probabilities in `{self.column}`"
         if self.kind == UNKNOWN:
-            return (
-                "chosen in an unknown way: weighted by quantiles of the proxy, and no requirement is decided"
-            )
+            return "chosen in an unknown way: weighted by quantiles of the proxy; requirements stay undecided"
         if self.kind == ALL:
             return (
                 "every row has a label (if these are a sample of more rows: --population FILE or "

@@ -59,13 +59,13 @@ def _decide_monotone(
     local_errors = np.full(len(sets.group), error / divisor)
     passing = evidence.limits(local_errors)[1] <= requirement.faults
     # All units together have a recall of 1, which says nothing about the score.
-    is_trivial = requirement.accepts_least & np.all(np.isinf(sets.thresholds), axis=1)
+    is_trivial = requirement.seeks_smallest_set & np.all(np.isinf(sets.thresholds), axis=1)
     accepted = passing & ~is_trivial
     for code in range(len(sets.groups)):
         places = np.flatnonzero((sets.group == code) & ~is_trivial)
         if is_nested:
             # The set that satisfies it most surely comes first.
-            order = places[::-1] if requirement.accepts_least else places
+            order = places[::-1] if requirement.seeks_smallest_set else places
             accepted[order] = np.logical_and.accumulate(passing[order])
         # They are accepted with another set of their group.
         accepted[is_trivial & (sets.group == code)] = accepted[places].any()

@@ -597,7 +597,7 @@ def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[A
             continue
         other = best.get(row.group)
         is_smaller = other is None or row.share < other.share
-        if other is None or is_smaller == requirement.accepts_least:
+        if other is None or is_smaller == requirement.seeks_smallest_set:
             best[row.group] = row
     return tuple(best.values())
 

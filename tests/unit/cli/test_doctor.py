@@ -45,7 +45,7 @@ def test_a_header_alone_gets_no_command_that_cannot_run(tmp_path):
     said = run("doctor", file)
 
     assert said.exit_code == 0
-    assert "There is a header and no row" in said.output
+    assert "has a header but no rows" in said.output
     assert "Next:" not in said.output
 
 
@@ -381,7 +381,7 @@ def test_every_column_that_may_hold_labels_is_named(tmp_path, monkeypatch):
 
     printed = " ".join(run("doctor", "rows.csv").stdout.split())
 
-    assert "several columns may be that of the labels (given: 'rater_1', 'rater_2')" in printed
+    assert "several columns may contain the labels (given: 'rater_1', 'rater_2')" in printed
     assert "--value rater_2" in printed
     assert "Next:" not in printed
 

@@ -138,7 +138,7 @@ def test_estimate_of_a_study_equals_estimate_of_its_sample_and_labels(audit):
 def test_estimate_of_a_study_takes_no_files_and_no_other_column(audit, tmp_path):
     label_all(audit)
 
-    with pytest.raises(StratalError, match="labels in itself"):
+    with pytest.raises(StratalError, match="already contains its labels"):
         run("estimate", audit, tmp_path / "labels.csv")
     with pytest.raises(StratalError, match="asks no such question"):
         run("estimate", audit, "--value", "correct")

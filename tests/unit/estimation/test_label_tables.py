@@ -46,5 +46,5 @@ def test_two_columns_of_labels_are_an_error_in_every_function(sample):
     table = pd.DataFrame({"id": sample.ids.tolist(), "label": LABELS, "Label": LABELS})
 
     for ask in (stratal.estimate, stratal.evaluate):
-        with pytest.raises(InputError, match="several columns may be that of the labels"):
+        with pytest.raises(InputError, match="several columns may contain the labels"):
             ask(sample, table)

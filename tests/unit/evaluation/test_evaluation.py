@@ -298,7 +298,7 @@ def test_a_mistyped_file_of_labels_is_named(units, tmp_path):
 
 
 def test_anything_but_a_sample_is_refused(units):
-    with pytest.raises(InputError, match="has its labels in itself"):
+    with pytest.raises(InputError, match="already contains its labels"):
         stratal.evaluate(units, [1.0])
     with pytest.raises(InputError, match="takes a Sample"):
         stratal.evaluate(object(), [1.0])
@@ -391,7 +391,7 @@ def test_columns_of_a_long_table_that_mislead_are_refused(change, message):
 
 
 def test_an_unknown_model_of_a_long_table_is_named():
-    with pytest.raises(InputError, match="no row is of the model 'C'"):
+    with pytest.raises(InputError, match="unknown model 'C'"):
         stratal.evaluate(long_table(), model="model", compare=["A", "C"])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
 
 TOOLS = Path(__file__).parents[2] / "tools"
 ROWS = 1200
@@ -197,3 +197,33 @@ def test_several_columns_of_answers_are_a_question_that_offers_a_comparison():
 
     with pytest.raises(InputError, match=r"compare=\['gpt', 'llama'\]"):
         stratal.evaluate(table)
+
+
+def answers_with_unsure_labels():
+    """34 labels that equal the answers of `a`, and 6 that are no answer."""
+    answers = ["refund", "billing"] * 20
+    return {
+        "id": [f"q{number}" for number in range(40)],
+        "label": [*answers[:34], *["unsure"] * 6],
+        "a": answers,
+        "b": answers[::-1],
+    }
+
+
+def test_a_label_that_is_no_answer_is_not_a_wrong_answer_of_every_model():
+    """Every model counted as wrong where the label was "unsure"."""
+    with pytest.raises(LabelError, match="'unsure'"):
+        stratal.evaluate(answers_with_unsure_labels(), value="label", compare=["a", "b"])
+
+    mapped = stratal.evaluate(
+        answers_with_unsure_labels(), value="label", compare=["a", "b"], mapping={"unsure": None}
+    )
+
+    assert mapped.estimate.value == 1.0
+    assert mapped.estimate.n == 34
+
+
+def test_a_list_that_is_none_of_paths_is_an_error():
+    for source in ([], [1, 0, 1]):
+        with pytest.raises(InputError, match="a list is one of paths"):
+            stratal.evaluate(source)

@@ -137,7 +137,7 @@ def test_scores_of_classes_have_rows_each(units):
 def test_a_score_that_is_no_probability_is_refused(units):
     population = stratal.Population.from_arrays(proxy={"margin": units[0] * 10}, ids=np.arange(N))
     sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=3)
-    with pytest.raises(InputError, match="calibration is of probabilities"):
+    with pytest.raises(InputError, match="calibration requires probabilities"):
         stratal.estimate(sample, units[1][sample.ids], estimand="calibration:margin")
 
 
@@ -227,3 +227,15 @@ def test_the_interval_of_the_squared_calibration_error_holds_for_a_calibrated_sc
         # A calibrated score has errors of chance only, below .005 with 3,000 units.
         covered += rows.of(metric="squared_calibration_error").confidence_interval().low <= 0.005
     assert covered >= 0.94 * draws
+
+
+def test_the_uncertainty_lies_in_its_interval_where_half_of_the_outcomes_are_1():
+    score = np.linspace(0.3, 0.7, 40)
+    population = stratal.Population.from_arrays(proxy={"p": np.tile(score, 10)})
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
+
+    rows = stratal.estimate(sample, np.arange(40) % 2.0, estimand="calibration:p")
+
+    uncertainty = rows.of(metric="uncertainty")
+    interval = uncertainty.confidence_interval()
+    assert interval.low <= uncertainty.value <= interval.high <= 0.25

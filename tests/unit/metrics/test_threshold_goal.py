@@ -155,12 +155,12 @@ def test_metrics_at_thresholds_have_a_random_pilot_and_then_all_labels(rare):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"for_": "error<=.05"}, "no goal of a plan"),
-        ({"for_": "mean"}, "no goal of a plan"),
-        ({"for_": "threshold:error>=.05"}, "cannot be met or missed"),
+        ({"for_": "error<=.05"}, "invalid threshold goal"),
+        ({"for_": "mean"}, "invalid threshold goal"),
+        ({"for_": "threshold:error>=.05"}, "unsupported requirement of a threshold"),
         ({"for_": "threshold:error<=.05", "estimand": "mean"}, "mutually exclusive"),
         ({"for_": "threshold:error<=.05", "n_strata": 3}, "takes no n_strata="),
-        ({"for_": "threshold:error<=.05,seed=3"}, "no goal of a plan"),
+        ({"for_": "threshold:error<=.05,seed=3"}, "invalid threshold goal"),
     ],
 )
 def test_goals_that_mean_nothing_are_refused(units, options, what):
