@@ -29,6 +29,10 @@ from stratal.tables.no_answer import is_no_verdict, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 
+# Standard deviations of the number of labelled rows: beyond them it is no chance.
+_MAX_DEVIATIONS = 6.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledTable:
     """A table with the roles of its columns, and the request with the columns that have them.
@@ -77,6 +81,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         columns, models = _one_row_for_each_unit(rows, request, [name for name in needed if name])
         rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
+    _refuse_missing_code(rows, request)
     selection = stated or _default_selection(rows, request)
     proxies = _proxies(request, recognition, rows)
     recognition = replace(recognition, proxy=next(iter(proxies), None))
@@ -112,6 +117,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
     if selection.kind == RANDOM_WITHIN:
         options["stratum"] = selection.column
     if selection.kind == PROBABILITY:
+        _require_expected_count(rows, is_labelled, str(selection.column))
         rows = rows.only(np.flatnonzero(is_labelled).tolist())
         options |= {"inclusion_probability": selection.column, "mechanism": "poisson"}
     if selection.kind == ALL:
@@ -322,6 +328,38 @@ def _any_is_number(texts: Iterable[str]) -> bool:
 
 
 # ---- which rows have a label
+
+
+def _refuse_missing_code(rows: SmallTable, request: EvaluationRequest) -> None:
+    """Refuse labels 0 and 1 beside -1, which is a usual code of rows without a label."""
+    if request.mapping is not None or request.positive is not None or request.compare:
+        return
+    entries = rows.values(request.label_column, "Name the column of labels: value= (--value COL).")
+    texts = {plain_text(entry) for entry in entries} - {None}
+    if "-1" in texts and texts <= {"-1", "0", "1"}:
+        raise LabelError(
+            f"{rows.label}: -1 in {request.label_column!r} may mean that a row has no label",
+            given="labels 0, 1 and -1",
+            action="If it does: mapping={'-1': None} (--map -1=). If it is a number: bounds=(-1, 1) and "
+            "mapping={'-1': -1, '0': 0, '1': 1} (--map -1=-1,0=0,1=1).",
+        )
+
+
+def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
+    """Refuse inclusion probabilities that expect far more or far fewer labelled rows than there are."""
+    entries = [number_of_text(str(plain_text(entry))) for entry in rows.values(column)]
+    probabilities = np.array(entries)
+    if not np.all((probabilities > 0) & (probabilities <= 1)):
+        return  # rows without a label need no probability
+    expected = float(probabilities.sum())
+    deviation = float(np.sqrt(np.sum(probabilities * (1.0 - probabilities))))
+    labelled = int(is_labelled.sum())
+    if abs(labelled - expected) > _MAX_DEVIATIONS * deviation + 1.0:
+        raise InputError(
+            f"{rows.label}: {column!r} does not hold the probabilities with which the labelled rows were chosen",
+            given=f"{labelled:,} labelled rows, where the probabilities expect {expected:,.0f}",
+            allowed="independent draws with these probabilities",
+        )
 
 
 def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any, Any]:

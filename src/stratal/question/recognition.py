@@ -85,6 +85,12 @@ _OUTCOME_WORDS = _word_set(
     correct acc accuracy score success passed pass match reward right outcome result resolved
     """
 )
+# Words in names of columns of labels that mean right and wrong.
+_CORRECTNESS_WORDS = _word_set(
+    """
+    correct correctness right accurate accuracy acc passed pass success match
+    """
+)
 # Words in names of columns that describe a label but do not contain one.
 _NO_LABEL_WORDS = _word_set(
     """
@@ -191,6 +197,14 @@ class ColumnFacts:
         if self.values is None or not 0 < self.distinct <= _MAX_VERDICTS or self.is_nested:
             return None
         return verdict_numbers(self.values)
+
+    @property
+    def are_truth_values(self) -> bool:
+        """Whether the entries are 0 and 1, or True and False."""
+        texts = self.values or frozenset[str]()
+        return self.verdicts is not None and all(
+            number_of_text(TRUTH_VALUES.get(text, text)) in (0.0, 1.0) for text in texts
+        )
 
     @property
     def are_classes(self) -> bool:
@@ -685,6 +699,8 @@ def _with_answer(
         same = [column for column in columns if are_answers(labels, column)]
     named = [column for column in same if column.words & _ANSWER_WORDS]
     are_numbers = labels.verdicts is not None or labels.is_number
+    if named and labels.are_truth_values:
+        return _with_truth_question(recognition, named, labels)
     if len(named) == 1:
         return replace(recognition, answer=named[0].name)
     if are_numbers and not named:
@@ -702,6 +718,29 @@ def _with_answer(
         options=(
             *(f"predicted={name!r} (--predicted {quote(name)})" for name in names),
             _compare_option(names, "answers"),
+        ),
+    )
+    return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _with_truth_question(
+    recognition: Recognition, answers: Sequence[ColumnFacts], labels: ColumnFacts
+) -> Recognition:
+    """Return the recognition of labels 0 and 1, which mean wrong and right unless they may be classes.
+
+    The answers may also be 0 and 1, so that only the name of the column, or the user, decides.
+    """
+    if labels.words & _CORRECTNESS_WORDS:
+        return recognition
+    names = tuple(column.name for column in answers)
+    classes = (f"predicted={name!r} (--predicted {quote(name)})" for name in names)
+    question = RoleQuestion(
+        role="predicted",
+        text=f"the labels 0 and 1 in {labels.name!r} may be classes, or mean wrong and right",
+        candidates=names,
+        options=(
+            *(f"if they are classes: {option}" for option in classes),
+            f"if they mean wrong and right: predicted={NO_COLUMN!r} (--predicted {NO_COLUMN})",
         ),
     )
     return replace(recognition, questions=(*recognition.questions, question))
