@@ -328,7 +328,7 @@ def accepted_place(requirement: SetRequirement, drawn: Draw) -> int | None:
     places = np.flatnonzero(decision.accepted)
     if len(places) == 0:
         return None
-    return int(places[0] if requirement.accepts_least else places[-1])
+    return int(places[0] if requirement.seeks_smallest_set else places[-1])
 
 
 def efficiency(cell: Cell, draws: int, seed: int) -> dict[str, float]:

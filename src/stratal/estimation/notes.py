@@ -379,9 +379,8 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
             "draw anew, or draw without strata (--stratify none)."
         )
     return (
-        f"the outcome falls where {planned.name!r} rises (slope {slope:.2g}). The interval is valid, but "
-        "check that this is not the score of the opposite (then use one minus it), of another class or of "
-        "other units"
+        f"the outcome falls where {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
+        "score of the opposite (then use one minus it), of another class or of other units"
     )
 
 

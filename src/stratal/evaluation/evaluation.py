@@ -422,6 +422,8 @@ def _evaluate_new_version(evidence: Evidence) -> Evaluation:
     verdicts = None
     if request.require is not None:
         verdicts = tuple(held_against_new_version(new.to_dict(), list(request.requirements)))
+        if evidence.table is not None:
+            verdicts = tuple(_undecided(verdict, evidence, old.estimate) for verdict in verdicts)
     return replace(old, request=request, new=new, verdicts=verdicts)
 
 
@@ -495,7 +497,7 @@ def _undecided(verdict: dict[str, Any], evidence: Evidence, result: Estimate | E
     assert evidence.table is not None
     if evidence.table.selection.kind == UNKNOWN:
         reason = "how the labelled rows were chosen is unknown"
-    elif verdict["verdict"] == "PASS" and _is_unrepresentative(result):
+    elif _is_unrepresentative(result):
         reason = "the labelled rows are not a random sample of the table"
     else:
         return verdict

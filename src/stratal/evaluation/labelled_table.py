@@ -28,7 +28,6 @@ from stratal.tables.column_facts import facts_of_table
 from stratal.tables.no_answer import is_no_verdict, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
-
 # Standard deviations of the number of labelled rows: beyond them it is no chance.
 _MAX_DEVIATIONS = 6.0
 
@@ -356,7 +355,7 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
     labelled = int(is_labelled.sum())
     if abs(labelled - expected) > _MAX_DEVIATIONS * deviation + 1.0:
         raise InputError(
-            f"{rows.label}: {column!r} does not hold the probabilities with which the labelled rows were chosen",
+            f"{rows.label}: {column!r} does not contain the inclusion probabilities of the labelled rows",
             given=f"{labelled:,} labelled rows, where the probabilities expect {expected:,.0f}",
             allowed="independent draws with these probabilities",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.estimation.proportion_functions import domain_mean
-from stratal.intervals.interval_types import OffsetInterval
+from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.metrics.judges import BINS, OfScores, calibration_error, is_probability
 
 __all__ = ["Calibration"]
@@ -73,9 +74,18 @@ class Bins(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UpperLimit(OffsetInterval):
-    """A one-sided limit of a quantity that is not below 0, as the interval from 0."""
+    """A one-sided limit of a quantity that is not below 0, as the interval from 0.
+
+    Parameters
+    ----------
+    two_sided : OffsetInterval
+        Of the quantity for known shares of the bins.
+    by_error : StudentInterval
+        Of its standard error, which has the errors of the shares.
+    """
 
     two_sided: OffsetInterval
+    by_error: StudentInterval
 
     method = "upper limit"
 
@@ -83,7 +93,8 @@ class UpperLimit(OffsetInterval):
         """Return how far the ends lie from the value: all of the error is above."""
         if alternative == "two-sided":
             error = 2.0 * error
-        return self.value, self.two_sided.lengths(error, "less")[1]
+        above = self.two_sided.lengths(error, "less")[1]
+        return self.value, math.hypot(above, float(self.by_error.lengths(error, "two-sided")[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,16 +116,21 @@ class JointInterval(OffsetInterval):
 class QuadraticInterval(OffsetInterval):
     """The values of Σ share_k c_k² that the joint intervals of the outcomes of K bins leave possible.
 
-    A quadratic function is not smooth at 0, where an interval from its standard error fails.
+    A quadratic function is not smooth at 0, where an interval from its standard error fails. The joint
+    intervals take the shares of the bins as known; the length from the standard error, which has the errors
+    of the shares, is added as if both were independent.
 
     Parameters
     ----------
+    by_error : StudentInterval
+        Of the standard error.
     outcomes : tuple of Estimate (K,)
     shares : float (K,)
     scores : float (K,), optional
         The contrasts are distances from these; distances from the mean of all outcomes if left out.
     """
 
+    by_error: StudentInterval
     outcomes: tuple[Estimate, ...]
     shares: FloatArray
     scores: FloatArray | None = None
@@ -131,7 +147,11 @@ class QuadraticInterval(OffsetInterval):
             least, most = spread_range(low, high, self.shares)
         else:
             least, most = distance_range(low - self.scores, high - self.scores, self.shares)
-        return max(self.value - least, 0.0), max(most - self.value, 0.0)
+        length = float(self.by_error.lengths(error, "two-sided")[1])
+        below = math.hypot(max(self.value - least, 0.0), length)
+        above = math.hypot(max(most - self.value, 0.0), length)
+        # The quantity is not below 0; the value, corrected for noise, may be.
+        return min(below, max(self.value, 0.0)), above
 
 
 def distance_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple[float, float]:
@@ -215,8 +235,14 @@ def quadratic_part(
     result = of_variable(value, variable, weighting, target)
     scaled = bins.shares[:, None] * covariance
     variance = result.variance + 2.0 * float(np.trace(scaled @ scaled))
+    by_error = StudentInterval(
+        value=value,
+        bounds=None,
+        standard_error=float(np.sqrt(variance)),
+        degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
+    )
     interval = QuadraticInterval(
-        value=value, bounds=None, outcomes=outcomes, shares=bins.shares, scores=scores
+        value=value, bounds=None, by_error=by_error, outcomes=outcomes, shares=bins.shares, scores=scores
     )
     return linearised_estimate(
         result, weighting, interval=interval, target=target, standard_error=float(np.sqrt(variance))
@@ -271,7 +297,13 @@ def calibration_rows(
     both = calibration_error(x, y, weighting, target)
     interval = both.evidence.interval
     assert isinstance(interval, OffsetInterval)
-    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), two_sided=interval)
+    by_error = StudentInterval(
+        value=both.value,
+        bounds=None,
+        standard_error=both.standard_error,
+        degrees_of_freedom=max(both.evidence.degrees_of_freedom, 1.0),
+    )
+    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), two_sided=interval, by_error=by_error)
     evidence = replace(both.evidence, interval=limit)
     yield "expected_calibration_error", None, replace(both, evidence=evidence)
     for k, single in enumerate(outcomes):
@@ -298,7 +330,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
     >>> right = (sample.ids % 20 < 20 * sample.proxies[:, 0]).astype(float)
     >>> found = stratal.estimate(sample, right, estimand="calibration:confidence")
     >>> round(found.of(metric="brier").value, 2)
-    0.17
+    0.18
     """
 
     scores: tuple[str, ...] = ()

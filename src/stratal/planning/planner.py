@@ -456,6 +456,9 @@ class Planner:
         simple = self._simple_candidate(budget)
         if not stratified:
             return _PlannedStrata(strata=simple.strata, candidate=simple)
+        if not self._simple_reaches_cells(stratified, budget):
+            best = first_within_tolerance(stratified)
+            return _PlannedStrata(strata=best.strata, allocation=best.allocation, candidate=best)
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
@@ -464,6 +467,18 @@ class Planner:
         shown = first_within_tolerance(stratified) if choice is simple else choice
         allocation = shown.allocation if self._is_divided(shown.strata) else None
         return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
+
+    def _simple_reaches_cells(self, stratified: Sequence[Candidate], budget: int) -> bool:
+        """Return whether a simple random sample is expected to have the minimum of labels in each cell.
+
+        The coarsest strata of a metric are its cells, such as the answers. Without a label in one of them,
+        the metric is unknown, whatever standard error is expected.
+        """
+        if self.anticipated.needs_gain:
+            return True
+        coarsest = stratified[-1].strata
+        weights = coarsest.weights[~coarsest.is_known]
+        return bool(budget * weights.min() >= self.options_with_defaults.minimum)
 
     def _stays_precise(self, candidate: Candidate, simple: Candidate) -> bool:
         """Return whether strata are as precise as a simple random sample, at larger budgets too.

@@ -85,6 +85,8 @@ _OUTCOME_WORDS = _word_set(
     correct acc accuracy score success passed pass match reward right outcome result resolved
     """
 )
+# Names of columns of true classes, as of scikit-learn: 0 and 1 in them are classes.
+_CLASS_NAMES = _word_set("y_true ytrue true_label ground_truth groundtruth gt")
 # Words in names of columns of labels that mean right and wrong.
 _CORRECTNESS_WORDS = _word_set(
     """
@@ -648,6 +650,11 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
         for column in columns
         if column.is_complete and column.verdicts is not None and not column.is_measurement
     ]
+    correctness = [column for column in outcomes if column.words & _CORRECTNESS_WORDS]
+    if len(correctness) == 1 and all(
+        column.words & _ANSWER_WORDS for column in outcomes if column is not correctness[0]
+    ):
+        return replace(recognition, value=correctness[0].name)
     if len(outcomes) > 1 and all(column.words & _MODEL_WORDS for column in outcomes):
         return replace(recognition, models=tuple(column.name for column in outcomes))
     if len(outcomes) > 1:
@@ -699,7 +706,8 @@ def _with_answer(
         same = [column for column in columns if are_answers(labels, column)]
     named = [column for column in same if column.words & _ANSWER_WORDS]
     are_numbers = labels.verdicts is not None or labels.is_number
-    if named and labels.are_truth_values:
+    are_classes = labels.plain_name in _CLASS_NAMES and all(column.are_truth_values for column in named)
+    if named and labels.are_truth_values and not are_classes:
         return _with_truth_question(recognition, named, labels)
     if len(named) == 1:
         return replace(recognition, answer=named[0].name)

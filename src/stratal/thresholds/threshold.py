@@ -19,6 +19,7 @@ from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.estimand import as_estimand
+from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
 from stratal.estimation.resolve import (
     group_column,
@@ -44,6 +45,7 @@ from stratal.metrics.threshold_goal import (
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.question.recognition import NO_COLUMN
+from stratal.question.selection import UNKNOWN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
 from stratal.tables.small_table import SmallTable
@@ -413,6 +415,12 @@ def _decide(
     is_named: bool,
 ) -> Threshold:
     """Return the accepted sets of labelled outcomes; `is_named`: whether the user named the scores."""
+    if sample.question.chosen == UNKNOWN:
+        raise InputError(
+            "a guarantee needs labels of rows that were chosen at random",
+            given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
+            action="Label a random sample: draw one with plan and draw.",
+        )
     labelled = found.labelled
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
@@ -438,9 +446,13 @@ def _decide(
     evidence = set_evidence(requirement.metric, labels, sets)
     decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
     rows = _rows(requirement, evidence, labels, sets, decision)
+    warnings = unrepresentative_notes(sample)
+    if warnings:
+        # Nothing is guaranteed by labels that are not a random sample of the table.
+        rows = tuple(replace(row, accepted=False) for row in rows)
     chosen = _chosen(requirement, rows)
     needed = None
-    if not chosen:
+    if not chosen and not warnings:
         needed = _labels_needed(requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes))
     curve = None
     if len(names) == 1 and by is None:
@@ -457,12 +469,12 @@ def _decide(
         confidence_level=confidence_level,
         labels=len(labels.outcomes),
         population_size=sample.population_size,
-        verdict=_verdict(requirement, evidence, chosen, 1.0 - confidence_level),
+        verdict=UNDECIDED if warnings else _verdict(requirement, evidence, chosen, 1.0 - confidence_level),
         chosen=chosen,
         candidates=rows,
         curve=curve,
         labels_needed=needed,
-        notes=_notes(sample, found, units, groups, chosen),
+        notes=(*warnings, *_notes(sample, found, units, groups, chosen)),
         scored=units,
     )
 

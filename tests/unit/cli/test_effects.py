@@ -114,6 +114,7 @@ BASES = {
     ],
     "estimate elsewhere": [
         *("estimate", "{place}/l.csv", "--chosen", "random-within:language", "--sizes", "{place}/sizes.csv"),
+        *("--value", "label", "--predicted", "none"),
     ],
 }  # fmt: skip
 OPTIONS = {

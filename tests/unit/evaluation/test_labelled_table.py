@@ -227,3 +227,55 @@ def test_a_list_that_is_none_of_paths_is_an_error():
     for source in ([], [1, 0, 1]):
         with pytest.raises(InputError, match="a list is one of paths"):
             stratal.evaluate(source)
+
+
+@pytest.mark.parametrize("name", ["label", "human_label"])
+def test_labels_0_and_1_beside_answers_are_a_question(name):
+    """Labels that meant right and wrong were compared with the answers: .13 instead of .91."""
+    table = {
+        "id": [f"q{number}" for number in range(80)],
+        "prediction": [str(number % 10) for number in range(80)],
+        name: [("1" if number % 8 else "0") if number < 40 else "" for number in range(80)],
+    }
+
+    with pytest.raises(InputError, match="may be classes, or mean wrong and right"):
+        stratal.evaluate(table)
+    assert stratal.evaluate(table, predicted="none").estimate.value == pytest.approx(35 / 40)
+
+
+def test_a_column_of_correctness_is_not_compared_with_answers():
+    table = {
+        "id": [f"q{number}" for number in range(80)],
+        "prediction": [str(number % 2) for number in range(80)],
+        "is_correct": ["1" if number % 8 else "0" for number in range(80)],
+    }
+
+    assert stratal.evaluate(table).estimate.value == pytest.approx(70 / 80)
+
+
+def test_a_code_of_missing_labels_is_a_question():
+    table = {"id": [str(number) for number in range(60)], "label": ["1", "0", "-1"] * 20}
+
+    with pytest.raises(LabelError, match="-1"):
+        stratal.evaluate(table)
+    with pytest.warns(stratal.StratalWarning, match="20 of 60"):
+        assert stratal.evaluate(table, mapping={"-1": None}).estimate.value == 0.5
+
+
+def test_probabilities_that_expect_other_numbers_of_labels_are_refused():
+    table, _ = table_of()
+    table["pi"] = [0.9] * ROWS
+
+    with pytest.raises(InputError, match="inclusion probabilities"):
+        stratal.evaluate(table, chosen="probability:pi")
+
+
+def test_a_threshold_is_not_guaranteed_by_rows_that_are_not_random():
+    table, _ = table_of(chosen=lambda score: np.where(score > 0.7, 0.4, 0.01))
+
+    result = stratal.threshold(table, require="error<=.4", score="judge_score", predicted="none")
+
+    assert result.verdict == "UNDECIDED"
+    assert not result.chosen
+    with pytest.raises(InputError, match="chosen at random"):
+        stratal.threshold(table, require="error<=.4", score="judge_score", chosen="unknown")

@@ -265,3 +265,15 @@ def test_the_prevalence_of_a_class_with_a_score_needs_no_answer_that_names_it(po
     population, _ = pool
 
     assert stratal.plan(population, 300, estimand="prevalence:third,probability=score").budget == 300
+
+
+def test_a_plan_for_a_metric_reaches_a_class_that_few_answers_name():
+    """A simple random sample had no label of the 27 answers: F1 was unknown after labelling."""
+    answers = np.where(np.arange(5000) < 27, "yes", "no")
+    population = stratal.Population.from_arrays(
+        proxy={"score": (answers == "yes").astype(float)}, groups={"answer": answers}, predicted="answer"
+    )
+
+    for budget in (4, 5, 6, 20):
+        plan = stratal.plan(population, budget, estimand="f1:yes,probability=score")
+        assert plan.recommended.design == "stratified"
