@@ -189,7 +189,8 @@ def answered(tmp_path):
     ("estimand", "truth", "gain"),
     cells(
         [
-            ("f1:match,probability=score", "truth", 3),
+            # 3.1 in 400 replicates; 40 replicates vary by a third.
+            ("f1:match,probability=score", "truth", 2),
             ("difference:answer,older", "truth", 3),
             ("quantile:.9", "right", 0),
             ("recall:match,probability=score", "truth", 1.5),
