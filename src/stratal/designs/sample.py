@@ -259,7 +259,7 @@ class Sample(Record, TableDisplay):
 
     def __repr__(self) -> str:
         details = f"design={self.design.kind!r}, strata={len(self.summary.sizes)}, seed={self.seed}"
-        return f"Sample({self.size} of {self.population_size} units, {details})"
+        return f"Sample({self.size:,} of {self.population_size:,} units, {details})"
 
     @property
     def size(self) -> int:

@@ -60,7 +60,7 @@ class Nonresponse:
         return {"drawn": self.drawn, "labelled": self.labelled, "rate": self.rate, "worst_bounds": bounds}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimate(Record, PageDisplay, PlotDisplay):
     """An estimate with all that is needed to judge it. Level and kind of interval are chosen afterwards.
 
@@ -535,7 +535,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     return difference.at(look)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
 
@@ -780,6 +780,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     def page(self, confidence_level: float = 0.95) -> Page:
         """Return what is printed."""
         return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
+
+    def __repr__(self) -> str:
+        return f"<Estimates: {self.title or self.kind}, {len(self):,} rows>"
 
     def _page(self) -> Page:
         return self.page()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PopulationReader = Callable[[Sample, Sequence[str]], Population | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Evaluation:
     """An estimate with the requested tables, verdicts and notes.
 
@@ -149,6 +149,11 @@ class Evaluation:
         if details:
             return self.estimate.page(self.request.confidence_level)
         return answer_page(described, quantity=self.estimate.title)
+
+    def __repr__(self) -> str:
+        from stratal.report.text import one_line
+
+        return one_line(self, self.page().lines)
 
     def __str__(self) -> str:
         from stratal.report.text import page_text

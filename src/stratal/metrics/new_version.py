@@ -34,7 +34,7 @@ NEW_ANSWER = "answer of the new version"
 _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewVersion(PageDisplay):
     """What a labelled sample says of a new version of the model.
 

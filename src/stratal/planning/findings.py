@@ -31,7 +31,7 @@ from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
 from stratal.report.document import WRITERS, describe_method, report_html
 from stratal.report.estimates import answer_sentence
-from stratal.report.text import json_dict
+from stratal.report.text import json_dict, one_line
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 _MAX_TEXT_LENGTH = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Findings:
     """The content of a report, which can be written as HTML, Markdown, LaTeX or JSON.
 
@@ -86,6 +86,9 @@ class Findings:
         with replacing(target) as partial:
             partial.write_text(write(self.content), encoding="utf-8")
         return target
+
+    def __repr__(self) -> str:
+        return one_line(self, [str(self)])
 
     def __str__(self) -> str:
         return answer_sentence(self.content)

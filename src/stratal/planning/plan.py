@@ -124,7 +124,7 @@ class PlannedPart:
     relative_efficiency: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(PageDisplay, TableDisplay, PlotDisplay):
     """A budget allocated among strata, and the precision that it is expected to give.
 

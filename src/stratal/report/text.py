@@ -284,6 +284,11 @@ def table_html(table: ReportTable) -> str:
     return f"<table>{caption}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def one_line(result: object, lines: Sequence[str]) -> str:
+    """Return the first line of what a result prints, with the name of its class."""
+    return f"<{type(result).__name__}: {next(iter(lines), '')}>"
+
+
 class PageDisplay:
     """Base of results that are printed as a page: text in a terminal, HTML in a notebook."""
 
@@ -292,6 +297,9 @@ class PageDisplay:
     def _page(self) -> Page:
         """Return the page of the result."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return one_line(self, self._page().lines)
 
     def __str__(self) -> str:
         return page_text(self._page())

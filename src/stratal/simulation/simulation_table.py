@@ -59,7 +59,7 @@ FLOAT_COLUMNS = (
 COLUMNS = (*TEXT_COLUMNS, *INTEGER_COLUMNS, *FLOAT_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SimulationTable(PageDisplay):
     """Result of a simulation, stored by column.
 

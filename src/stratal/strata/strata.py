@@ -352,7 +352,7 @@ def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> 
     return np.sum(np.where(spread > 0, parts, 0.0), axis=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Strata(Moments, TableDisplay, PlotDisplay):
     """A partition of the population into H strata.
 
@@ -398,6 +398,9 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             problem = "strata must have one name, size and moment each, and no stratum may be empty"
             raise InputError(problem, action="Make strata by stratal.strata.stratify(population).")
+
+    def __repr__(self) -> str:
+        return f"Strata({self.n_strata} of {self.size:,} units, method={self.method!r})"
 
     @classmethod
     def of(

@@ -104,7 +104,7 @@ class AcceptedSet:
     accepted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Threshold(PageDisplay):
     """The largest set (for recall the smallest) that satisfies a requirement, and all candidates.
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+import stratal
 from stratal.report.text import Page, ReportTable, json_value, page_html, page_text
 
 TABLE = ReportTable(
@@ -47,3 +48,27 @@ def test_plain_values_are_json():
     values = {"a": np.array([1.0, np.nan]), "b": (np.int64(3), -np.inf), "c": {"d": np.float64(0.5)}}
 
     assert json.loads(json.dumps(json_value(values))) == {"a": [1.0, None], "b": [3, None], "c": {"d": 0.5}}
+
+
+def test_the_repr_of_a_result_is_one_line():
+    population = stratal.Population.from_arrays(
+        proxy=np.linspace(0.01, 0.99, 400), groups={"part": np.array(["a", "b"])[np.arange(400) % 2]}
+    )
+    plan = stratal.plan(population, 60)
+    sample = plan.draw(seed=1)
+    labels = (sample.ids % 3 > 0).astype(float)
+    results = [
+        plan,
+        plan.strata,
+        sample,
+        stratal.estimate(sample, labels),
+        stratal.estimate(sample, labels, by="part"),
+        stratal.evaluate(sample, labels),
+        stratal.findings(sample, labels),
+        stratal.threshold(sample, labels, require="error<=.9"),
+    ]
+
+    for result in results:
+        assert "\n" not in repr(result)
+        assert len(repr(result)) < 240
+        assert type(result).__name__ in repr(result)
