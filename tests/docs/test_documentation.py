@@ -237,3 +237,10 @@ def test_every_command_has_a_published_schema():
     for name in COMMANDS:
         remedy = "describe it in src/stratal/cli/printed.py, then: python docs/make_pages.py"
         assert (ROOT / "docs" / "schemas" / f"{name.replace(' ', '-')}.json").exists(), remedy
+
+
+def test_no_summary_of_a_command_is_cut():
+    for words in ([], ["study"]):
+        listing = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).output
+
+        assert "..." not in listing.partition("Commands:")[2]

@@ -39,7 +39,7 @@ FILES = {
 }
 
 # Commands of several words, by the first of these, and what they are about.
-GROUPS = {"study": "A folder in which annotators label what was drawn: make it, serve it, see how it stands."}
+GROUPS = {"study": "Label the drawn items with several annotators."}
 
 
 class _Commands(click.Group):

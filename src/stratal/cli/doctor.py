@@ -175,9 +175,9 @@ def _problem_of(name: str, options: list[Any]) -> str:
 def doctor(requested: Reading) -> Result:
     """Inspect a file and suggest the next command.
 
-    Of predictions and logs of evaluation tools the columns are shown; with --proxy they are checked as a
-    population, with the proxy's quantiles. Answers from an annotation tool are counted, and the study or the
-    sample that they belong to is looked for here and beside the file.
+    Shows the columns of predictions and of logs of evaluation tools. With --proxy the file is checked as a
+    population, and the quantiles of the proxy are shown. Answers of annotation tools are counted; the study
+    or sample that they belong to is searched for in this directory and in that of the file.
     """
     from stratal.labels.label_files import read_tool_answers, require_answers
 

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
-    """The options of `draw`: how to draw, where to write, and how to go on from an earlier sample.
+    """The options of `draw`: how to draw, where to write, and how to extend an earlier sample.
 
     Parameters
     ----------
     extend : SAMPLE
-        A sample with labels, to go on from.
+        Sample to extend.
     labels : paths
-        Labels so far, for --extend; may be repeated.
+        Existing labels of the sample, for --extend; may be repeated.
     value : str, default label
         Column of the label, for --extend.
     same_rows : bool
-        Row numbers in the labels are those of the sample's rows.
+        Accept labels whose ids are row numbers without a column sample_token.
     additional : int
-        Units to add, for --extend.
+        Number of units to add, for --extend.
     """
 
-    file: Annotated[Path, argument("FILE", "A plan, or predictions.", parser=place)] = None  # type: ignore[assignment]
+    file: Annotated[Path, argument("FILE", "A plan, or a file of predictions.", parser=place)] = None  # type: ignore[assignment]
     output: Output
     extend: Path | None = None
     labels: Annotated[list[Path] | None, Option(needs=(with_any("extend"),))] = None
@@ -112,17 +112,17 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
     needs={_FIRST_ROUND: without_all("extend", reason="in a first round"), **DRAW_NEEDS},
 )
 def draw(requested: DrawOptions) -> Result:
-    """Draw the units to label, according to a plan or by the options of `plan`.
+    """Draw the units to label, by a plan or by the options of `plan`.
 
-    Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
-    empty column `label`, in random order, without anything that would lead the annotators. plan.json says
-    how it was drawn, for `study new` and for another round.
+    Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
+    --show and an empty column `label`, in random order; it contains nothing that would influence annotators.
+    plan.json records how the sample was drawn, for `study new` and for further rounds.
 
-    With --extend, --labels and --additional it draws another round of the same sample, sent to where the
-    labels so far say that it helps most; to_label.csv then holds the new units alone.
+    With --extend, --labels and --additional it draws a further round of the same sample, allocated by the
+    existing labels; to_label.csv then contains only the new units.
 
-    With --half-width it draws a pilot; with --extend and --labels as many more units as the labels say are
-    needed, and none, nothing being written, once the interval is that narrow.
+    With --half-width it draws a pilot. With --half-width, --extend and --labels it draws as many units as are
+    still needed; nothing is written once the interval is narrow enough.
     """
     from stratal.designs.labelling_files import columns_to_fill, empty_folder, write_labelling_folder
     from stratal.estimation import as_estimand

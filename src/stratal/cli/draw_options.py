@@ -35,20 +35,20 @@ DRAW_NEEDS: dict[str, Condition] = {
 
 
 class SharedDrawOptions(Planning, frozen=True, kw_only=True):
-    """How a sample is drawn from a file.
+    """Options that describe how a sample is drawn from a file.
 
     Parameters
     ----------
     cluster : str
-        Column of groups for --design clusters.
+        Column of the clusters, for --design clusters.
     """
 
     seed: Seed = 0
     design: Annotated[
         str,
         Option(
-            f"{DESIGNS}; auto is as recommended. Poisson and proportional-to-size take a measure "
-            "of size after a colon: sqrt-variance (as usual), equal or a column."
+            f"Design: {DESIGNS}; auto is the recommended one. Poisson and proportional-to-size take a "
+            "measure of size after a colon: sqrt-variance (default), equal or a column."
         ),
     ] = "auto"
     cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None

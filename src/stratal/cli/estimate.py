@@ -59,92 +59,94 @@ NEEDS = {"judge": without_all("estimand", "model")}
 
 
 class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
-    """What `estimate` and `report` estimate, and from what.
+    """The options of `estimate` and `report` that state what is estimated.
 
     Parameters
     ----------
-    value : str, default label, in a table recognised
+    value : str, default label; recognised in a table
         Column of the label.
     id : str, default the sample's
-        Column of ids; of labels of a sample, row for rows in the order of to_label.csv.
+        Column of ids. For labels of a sample, row if the rows have the order of to_label.csv.
     positive : LABEL
-        The label that counts as 1, and every other as 0.
+        Label that counts as 1; all other labels count as 0.
     map : LABEL=NUMBER,…
-        What labels count as: a number, a class (kitty=cat), or no answer (unsure=).
+        Values of labels: a number (pass=1), a class (kitty=cat) or no answer (unsure=).
     combine : str
-        What several annotators' answers of one unit become: mean or majority.
-    predicted : str, default as drawn, for classes
-        Compare labels that are classes with this column of answers, kept by draw or in LABELS; none to take
-        labels for right (1) or wrong (0).
+        How answers of several annotators for one unit are combined: mean or majority.
+    predicted : str, default that of the sample
+        Column of the model's answers, with which labels that are classes are compared; none if labels mean
+        right (1) or wrong (0).
     predicts : COL=MEANING,…, default as drawn
-        What a proxy predicts: right (the probability that the answer is right), class:NAME (that of a class),
-        rating:LOW..HIGH, outcome (the outcome itself) or order (only an order).
+        What a proxy predicts: right (probability that the answer is right), class:NAME (probability of a
+        class), rating:LOW..HIGH, outcome (the outcome itself) or order (only the order of units).
     estimator : str
         auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
     post_stratify : GROUP
-        Weigh the sample by this group, whose sizes the draw kept.
+        Post-stratify by this group, whose sizes are stored in the sample.
     margins : COL,…
-        Fit the weights to these groups' sizes and proxies' means, any design, by raking (positive weights),
-        or by regression after that word and a colon.
+        Calibrate the weights to the sizes of these groups and the means of these proxies by raking; after
+        the word regression and a colon by regression.
     cross_fit : FOLDS
-        Fit each unit's λ on the other folds' labels.
+        Number of folds: λ of each unit is fitted on the labels of the other folds.
     calibration : str
-        Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from several
-        columns: gradient-boosting, history, logistic-regression or ridge.
+        Recalibrate the proxy on the labels with cross-fitting: isotonic or logistic; or fit a model of
+        several columns: gradient-boosting, history, logistic-regression or ridge.
     features : COL,…, default the sample's proxies
-        With a learner: columns of --population to learn from; also 'judge_*'.
+        Columns of --population for a model of --calibration; also a pattern such as 'judge_*'.
     population : FILE
-        Of a table of labels: all units, or the others, with the proxy. With --calibration, or for a
-        coefficient: what the sample was drawn from.
+        For a table of labels: file of all units, or of the others, with the proxy. For --calibration or a
+        coefficient: file that the sample was drawn from.
     outcome : str
-        binary, bounded or unbounded; inferred where that is safe.
+        Kind of outcome: binary, bounded or unbounded. It is inferred if that is safe.
     winsorise : LOW,HIGH
-        Estimate the mean with values beyond these limits at the limits.
+        Replace values beyond these limits by the limits, and estimate that mean.
     look : int
-        Which of the looks that were planned (--looks) this is, from 1: intervals hold at all of them.
+        Number of this interim analysis, from 1, if several were planned (--looks): the intervals of all hold
+        together.
     interval : str
-        auto, or a method of the documentation's table.
+        Interval method: auto, or a name from the table in the documentation.
     metric : NAME,…
         Classification metrics: accuracy,precision,recall,f1.
     class_ : NAME,…
-        Classes to report.
+        Classes to report, with --metric.
     compare : COL,…
-        Columns of LABELS with models' outcomes.
+        Columns with the outcomes or answers of the models to compare.
     model : str
-        LABELS are long, one row per unit and model: column of the models' names.
+        Column of the models' names, if the labels have a row per unit and model.
     by : str
-        Group to report on, one estimate for each level.
+        Column of groups; each level is estimated.
     judge : COL,…
-        Compare labels with this judge too: a column of verdicts, kept by draw or in LABELS, or a proxy of
-        scores; with several judges, or calls of one, also with their majority or mean.
-    failed_answers : str, default wrong for --require, else missing
-        What answers of a log count as whose application returned an error or nothing: missing or wrong.
+        Judges to compare with the labels: columns of verdicts, or proxies with scores. Of several judges, or
+        repeated calls of one, the majority or mean is compared too.
+    failed_answers : str, default wrong with --require, else missing
+        How answers in a log count if the application returned an error or nothing: missing or wrong.
     require : 'NAME>=X'
-        What the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8', 'value@de<=.1';
-        several with semicolons, or the option once for each.
+        Requirement that the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8',
+        'value@de<=.1'; several are separated by semicolons, or the option is repeated.
     against : FILE
-        Answers of a new version of the model, joined by id; --require is then about these.
+        File with the answers of a new version of the model, joined by id; --require then applies to them.
     answers : COL or OLD=NEW, default the model's answer
-        Column of the answers in that file, and in the sample where that is another.
+        Column of the answers in the file of --against; OLD=NEW if its name in the sample differs.
     new_labels : paths
-        Labels of answers that changed, as far as they are there.
+        Labels of answers that changed, with --against.
     same_rows : bool
-        Row numbers in the labels are those of the sample's rows, though no column sample_token states it.
-    chosen : HOW, default random while rows have no label, else all
+        Accept labels whose ids are row numbers without a column sample_token.
+    chosen : HOW, default random if some rows have no label, else all
         How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
         (inclusion probabilities), all (every row is labelled) or unknown.
     tags : FORMAT, default json if every answer is a list
-        How answers and labels of a table hold sets of tags: json, or the separator ';', '|' or ','.
+        Format of sets of tags in the answers and labels of a table: json, or the separator ';', '|' or ','.
     sizes : path
-        Of a table: file with columns stratum,size, and of the proxy perhaps mean,variance,count.
+        For a table: file with the columns stratum and size, and optionally mean, variance and count of the
+        proxy.
     cluster : str
-        Of a table: column of the groups that were drawn together.
+        For a table: column of the clusters (rows that were drawn together).
     weight : str
-        Of a table: column of weights.
+        For a table: column of weights.
     population_size : int
-        Of a table: units of the population.
+        For a table: number of units of the population.
     proxy : COL,…, default recognised
-        Of a table: column of the proxy, which is known for every row; none for no proxy.
+        For a table: columns of proxies, known for every row; none for no proxy.
     """
 
     files: Annotated[
@@ -171,7 +173,10 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     population: Path | None = None
     target: Annotated[
         Text,
-        Option("population or superpopulation.", shown="population, superpopulation if all is labelled"),
+        Option(
+            "Target of the interval: population (these units) or superpopulation (all future units).",
+            shown="population, superpopulation if all is labelled",
+        ),
     ] = None
     outcome: Text = None
     bounds: Bounds = None
@@ -256,15 +261,15 @@ def read_population(
 
 
 class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
-    """The options of `estimate`: those of the evidence, and how much is printed.
+    """The options of `estimate`.
 
     Parameters
     ----------
     details : bool
-        Print the strata, all rows and all notes, after the answer.
+        Also print the strata, all rows and all notes.
     disagreements : FILE
-        Write the items on which a judge and people differ, for a second look: a new .csv. Filled in, it is
-        given after LABELS.
+        CSV file to write: the items on which a judge and the labels differ, for a second review. When it is
+        filled in, pass it after the labels.
     """
 
     details: bool = False
@@ -275,12 +280,12 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
 def estimate(requested: EstimateCommand) -> Result:
     """Estimate how good the model is, with an interval.
 
-    Of a table with labels in some rows, the columns with the labels, the model's answers, a judge or a score
-    are recognised and printed; options name others. --chosen states how the labelled rows were chosen.
-    Labels of a sample are joined by id, and units without one are handled within their strata.
+    In a table with labels in some rows, the columns of the labels, the model's answers, a judge or a score
+    are recognised and printed; options name other columns. --chosen states how the labelled rows were chosen.
+    Labels of a sample are joined by id; units without a label are handled within their strata.
 
-    With --require the exit status is 0 if the whole interval satisfies it (PASS), 4 if none of it does
-    (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
+    With --require the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
+    of it does (FAIL), and 5 if the labels do not decide (UNDECIDED).
     """
     with progress("estimating"):
         evaluation = requested.evaluate()
@@ -296,18 +301,18 @@ def estimate(requested: EstimateCommand) -> Result:
 
 
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
-    """The options of `report`: those of `estimate`, and what the page says besides.
+    """The options of `report`.
 
     Parameters
     ----------
     output : FILE
-        The report: .html, .md or .json.
+        File of the report: .html, .md or .json.
     question : str, default the study's
-        What the annotators were asked; the heading of the page.
+        Question to the annotators, which is the heading of the report.
     quantity : str
-        What the estimate is called: accuracy, pass rate, …
+        Name of the estimated quantity, such as accuracy or pass rate.
     items : int, default none
-        Show so many units as annotators saw them; without it no payload is in it.
+        Number of items to show as annotators saw them; by default no item is included.
     """
 
     output: Path
@@ -318,11 +323,11 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 @command(ReportOptions, needs=NEEDS)
 def report(requested: ReportOptions) -> Result:
-    """Write a report of the estimate: one self-contained page to send to others.
+    """Write a report of the estimate in one page.
 
-    Takes the files and the options of `estimate`, and gives the same figures. The
-    page asks the network for nothing, and holds nothing that annotators saw unless --items is given.
-    With --against it says what the same labels show about a new version of the model, and what needs labels.
+    The files and options are those of `estimate`, and so are the results. The page loads nothing from the
+    network and contains no items unless --items is given. With --against it reports what the labels show
+    about a new version of the model, and which answers need labels.
     """
     with progress("reporting"):
         evaluation = requested.evaluate()

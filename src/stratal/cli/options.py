@@ -22,22 +22,25 @@ Text = str | None
 Whole = int | None
 Number = float | None
 
-Output = Annotated[Path, Option("Directory to write to; must be empty or not exist.")]
+Output = Annotated[Path, Option("Directory to write to; it must be empty or not exist.")]
 EstimandText = Annotated[
     Text,
     Option(
-        "What the labels are for: f1:match, recall:match, difference:model_a,model_b, mean@language, …; "
-        "several with semicolons between them, or the option once for each.",
+        "Quantity to estimate: f1:match, recall:match, difference:model_a,model_b, mean@language, …; "
+        "several are separated by semicolons, or the option is repeated.",
         "NAME:OF",
         shown="the mean",
     ),
 ]
 ConfidenceLevel = Annotated[float, Option("Confidence level, between 0 and 1.")]
-Target = Annotated[str, Option("population or superpopulation.")]
+Target = Annotated[
+    str,
+    Option("Target of the interval: population (these units) or superpopulation (all future units)."),
+]
 Bounds = Annotated[
     Text, Option("Bounds of the outcome: LOW,HIGH.", needs=(without_all(outcome=("binary", "unbounded")),))
 ]
-Seed = Annotated[int, Option("The same seed and ids draw the same units.")]
+Seed = Annotated[int, Option("Seed of the random numbers; the same seed and ids draw the same units.")]
 
 ON_DUCKDB = with_any(engine=("duckdb",))
 
@@ -58,15 +61,15 @@ OF_PROXY = ValueCondition("with --proxy, --softmax, --answers or --history", _ha
 
 
 class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Columns with a meaning of their own; the commands that take columns inherit these options.
+    """Options that name columns with a role.
 
     Parameters
     ----------
     predicted : str
-        Column of the model's answer; kept in the sample, not shown.
+        Column of the model's answer. It is stored in the sample and not shown to annotators.
     judge : COL,…
-        Judges that are compared with the labels: columns of verdicts, kept in the sample and not shown, or
-        proxies that are scores.
+        Judges to compare with the labels: columns of verdicts (stored in the sample, not shown to annotators)
+        or proxies that are scores.
     """
 
     predicted: Text = None
@@ -94,11 +97,11 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     Parameters
     ----------
     id : str, default id or item_id
-        Column of unique ids; row for the number of the row.
+        Column of unique ids, or row for row numbers.
     proxy : COL,…
-        Column(s) that predict the outcome.
+        Columns with scores that predict the outcome, such as a confidence.
     groups : COL,…
-        Columns of categories.
+        Columns of categories by which results may be reported.
     by : str
         Column of categories to stratify by.
     show : COL,…
@@ -106,36 +109,37 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     features : COL,…
         Columns of numbers for --stratify features; also 'emb_*'.
     tags : FORMAT, default json if every answer is a list
-        How answers and labels hold sets of tags: json, or the separator ';', '|' or ','; none if they do
-        not.
+        Format of sets of tags in answers and labels: json, or the separator ';', '|' or ','; none if values
+        are no sets.
     bounds : LOW,HIGH
         Bounds of the outcome, and of the proxy on its scale.
     margin : bool
-        The proxy only orders units; it is on no scale.
+        Use only the order of the proxy's values, not their scale.
     delimiter : str, default found in the header
         Delimiter of a CSV file.
     softmax : COL,… or PATTERN
-        Columns of probabilities that add up to 1; the proxy is the answer's.
+        Columns of class probabilities that add up to 1; the proxy is the probability of the answer.
     missing : str
-        Units without a proxy: refuse, or own-stratum to keep them as one of their own.
+        What to do with units without a proxy: refuse (an error) or own-stratum (put them into a separate
+        stratum).
     predicts : COL=MEANING,…, default inferred from the values
-        What a proxy predicts: right (the probability that the answer is right), class:NAME (that of a class),
-        rating:LOW..HIGH, outcome (the outcome itself) or order (only an order).
+        What a proxy predicts: right (probability that the answer is right), class:NAME (probability of a
+        class), rating:LOW..HIGH, outcome (the outcome itself) or order (only the order of units).
     label : KIND
-        What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
+        Kind of labels, if the proxy is on another scale: pass/fail or LOW,HIGH.
     answers : COL,… or PATTERN
-        Other models' answers; the proxy is how many agree with --predicted.
+        Columns of other models' answers; the proxy is the share of them that equal --predicted.
     history : FILE
-        Earlier models' results by item: a column for each model, or rows with a column model; what they
-        predict is the proxy, learned anew from labels.
+        File with the results of earlier models by item: a column per model, or a column model and a row per
+        model. The proxy is predicted from them and fitted again when labels arrive.
     remote : bool
-        FILE may be an address: https://… or s3://….
+        Allow FILE to be an address (https://… or s3://…).
     engine : str
-        What reads FILE: duckdb, spark, or spark=URL where that is elsewhere: spark=spark://host:7077.
+        Engine that reads FILE: duckdb, spark, or spark=URL for a cluster (spark=spark://host:7077).
     threads : int, default one for each core
-        Threads that DuckDB may use.
+        Number of threads of DuckDB.
     memory : AMOUNT, default a few hundred MB for each thread
-        What DuckDB may hold before it spills to disk: 2GB.
+        Memory limit of DuckDB, such as 2GB; beyond it, DuckDB uses the disk.
     """
 
     file: Annotated[Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=place)]
@@ -233,7 +237,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     budget : int
         Labelling budget (number of labels).
     half_width : WIDTH,…
-        Target half-width of the interval. Use it instead of --budget. For several estimands, one for each or
+        Target half-width of the interval, instead of --budget. For several estimands, one value for each or
         one for all.
     strata : int, default 10, fewer below 50 labels
         Number of strata.
@@ -241,28 +245,30 @@ class Planning(Reading, frozen=True, kw_only=True):
         k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, gaussian-mixture,
         features, category or none.
     allocation : str, default robust; neyman with --estimand
-        robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of what each
-        label costs; --budget is then money.
+        robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of costs per
+        label; --budget is then the total cost.
     minimum : int
         Minimum number of labels per stratum.
     assume : str
         Assumed quality of the proxy for --half-width: conservative, expected or optimistic.
     residual_sd : float, default half the proxy's standard deviation
         Standard deviation of outcome minus proxy, for outcomes without bounds.
-    outcome : str, default as the proxy's bounds or the model's answers tell
-        What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
+    outcome : str, default inferred from the proxy's bounds or the model's answers
+        Kind of outcome: binary, bounded (with --bounds) or unbounded. It is stored in the sample.
     looks : NUMBER
-        Number of interim analyses at which labelling may stop: 4, or obrien-fleming:4; see estimate --look.
+        Number of interim analyses after which labelling may stop, such as 4 or obrien-fleming:4; see estimate
+        --look.
     positive : LABEL
-        The label that counts as 1, and every other as 0.
+        Label that counts as 1; all other labels count as 0.
     map : LABEL=NUMBER,…
-        What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
+        Values of labels: a number (pass=1), a class (kitty=cat) or no answer (unsure=). They are stored in
+        the sample.
     compare : COL,…
-        Columns of the labels in which the outcomes of several models will be.
+        Columns of the labels that will contain the outcomes of several models.
     target : str, default population; superpopulation if all is labelled
-        What the interval is about: population or superpopulation.
+        Target of the interval: population (these units) or superpopulation (all future units).
     for_ : threshold:REQUIREMENT
-        Plan for what `threshold` is to guarantee, instead of an estimand: threshold:'error<=.05'.
+        Plan for a requirement of `stratal threshold` instead of an estimand, such as threshold:'error<=.05'.
     """
 
     budget: Whole = None

@@ -34,39 +34,41 @@ NOT_SELECTING = """proxy predicts groups by features predicted margin softmax mi
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):
-    """The options of `plan`: with a file, or with the number of units alone.
+    """The options of `plan`, with a file or with the number of units only.
 
     Parameters
     ----------
     population_size : int
         Number of units, for a plan without a file.
     rate : float
-        Expected share of right answers, for a plan without a file.
+        Expected share of correct answers, for a plan without a file.
     detect : float
-        Difference to detect, between two models (--estimand difference:A,B with a file), two versions, or a
-        kappa and a limit.
-    equal_answers : float, default as if they erred independently
-        Share of items on which both give the same answer, for --detect without a file.
+        Difference to detect: between two models (with a file: --estimand difference:A,B), between two
+        versions, or between kappa and a limit.
+    equal_answers : float, default computed for independent errors
+        Share of items on which both models give the same answer, for --detect without a file.
     power : float
-        Probability to detect it, with --detect.
+        Power: the probability of detecting the difference of --detect.
     labels : paths
-        Existing labels on which expectations are based, of an earlier sample of FILE or, with the proxy's
-        column, of other units; may be repeated.
+        Existing labels on which the forecast is based: labels of an earlier sample of FILE, or a table of
+        other units with a column of the proxy; may be repeated.
     value : str, default label
         Column of the label, in --labels.
     calibrate_by : COL
         Recalibrate the proxy with --labels within each category of this column.
     output : FILE
-        File for the plan, which `draw` reads: plan.json.
+        File to write the plan to, for `draw`, such as plan.json.
     details : bool
-        Print the designs, the strata and all notes, after the answer.
+        Also print the designs, the strata and all notes.
     select : bool
-        Compute how many labels `stratal select` needs to find the best of the models in --answers.
+        Compute the number of labels that `stratal select` needs to find the best of the models in --answers.
     indifference : float
         Indifference margin: the largest accepted difference from the best model.
     """
 
-    file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
+    file: Annotated[
+        Path, argument("FILE", "File of predictions; left out with --population-size.", parser=place)
+    ] = None  # type: ignore[assignment]
     population_size: Whole = None
     rate: float = 0.5
     detect: Annotated[Number, Option(needs=(without_all("budget", "half_width"),))] = None
@@ -107,13 +109,11 @@ OF_ONE_MODEL = "The forecast is of the mean of one model; a difference of two mo
 def plan(requested: PlanOptions) -> Result:
     """Compute the expected precision for a labelling budget.
 
-    Compares designs and estimators by their expected standard error, recommends one, and shows how many
-    units of each stratum would be labelled. With --half-width it finds the budget instead: one that will do
-    even if the proxy is off (--assume). To draw a pilot first is cheaper, and it is what `stratal draw
-    --half-width` does.
+    Compares designs and estimators by their expected standard error, recommends one, and shows how many units
+    of each stratum would be labelled. With --half-width it computes the budget instead, by default one that
+    suffices even for a poor proxy (--assume). A pilot needs fewer labels: see `stratal draw --half-width`.
 
-    With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
-    instead of its own word.
+    With --labels of an earlier sample or a pilot, the forecast uses the measured quality of the proxy.
     """
     from stratal.planning import plan_to_detect
     from stratal.planning.entry_points import plan_for_rate

@@ -351,7 +351,7 @@ class Extended(Struct, kw_only=True):
 
 
 class Team(Struct, kw_only=True):
-    """Who labels."""
+    """Names of the annotators."""
 
     study: str
     annotators: list[str]

@@ -32,34 +32,37 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     Parameters
     ----------
     output : DIR
-        Directory for the units to label; must be empty or not exist. With --extend, only look without it.
+        Directory for the units to label; it must be empty or not exist. Without it, --extend only prints the
+        result.
     answers : COL,… or PATTERN
-        The models' answers: 'answer_*'.
+        Columns of the models' answers, such as 'answer_*'.
     budget : int
-        Labels at most.
+        Maximum number of labels.
     indifference : float
-        How much worse than the best the winner may be.
+        Largest accepted difference between the selected model and the best one.
     estimand : str, default accuracy
-        What the best is best in: accuracy, preference (labels name the column of the preferred model, or say
-        tie), or a metric of classes such as f1, balanced_accuracy or mcc.
+        Criterion: accuracy, preference (labels name the column of the preferred model, or tie), or a metric
+        of classes such as f1, balanced_accuracy or mcc.
     extend : DIR
-        The folder of the last round, or its sample, to go on from.
+        Folder or sample of the last round.
     labels : paths
-        Labels of all rounds so far, for --extend; may be repeated.
+        Labels of all earlier rounds, for --extend; may be repeated.
     value : str, default label, or one column for each model
-        Column of the label, for --extend. Without labels: columns called as those of the answers, which hold
-        right (1) or wrong (0) for each model.
+        Column of the label, for --extend. Instead of labels, the file may have columns with the models' names
+        that contain 1 (right) or 0 (wrong).
     positive : LABEL
-        The class of a metric; else the average over classes.
+        Class of the metric; without it, the average over classes.
     map : LABEL=NUMBER,…
-        What labels count as: a class (kitty=cat), or no answer (unsure=).
+        Values of labels: a class (kitty=cat) or no answer (unsure=).
     same_rows : bool
-        Row numbers in the labels are those of the sample's rows.
+        Accept labels whose ids are row numbers without a column sample_token.
     additional : int, default 50, then a quarter of those drawn
-        Units of the next round.
+        Number of units of the next round.
     """
 
-    file: Annotated[Path, argument("FILE", "The models' answers; none with --extend.", parser=place)] = None  # type: ignore[assignment]
+    file: Annotated[
+        Path, argument("FILE", "File of the models' answers; left out with --extend.", parser=place)
+    ] = None  # type: ignore[assignment]
     answers: Text = None
     output: Path | None = None
     budget: Whole = None
@@ -100,12 +103,14 @@ def answers_as_groups(requested: Reading) -> Reading:
     needs={_FIRST_ROUND: without_all("extend", reason="in a first round")},
 )
 def select(requested: SelectOptions) -> Result:
-    """Find the best of several models, with labels only for units on which their answers differ.
+    """Find the best of several models with few labels.
 
-    Writes a first round as `draw` does: sample.parquet, and to_label.csv, whose column `label` takes the
-    right answers. With --extend and --labels it says which models can still be the best and writes the next
-    round, until the winner is known: however often one looks, it is further than the indifference below the
-    best with probability 1 − confidence at most.
+    Only units on which the answers differ are labelled.
+
+    Writes a first round like `draw`: sample.parquet, and to_label.csv for the correct answers. With --extend
+    and --labels it prints which models can still be the best and writes the next round, until one is left.
+    With the stated confidence, the selected model is at most --indifference worse than the best, whatever the
+    number of rounds.
     """
     from stratal.designs.labelling_files import empty_folder, write_labelling_folder
 

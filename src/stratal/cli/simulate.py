@@ -22,11 +22,11 @@ class DemoOptions(Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     budget : int
-        Labels that can be bought.
+        Labelling budget (number of labels).
     output : path
-        Leave predictions.parquet and labels.csv in this directory.
+        Write predictions.parquet and labels.csv to this directory.
     label : path
-        Fill in the labels of this table, and do nothing else.
+        Only fill in the labels of this table.
     """
 
     budget: int = 100
@@ -37,7 +37,7 @@ class DemoOptions(Struct, frozen=True, kw_only=True):
 
 @command(DemoOptions)
 def demo(requested: DemoOptions) -> Result:
-    """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
+    """Estimate the accuracy of a classifier of handwritten digits."""
     from stratal.report.estimates import answer_page
     from stratal.report.pages import plan_page
     from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run, write_data
@@ -96,22 +96,22 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     budget : N,…
         Numbers of labels.
     design : DESIGN,…
-        simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: proportional, equal,
-        neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a millisecond or more each:
-        poisson, proportional-to-size, systematic, planned, two-round (a plan, and half of it as a pilot);
-        so is every design with --estimand.
+        simple-random, or stratification:number:allocation[:pilot[:step]] with the allocations proportional,
+        equal, neyman, robust, stratppi, oracle, two-round, opt-a1 and opt-a2. Slower (at least 1 ms per
+        sample): poisson, proportional-to-size, systematic, planned, two-round (a plan with half of the budget
+        as a pilot), and every design with --estimand.
     estimator : NAME,…
-        horvitz-thompson, hajek, difference, ppi++, stratppi, or auto: that of the command estimate.
+        horvitz-thompson, hajek, difference, ppi++, stratppi, or auto (as in the command estimate).
     interval : NAME,…
         auto, t, normal, wilson, …
     replicates : int, default 3000; 300 with --estimand or --history
-        Samples drawn of each design.
+        Number of samples for each design.
     workers : int
-        Processes.
+        Number of processes.
     resume : path
-        Parquet file of finished cells; a killed run goes on from it.
+        Parquet file of finished cells, with which an interrupted run continues.
     output : path
-        Write the table to this Parquet file, over one that exists.
+        Parquet file to write the table to; an existing one is replaced.
     figures : path
         Write figures to this directory.
     """
@@ -142,10 +142,10 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     needs={"predicted": with_any("estimand", "answers"), "margin bounds": without_all("estimand")},
 )
 def simulate(requested: SimulateOptions) -> Result:
-    """Draw thousands of samples from labelled data, and measure every design and estimator on them.
+    """Compare designs and estimators on samples from labelled data.
 
-    With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
-    --outcome is then the column of labels as annotators would give them.
+    With --estimand it measures the gain of a plan for F1, a difference of models or a quantile; --outcome is
+    then the column of the labels as annotators would give them.
     """
     from stratal.estimation import as_estimand
     from stratal.report.pages import simulation_page

@@ -60,43 +60,46 @@ _OF_A_DRAW = " ".join(
 
 
 class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
-    """The options of `study new`: what to ask, and whom; of predictions also those of `draw`.
+    """The options of `study new`: questions and annotators, and for predictions the options of `draw`.
 
     Parameters
     ----------
     output : DIR
-        The study's folder; must be empty or not exist.
+        Folder of the study; it must be empty or not exist.
     question : TEXT or NAME=TEXT
-        What annotators are asked about each item; once for each question, or a TOML file with all of them.
+        Question about each item. The option is repeated for several questions; a TOML file may contain all of
+        them.
     annotators : NAME,…
-        Who labels.
+        Names of the annotators.
     choices : ANSWER,…
-        One of four kinds of answers is required: choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0;
-        Unsure= counts as no answer.
+        Choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0; Unsure= counts as no answer. One of --choices,
+        --scale, --pair and --classes is required.
     scale : LOW,HIGH
-        Or a scale of whole numbers, 1,5 or with what its ends mean: 1=rude,5=polite.
+        Scale of whole numbers: 1,5, or with the meaning of its ends: 1=rude,5=polite.
     pair : A,B
-        Or which of two shown columns is better.
+        Two shown columns; annotators choose the better one.
     classes : ANSWER,…
-        Or answers in the annotators' own words, with some to choose from.
+        Answers as free text, with these suggestions.
     rubric : path
-        File that says how to judge (Markdown).
+        File with the labelling instructions (Markdown).
     adjudicators : NAME,…, default every annotator
-        Who decides disagreements.
+        Annotators who decide disagreements.
     overlap : SHARE or SHARE,PEOPLE
-        Share of the items that several people label, and how many people.
+        Share of the items that several annotators label, and the number of annotators.
     pseudonyms : bool
-        Keep names out of the journal, in a private file.
+        Store pseudonyms in the journal, and the names in a private file.
     until : float, default the half-width that was drawn for
-        Stop when the half-width of the anytime-valid interval is as small as this.
+        Stop when the half-width of the anytime-valid interval has reached this value.
     submit_on_choice : bool
-        Submit as soon as every question has its choice; annotators may choose otherwise.
+        Submit as soon as all questions are answered; each annotator can change this.
     """
 
     file: Annotated[
         Path,
         argument(
-            "DRAWN", "The folder that `draw` wrote, a sample, or predictions with --budget.", parser=place
+            "DRAWN",
+            "Folder that `draw` wrote, a sample, or predictions with --budget.",
+            parser=place,
         ),
     ]
     output: Path
@@ -121,11 +124,11 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     needs={_OF_A_DRAW: ValueCondition("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
 )
 def new(requested: NewOptions) -> Result:
-    """Make the folder in which people label what was drawn, or is drawn now from predictions.
+    """Create a study from drawn items and a question.
 
-    The folder holds the sample, the question and a database of all that annotators ever say. Then
-    `stratal study label` shows them the items, `stratal study status` says how far they are, and
-    `stratal estimate` takes the labels.
+    A study is a folder with the sample, the question and a database of answers. The items are those that
+    `draw` wrote, or they are drawn now from predictions. `stratal study label` shows the items to annotators,
+    `stratal study status` prints the progress, and `stratal estimate` reads the labels.
     """
     from stratal.designs.labelling_files import SAMPLE_NAME, empty_folder
     from stratal.evaluation import require_present
@@ -244,33 +247,33 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
 
 
 class OfStudy(Struct, frozen=True, kw_only=True):
-    """What every command on a study takes."""
+    """Options of every command for studies."""
 
-    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
+    study: Annotated[Path, argument("STUDY", "Folder of the study.")]
 
 
 class LabelOptions(OfStudy, frozen=True, kw_only=True):
-    """The options of `study label`: where the page is, and how items look.
+    """The options of `study label`: the address of the page, and how items are displayed.
 
     Parameters
     ----------
     port : PORT
-        Port to listen at; 0 takes a free one. HOST:PORT listens at another address of this computer, which
-        lets others in.
+        Port of the server; 0 chooses a free one. HOST:PORT also makes the page reachable from other
+        computers.
     address : URL
-        Where annotators reach the page, if that is another: https://labels.example.org of a proxy with TLS,
-        http://192.168.1.5:8000 in a network.
-    format : COL=FORMAT,…, default text; images, audio, chats and JSON where there are such
-        How columns are shown: text, markdown, html, json, chat, image or audio; remembered.
+        Address at which annotators reach the page, if it differs from the server's, such as
+        https://labels.example.org behind a proxy with TLS.
+    format : COL=FORMAT,…, default text; images, audio, chats and JSON are recognised
+        Format of columns: text, markdown, html, json, chat, image or audio. It is stored in the study.
     media : path, default media in the study
-        Folder of images and audio; kept in the study.
+        Folder of images and audio. Its name is stored in the study.
     allow_images : https, default study
-        Show pictures at https addresses too, whose servers then see who looks: https; or study for those of
-        the folder alone; remembered.
+        https shows images from https addresses too (their servers see each request); study shows only those
+        of the folder. It is stored in the study.
     new_links : bool
-        Make all earlier links invalid.
+        Create new links; earlier ones become invalid.
     output : FILE
-        Also write the links as a CSV, to send them.
+        Also write the links to this CSV file.
     """
 
     port: str = "8000"
@@ -284,11 +287,12 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(LabelOptions, name="study label")
 def label(requested: LabelOptions) -> None:
-    """Serve the page on which annotators label, until Ctrl-C; prints one secret link for each of them.
+    """Serve the labelling page until Ctrl-C.
 
-    Whoever has a link labels as that annotator. Links stay the same when the page is served again, unless
-    --new-links is given. Every answer is on disk before the next item is shown; while the server cannot be
-    reached answers wait in the browser. A link of its own shows the figures of `study status`, live.
+    Prints a secret link for each annotator. Whoever has a link labels as that annotator. Links remain valid
+    when the page is served again, unless --new-links is given. Every answer is saved before the next item is
+    shown; if the server cannot be reached, answers wait in the browser. A further link shows the figures of
+    `study status`.
     """
     from stratal.tables.files import csv_line
 
@@ -343,7 +347,7 @@ class StatusOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     require : 'value>=X'
-        What the interval that holds at every moment must satisfy: value>=.9; exit status 0, 4 or 5.
+        Requirement of the anytime-valid interval, such as value>=.9; exit status 0, 4 or 5.
     """
 
     confidence_level: ConfidenceLevel = 0.95
@@ -352,10 +356,13 @@ class StatusOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(StatusOptions, name="study status")
 def status(requested: StatusOptions) -> Result:
-    """Show a study's progress, agreement, times, nonresponse and interim estimate.
+    """Show the progress and the interim estimate of a study.
 
-    The anytime-valid interval holds at every moment at once: one may look at it again and again and stop when
-    it is narrow enough, or when it satisfies what is required (PASS, 0), or cannot (FAIL, 4; undecided: 5).
+    Also shows agreement, times and nonresponse.
+
+    The anytime-valid interval remains valid however often it is looked at, so labelling may stop as soon as
+    it is narrow enough or decides a requirement. With --require the exit status is 0 (PASS), 4 (FAIL) or 5
+    (UNDECIDED).
     """
     from stratal.evaluation import UNDECIDED, status_of
     from stratal.report.pages import status_page
@@ -392,18 +399,18 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    additional : int, default as many as the study's --until needs
-        Units to add.
+    additional : int, default the number that --until needs
+        Number of units to add.
     until : float
-        Stop when the anytime-valid interval's half-width is as small as this; 0: never.
+        Stop when the half-width of the anytime-valid interval has reached this value; 0 never stops.
     without_labels : bool
-        Only a larger budget: look at no label.
-    population : FILE, default where they were
-        Where the predictions are now.
+        Increase the budget without using the labels.
+    population : FILE, default the former file
+        File of the predictions, if it was moved.
     remote : bool
-        The file of the study may be at an address: https://… or s3://….
+        Allow the file of the predictions to be an address (https://… or s3://…).
     engine : str
-        The study's own engine, if that is Spark: spark, or spark=URL.
+        Engine that reads the predictions, if it is Spark: spark, or spark=URL.
     """
 
     additional: Whole = None
@@ -416,11 +423,11 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(ExtendOptions, name="study extend")
 def extend(requested: ExtendOptions) -> Result:
-    """Draw more items for a study, and give them to its annotators, whether or not a server is running.
+    """Draw more items for a study.
 
-    Every item that was drawn stays drawn. The labels so far say where new ones help most. With --until the
-    study stops giving out items once the interval is narrow enough; a study that was made so is extended by
-    as many items as the labels say are needed.
+    They are assigned to its annotators, also while a server is running. Drawn items remain in the sample, and
+    the new ones are allocated by the existing labels. With --until, no items are assigned once the interval
+    is narrow enough; such a study is extended by the number of items that the labels show to be needed.
     """
     from stratal.study.interim import selection_so_far, units_needed
 
@@ -472,15 +479,15 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     add : NAME,…
-        Let these people label too.
+        Add these annotators.
     set_aside : str
-        Leave this annotator's labels out; none is deleted.
+        Exclude the labels of this annotator; none is deleted.
     take_back : str
-        Take labels that were set aside back in.
+        Include the labels of this annotator again.
     reason : str
-        Why, for the journal.
+        Reason, for the journal.
     rubric : path
-        File with a new version of how to judge (Markdown).
+        File with a new version of the labelling instructions (Markdown).
     """
 
     add: Text = None
@@ -492,7 +499,7 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(TeamOptions, name="study team")
 def team(requested: TeamOptions) -> Result:
-    """Show who labels a study; add people, set an annotator's labels aside or take them back."""
+    """Show or add annotators; exclude or include their labels."""
     from stratal.study.creating import refuse_duplicate_name, require_person, validated_name
 
     text = None if requested.rubric is None else text_of(requested.rubric)
@@ -531,7 +538,7 @@ class CheckOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     head : str
-        Hash that an earlier check printed; it must still be in the journal.
+        Hash that an earlier check printed, which must still be in the journal.
     """
 
     head: Text = None
@@ -539,10 +546,10 @@ class CheckOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(CheckOptions, name="study check")
 def check(requested: CheckOptions) -> Result:
-    """Check a study: the journal's chain of hashes, its ids against the sample, its counts.
+    """Check the integrity of a study.
 
-    Exit status 3 if anything is wrong. Write the last hash down elsewhere: it proves later that nothing
-    before it was changed.
+    Checks the hash chain of the journal, the ids and the counts. The exit status is 3 if an error is found.
+    Keep the last hash elsewhere: it proves later that no earlier entry was changed.
     """
     with progress("checking"), stratal.study.open_study(requested.study, reading=True) as opened:
         return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
@@ -556,10 +563,10 @@ class BackupOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(BackupOptions, name="study backup")
 def backup(requested: BackupOptions) -> Result:
-    """Copy a study while people go on labelling, and check the copy. The copy is a study itself.
+    """Copy a study, also while people label, and check the copy.
 
-    Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal study label`
-    makes new ones for the copy.
+    The exit status is 3 if the copy has an error. Links of annotators are not copied: `stratal study label`
+    creates new ones for the copy.
     """
     with progress("copying"), stratal.study.open_study(requested.study) as opened:
         return _checked(requested.output, stratal.study.backup_study(opened, requested.output))
@@ -578,13 +585,13 @@ class ExportOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     output : path
-        File or folder to write; must not exist.
-    to : str, default what the file's name says, or html
-        html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.
-    annotator : str, default whoever uses the tool
-        Whom the items are for, and kept for.
-    items : int, default all that are free
-        At most so many items.
+        File or folder to write; it must not exist.
+    to : str, default the extension of the file, or html
+        Format: html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str, default any
+        Annotator to whom the items are assigned.
+    items : int, default all unassigned items
+        Maximum number of items.
     """
 
     output: Path
@@ -595,10 +602,10 @@ class ExportOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(ExportOptions, name="study export")
 def export(requested: ExportOptions) -> Result:
-    """Write the items that still need an answer for another tool; `study import` takes the answers back.
+    """Write the items without an answer for another tool.
 
-    A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
-    stratum goes out.
+    `study import` reads the answers. Items that are written for one annotator are reserved for that
+    annotator. Proxies, predictions and strata are not written.
     """
     from stratal.evaluation import require_present
     from stratal.labels.label_files import find_tool, tool_name_for, write_tasks
@@ -693,22 +700,22 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    from_ : str, default found out
-        page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
-    annotator : str, default as the file says
-        Whose answers these are: NAME, or THEIRS=NAME with commas between several; of a page's file without a
-        key, who you know that it is from
+    from_ : str, default recognised
+        Format: page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str, default stated in the file
+        Annotator of the answers: NAME, or several NAME_IN_FILE=NAME separated by commas. A file of the page
+        without a key needs it.
     id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
-        What else is written there stands for: n/a= is no answer, OK=Pass an answer of the question.
+        Meaning of other values in the file: n/a= for no answer, OK=Pass for an answer of the question.
     same_rows : bool
-        Row numbers in the file are those of the study's rows, though no column sample_token states it.
+        Accept ids that are row numbers without a column sample_token.
     dry_run : bool
-        Say what would be taken in, and save nothing.
+        Print what would be imported, and save nothing.
     """
 
-    file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
+    file: Annotated[Path, argument("FILE", "File that the tool exported, or the folder of Potato.")]
     from_: Text = None
     annotator: Text = None
     id: Text = None
@@ -719,11 +726,11 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(ImportOptions, name="study import")
 def import_actions(requested: ImportOptions) -> Result:
-    """Import the answers that annotators gave in another tool: all of them, or none.
+    """Import answers from another tool; either all of them or none.
 
-    With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
-    file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
-    that were changed in the study since are kept.
+    --dry-run shows what matches, what does not, what would change and what was skipped. The same file, or a
+    later one with more labels, may be imported again: nothing is saved twice, and answers that were changed
+    in the study are kept.
     """
     from stratal.labels.label_files import find_tool, read_answers
     from stratal.report.pages import change_lines, import_page

@@ -27,20 +27,20 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     require : METRIC>=LIMIT
-        What the accepted items must satisfy: error<=.05, precision>=.9, recall>=.8 or
-        false_positive_rate<=.01; of a class precision:spam>=.9.
+        Requirement of the accepted items: error<=.05, precision>=.9, recall>=.8 or false_positive_rate<=.01;
+        for a class precision:spam>=.9.
     score : COL or COL,COL, default the proxy
-        The score; of two, accepted items reach a threshold of each.
+        Column of the score. With two scores, accepted items reach a threshold of each.
     by : COL
-        A threshold for each level of this group; the guarantee is for all of them together.
+        Find a threshold for each level of this group; the guarantee holds for all of them together.
     target : str
-        Whether the guarantee is for these items (population) or for future ones (superpopulation).
+        Target of the guarantee: population (these items) or superpopulation (future items).
     population : FILE, default the file of the plan
-        All items, where the sample was not drawn by a plan.
+        File of all items, if the sample was not drawn by a plan.
     output : DIR
-        Write the ids on each side (accepted.csv, review.csv) and a report; must be empty or not exist.
+        Directory for accepted.csv, review.csv and a report; it must be empty or not exist.
     details : bool
-        Print the candidate sets and the curve.
+        Also print the candidate sets and the curve.
     """
 
     require: Text = None
@@ -57,14 +57,14 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
     same_rows""",
 )
 def threshold(requested: ThresholdOptions) -> Result:
-    """Find the items that can be accepted by their score, with a guarantee.
+    """Find the items that can be accepted without review.
 
-    Returns the largest set of items with the highest scores for which the requirement holds with 95 %
-    confidence, whatever the score is worth; for recall the smallest set. Without such a set it says how many
-    labels would be needed. It takes the files of `estimate`.
+    Prints the largest set of items with the highest scores that satisfies the requirement with 95%
+    confidence, however good the score is; for recall the smallest set. If there is none, it prints how many
+    labels would be needed. The files are those of `estimate`.
 
     The exit status is 0 if a set is accepted (PASS), 4 if every candidate violates the requirement (FAIL),
-    and 5 if labels do not decide (UNDECIDED).
+    and 5 if the labels do not decide (UNDECIDED).
     """
     if requested.require is None:
         allowed = "--require 'error<=.05', 'precision>=.9', 'recall>=.8' or 'false_positive_rate<=.01'"
