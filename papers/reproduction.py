@@ -13,7 +13,7 @@ import click
 
 from papers.page import Page
 from papers.project_pages import store_quick, write_project_page
-from stratal.errors import InputError, StratalError, near_names
+from stratal.errors import InputError, StratalError, suggest_names
 from stratal.randomness import check_seed
 
 PAPERS = ("fogliato", "kumar-raj", "stratppi", "open-questions")
@@ -62,7 +62,7 @@ def reproduce(
     stratal.errors.InputError: no such paper (given: 'fogliatto'; allowed: 'fogliato').
     """
     if paper not in PAPERS:
-        raise InputError("no such paper", given=repr(paper), allowed=near_names(paper, PAPERS))
+        raise InputError("no such paper", given=repr(paper), allowed=suggest_names(paper, PAPERS))
     name = paper.replace("-", "_")
     module = importlib.import_module(f"papers.{name}")
     folders = {k: Path(v) for k, v in (("data", data), ("predictions", predictions)) if v is not None}

@@ -249,13 +249,13 @@ class Described(Record):
     def parse(cls, fields: dict[str, Any]) -> Self:
         """Return the record from the fields of `to_dict` but `kind`."""
         for name, base in cls.nested.items():
-            given = fields[name]
-            several = isinstance(given, list | tuple)
+            described = fields[name]
+            several = isinstance(described, list | tuple)
             if several:
-                found = tuple(map(base.from_dict, given))
+                record = tuple(map(base.from_dict, described))
             else:
-                found = base.from_dict(given)
-            fields = {**fields, name: found}
+                record = base.from_dict(described)
+            fields = {**fields, name: record}
         return cls(**fields)
 
     @classmethod
@@ -269,12 +269,12 @@ class Described(Record):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         """Return the record that `to_dict` described."""
-        given = dict(description)
-        kind = given.pop("kind", None)
+        entries = dict(description)
+        kind = entries.pop("kind", None)
         named: type[Self] | None = cls.of_kind(kind)
         if named is None:
             raise InputError(f"unknown {cls.noun}", given=repr(kind), allowed=", ".join(sorted(cls.registry)))
-        return named.parse(given)
+        return named.parse(entries)
 
 
 def plain(value: Any) -> Any:
@@ -321,9 +321,9 @@ def _canonical(value: Any) -> str:
     if text.lower() in ("true", "false"):
         return text.lower()
     with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-        whole = isinstance(found, float) and found.is_integer()
-        return json.dumps(int(found) if whole else found, sort_keys=True)
+        number = json.loads(text)
+        is_whole_number = isinstance(number, float) and number.is_integer()
+        return json.dumps(int(number) if is_whole_number else number, sort_keys=True)
     with suppress(ValueError):
         return str(datetime.fromisoformat(text))
     return text
@@ -348,8 +348,8 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
         raise InputError(f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action=action)
     if 0.0 < largest < SMALLEST:
         what = f"{name} are too small to be squared"
-        given = f"up to {largest:g}"
-        raise InputError(what, given=given, allowed=f"0, or from {SMALLEST:g} in size", action=action)
+        size_text = f"up to {largest:g}"
+        raise InputError(what, given=size_text, allowed=f"0, or from {SMALLEST:g} in size", action=action)
 
 
 def checked_threads(threads: int) -> int:

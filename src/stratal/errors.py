@@ -43,11 +43,11 @@ _OPTIONS = re.compile(rf"{QUOTED}| \(--[^()]*+\)|(?<==), --[^()]*+(?P<end>\)?)",
 def without_options(text: str) -> str:
     """Return a message in the words of Python: without what it says of the command's options."""
 
-    def shortened(found: re.Match[str]) -> str:
-        text = found[0]
+    def shortened(match: re.Match[str]) -> str:
+        text = match[0]
         if text.startswith(" ("):
             return ""
-        if text.startswith(",") and found["end"]:
+        if text.startswith(",") and match["end"]:
             return ")"
         return text
 
@@ -78,7 +78,7 @@ class StratalError(Exception):
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:
         self.what = what
-        self.given = given
+        self.given = given  # the word that the message itself puts before the value
         self.allowed = allowed
         self.action = action
         self.in_options = False
@@ -181,7 +181,7 @@ class MissingExtraError(StratalError, ImportError):
 
 
 @contextmanager
-def installed(package: str, *, extra: str) -> Iterator[None]:
+def optional_import(package: str, *, extra: str) -> Iterator[None]:
     """Say which extra holds a package, where an import in the block fails."""
     try:
         yield
@@ -209,7 +209,7 @@ class StratalWarning(UserWarning):
     """
 
 
-def not_bounds(given: object, name: str = "bounds") -> InputError:
+def invalid_bounds_error(bounds: object, name: str = "bounds") -> InputError:
     """Return the error for bounds that are not two finite numbers, the lower first.
 
     Parameters
@@ -220,10 +220,12 @@ def not_bounds(given: object, name: str = "bounds") -> InputError:
         The keyword that they were given by.
     """
     action = f"Give {name}=(lowest, highest), in the outcome's units."
-    return InputError(f"{name} must be two finite numbers, the lower first", given=repr(given), action=action)
+    return InputError(
+        f"{name} must be two finite numbers, the lower first", given=repr(bounds), action=action
+    )
 
 
-def not_positive(name: str, given: object) -> InputError:
+def not_positive_error(name: str, value: object) -> InputError:
     """Return the error for what must be a number above 0, in the units of what is estimated.
 
     Parameters
@@ -234,10 +236,10 @@ def not_positive(name: str, given: object) -> InputError:
         What was given.
     """
     allowed = "above 0, in the units of what is estimated"
-    return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
+    return InputError(f"{name} must be a positive number", given=repr(value), allowed=allowed)
 
 
-def lone_surrogate(holder: str, text: str) -> InputError:
+def lone_surrogate_error(holder: str, text: str) -> InputError:
     """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it."""
     shown = ascii(text if len(text) <= 60 else text[:59] + "…")
     action = 'Replace it, such as by text.encode(errors="replace").decode().'
@@ -245,38 +247,38 @@ def lone_surrogate(holder: str, text: str) -> InputError:
     return InputError(what, given=shown, allowed="Unicode text", action=action)
 
 
-def duplicated(where: str, count: int, first: object) -> InputError:
+def duplicate_ids_error(where: str, count: int, first: object) -> InputError:
     """Return the error for ids that stand more than once."""
     what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
     action = "Remove the duplicates, or make an id that distinguishes the units."
     return InputError(what, allowed="one unit per id", action=action)
 
 
-def unreadable(file: object, error: Exception) -> InputError:
+def unreadable_file_error(file: object, error: Exception) -> InputError:
     """Return the error for a file that is not whole, or not of its format, from what its reader says."""
-    given = next(iter(str(error).splitlines()), type(error).__name__)
+    first_line = next(iter(str(error).splitlines()), type(error).__name__)
     action = "Check that the file is whole and of the format that its name says."
     if isinstance(error, UnicodeError):
         action = "Save it as UTF-8 text (in Excel: CSV UTF-8)."
-    return InputError(f"{file} cannot be read", given=given, action=action)
+    return InputError(f"{file} cannot be read", given=first_line, action=action)
 
 
-def kind_of(given: object) -> str:
+def type_text(value: object) -> str:
     """Return what kind of thing was given, with its article, for an error."""
-    name = type(given).__name__
+    name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def no_level(given: object) -> InputError:
+def invalid_confidence_level_error(level: object) -> InputError:
     """Return the error of a confidence level that is not between 0 and 1, such as percent."""
     action = None
-    if isinstance(given, int | float) and 1 < given < 100:
-        action = f"For {given:g} % write {given / 100:g}."
+    if isinstance(level, int | float) and 1 < level < 100:
+        action = f"For {level:g} % write {level / 100:g}."
     allowed = "between 0 and 1, as in 0.95"
-    return InputError("confidence_level is out of range", given=given, allowed=allowed, action=action)
+    return InputError("confidence_level is out of range", given=level, allowed=allowed, action=action)
 
 
-def near_names(name: str, names: Iterable[str]) -> str:
+def suggest_names(name: str, names: Iterable[str]) -> str:
     """Return the names most like `name`, or all of them, as a readable list.
 
     Parameters
@@ -293,17 +295,17 @@ def near_names(name: str, names: Iterable[str]) -> str:
     return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 
 
-def no_effect(option: str, allowed: str) -> InputError:
+def no_effect_error(option: str, allowed: str) -> InputError:
     """Return the error that an option would have no effect."""
     action = "Leave it out, or change the other option."
     return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
 
 
-def refuse_unknown(what: str, given: object, known: Iterable[str]) -> None:
+def check_choice(what: str, name: object, names: Iterable[str]) -> None:
     """Raise an `InputError` for a name that is none of the known ones."""
-    names = list(known)
-    if given not in names:
-        raise InputError(f"no such {what}", given=repr(given), allowed=near_names(str(given), names))
+    allowed_names = list(names)
+    if name not in allowed_names:
+        raise InputError(f"no such {what}", given=repr(name), allowed=suggest_names(str(name), allowed_names))
 
 
 def same_name(name: str, names: Iterable[str]) -> str | None:
@@ -319,8 +321,8 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
     existing = list(names)
     if name in existing:
         return name
-    wanted = str(name).strip().casefold()
-    alike = [entry for entry in existing if str(entry).strip().casefold() == wanted]
+    folded_name = str(name).strip().casefold()
+    alike = [entry for entry in existing if str(entry).strip().casefold() == folded_name]
     return alike[0] if len(alike) == 1 else None
 
 
@@ -377,14 +379,14 @@ def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, A
     """Return the error about the first argument that its annotation does not allow, None where all fit."""
     signature = inspect.signature(function)
     try:
-        given = signature.bind(*args, **keywords).arguments
+        arguments = signature.bind(*args, **keywords).arguments
     except TypeError:
         return None  # too few arguments, or an unknown one: Python's own error says so
     names: dict[str, Any] = {}
     for record in vars(function).get("records", ()):
         names |= vars(sys.modules[record.__module__])
     names |= inspect.unwrap(function).__globals__
-    for name, value in given.items():
+    for name, value in arguments.items():
         parameter = signature.parameters[name]
         if parameter.annotation is parameter.empty:  # self
             continue
@@ -474,27 +476,31 @@ def listing(
         )
 
     def listed(function: Function) -> Function:
-        own = inspect.signature(function)
-        shown = {name: one for name, one in own.parameters.items() if one.kind is not one.VAR_KEYWORD}
+        declared = inspect.signature(function)
+        shown = {name: one for name, one in declared.parameters.items() if one.kind is not one.VAR_KEYWORD}
         for one in itertools.chain.from_iterable(map(fields_of, records)):
             if one.name not in without:
                 shown.setdefault(one.name, one)
-        signature = own.replace(parameters=list(shown.values()))
+        signature = declared.replace(parameters=list(shown.values()))
         first = [name for name, one in shown.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
-        known = shown.keys()
+        keyword_names = shown.keys()
         needed = {name for name, one in shown.items() if one.default is one.empty}
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            given = first[: len(args)]
-            if keywords.keys() <= known and needed.issubset((*given, *keywords)) and len(given) == len(args):
+            positional_names = first[: len(args)]
+            if (
+                keywords.keys() <= keyword_names
+                and needed.issubset((*positional_names, *keywords))
+                and len(positional_names) == len(args)
+            ):
                 return function(*args, **keywords)  # the common case: `bind` takes as long as a small sum
             try:
                 signature.bind_partial(*args, **keywords)  # what is unknown before what is missing
                 signature.bind(*args, **keywords)
             except TypeError as error:
                 taken = [name for name, one in shown.items() if one.kind is _KEYWORD]
-                near = near_names(f"{error}''".split("'")[1], taken)
+                near = suggest_names(f"{error}''".split("'")[1], taken)
                 raise TypeError(f"{function.__qualname__}() {error}; it takes {near}") from None
             return function(*args, **keywords)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, array_of, is_masked
-from stratal.errors import InputError, lone_surrogate
+from stratal.errors import InputError, lone_surrogate_error
 
 try:  # CPython's own takes half of OpenSSL's time for a short text, and is there where policy bars OpenSSL's
     from _md5 import md5  # type: ignore[import-not-found]
@@ -75,8 +75,8 @@ def id_text(value: object) -> str:
             raise InputError("an id is missing (NaN)", action="Every unit needs an id.")
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
-    given = f"{value!r} ({type(value).__name__})"
-    raise InputError("unsupported type of an id", given=given, allowed=_ALLOWED)
+    value_text = f"{value!r} ({type(value).__name__})"
+    raise InputError("unsupported type of an id", given=value_text, allowed=_ALLOWED)
 
 
 def id_array(values: Any) -> AnyArray:
@@ -88,12 +88,12 @@ def id_array(values: Any) -> AnyArray:
     if is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
-        given = f"shape {array.shape}"
+        array_text = f"shape {array.shape}"
         action = "Give one id per unit."
-        raise InputError("ids must be one-dimensional", given=given, allowed="(N,)", action=action)
+        raise InputError("ids must be one-dimensional", given=array_text, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
-        given = f"dtype {array.dtype}"
-        raise InputError("unsupported type of ids", given=given, allowed=_ALLOWED)
+        array_text = f"dtype {array.dtype}"
+        raise InputError("unsupported type of ids", given=array_text, allowed=_ALLOWED)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         return array.astype(np.int64)
     text = [id_text(value) for value in array.tolist()]
@@ -126,7 +126,7 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
         for text in texts:
             digests += md5((prefix + text).encode()).digest()[:8]
     except UnicodeEncodeError as error:
-        raise lone_surrogate("an id", error.object.removeprefix(prefix)) from None
+        raise lone_surrogate_error("an id", error.object.removeprefix(prefix)) from None
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
@@ -141,8 +141,8 @@ def keys_of_rows(rows: slice, seed: int) -> KeyArray:
     """
     before = rows.start % _PER_COUNT
     generator = np.random.Philox(key=seed).advance(rows.start // _PER_COUNT)
-    found = generator.random_raw(rows.stop - rows.start + before)
-    return np.asarray(found[before:], dtype=np.uint64)
+    numbers = generator.random_raw(rows.stop - rows.start + before)
+    return np.asarray(numbers[before:], dtype=np.uint64)
 
 
 def uniforms(keys: KeyArray) -> FloatArray:

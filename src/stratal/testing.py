@@ -52,7 +52,7 @@ def check_design(
     >>> check_design(stratal.designs.SimpleRandom(budget=10), population, np.arange(50) % 3, draws=100)
     """
     z = np.asarray(outcomes, dtype=np.float64)
-    found = []
+    estimates = []
     for seed in range(draws):
         sample = design.draw(population, seed)
         probability = sample.inclusion_probability
@@ -60,7 +60,7 @@ def check_design(
         assert np.all((probability > 0) & (probability <= 1)), "a probability is not in (0, 1]"
         weighting = sample.weighting()
         variables = z[sample.ids, None]
-        found.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
+        estimates.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
     _check_repeated(design.draw(population, 0), design.draw(population, 0), "the same seed")
     with tempfile.TemporaryDirectory() as folder:
         again = Sample.read(design.draw(population, 0).write(Path(folder) / "sample.parquet"))
@@ -70,7 +70,7 @@ def check_design(
     except StratalError:  # the design cannot be extended
         larger = again
     assert set(again.ids.tolist()) <= set(larger.ids.tolist()), "a larger draw leaves a unit out"
-    values, variances = np.array(found).T
+    values, variances = np.array(estimates).T
     spread = (values - values.mean()) ** 2 * draws / (draws - 1)
     for what, excess, allowed in (
         ("the mean", values - z.mean(), 0.0),
@@ -128,12 +128,14 @@ def check_engine(population: Population, expected: Population, rules: Iterable[R
     for proxy in expected.proxy_names:
         assert population.distribution(proxy) == expected.distribution(proxy)
     for rule in rules:
-        found = population.summarise(rule)
-        wanted = expected.summarise(rule)
-        np.testing.assert_array_equal(found.sizes, wanted.sizes)
-        np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
-        np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)
-        counts = np.minimum(wanted.sizes, np.resize([40, 1, 0, 25, 3, 8], rule.n_strata))
+        summary = population.summarise(rule)
+        expected_summary = expected.summarise(rule)
+        np.testing.assert_array_equal(summary.sizes, expected_summary.sizes)
+        np.testing.assert_allclose(summary.proxy_means, expected_summary.proxy_means, rtol=1e-12)
+        np.testing.assert_allclose(
+            summary.proxy_covariances, expected_summary.proxy_covariances, rtol=1e-12, atol=1e-13
+        )
+        counts = np.minimum(expected_summary.sizes, np.resize([40, 1, 0, 25, 3, 8], rule.n_strata))
         same_draw(population.smallest(rule, counts, seed), expected.smallest(rule, counts, seed))
     assert population.digest(seed) == expected.digest(seed)
 

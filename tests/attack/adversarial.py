@@ -94,7 +94,7 @@ def texts(pieces: tuple[str, ...], rng: np.random.Generator) -> Iterator[str]:
 def functions() -> dict[str, Callable[[str], object]]:
     """Return what prints, rewrites or reads text of users, by name."""
     from stratal.cli.output import in_options, visible
-    from stratal.errors import InputError, near_names, without_options
+    from stratal.errors import InputError, suggest_names, without_options
     from stratal.labels import label_values, labels
     from stratal.report import document
     from stratal.report.text import ReportTable, table_text
@@ -113,7 +113,7 @@ def functions() -> dict[str, Callable[[str], object]]:
         "without_options": without_options,
         "a message": raised,
         "visible": visible,
-        "near_names": lambda text: near_names(text, [text[:100], "a", "b"]),
+        "near_names": lambda text: suggest_names(text, [text[:100], "a", "b"]),
         "table_text": lambda text: table_text(ReportTable(header=[text], rows=[[text]])),
         "csv_line": lambda text: csv_line([text]),
         "text_of_cell": unquote_cell,

@@ -35,7 +35,7 @@ def test_what_is_wanted_is_reached_with_no_more_labels_than_a_way_that_is_known(
     sizes, deviations, known, least, labels = problem
     wanted = np.sqrt(np.maximum(variances(sizes, deviations, labels), 1e-9))
 
-    found = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known=known)
+    found = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known_strata=known)
 
     assert np.all(found.n_h >= least)
     assert np.all(found.n_h <= sizes)
@@ -71,13 +71,13 @@ def test_the_order_of_strata_and_estimands_does_not_matter(problem, seed):
     rng = np.random.default_rng(seed)
     strata, rows = rng.permutation(len(sizes)), rng.permutation(len(deviations))
 
-    one = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known=known)
+    one = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known_strata=known)
     other = allocate_several(
         sizes[strata],
         deviations[rows][:, strata],
         standard_errors=wanted[rows],
         minimum=1,
-        known=known[strata],
+        known_strata=known[strata],
     )
 
     assert one.budget == other.budget
@@ -89,9 +89,9 @@ def test_units_do_not_matter(problem, factor):
     sizes, deviations, known, _, labels = problem
     wanted = np.sqrt(np.maximum(variances(sizes, deviations, labels), 1e-9))
 
-    one = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known=known)
+    one = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, known_strata=known)
     other = allocate_several(
-        sizes, deviations * factor, standard_errors=wanted * factor, minimum=1, known=known
+        sizes, deviations * factor, standard_errors=wanted * factor, minimum=1, known_strata=known
     )
 
     assert one.budget == other.budget

@@ -17,7 +17,7 @@ from msgspec import NODEFAULT, Struct, structs
 
 from stratal.cli.conditions import Condition
 from stratal.cli.output import Result
-from stratal.errors import InputError, no_effect, utf8_path
+from stratal.errors import InputError, no_effect_error, utf8_path
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -286,7 +286,7 @@ class Command(click.Command):
             is_typed = ctx.get_parameter_source(field) is click.core.ParameterSource.COMMANDLINE
             has_value = ctx.params.get(field) not in (None, ())
             if is_typed and has_value and not condition.holds(ctx.params, is_given):
-                raise no_effect(names[field], condition.text(names))
+                raise no_effect_error(names[field], condition.text(names))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments and options by section; of many options, only the first ones."""

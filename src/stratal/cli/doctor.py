@@ -17,7 +17,7 @@ from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, in_options, new_folder, progress
 from stratal.cli.parsing import joined, meanings
-from stratal.cli.study import whose
+from stratal.cli.study import annotator_option
 from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
@@ -85,35 +85,39 @@ def _inspected(requested: Reading) -> Result:
         else:
             proxies = describe_proxies(requested.population())
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
-    found = {"file": str(requested.file), **columns, **proxies}
+    described = {"file": str(requested.file), **columns, **proxies}
     score = None if proxies else suggested_score(columns, suggested)
     if score is not None:
-        found["suggested_proxy"] = score
+        described["suggested_proxy"] = score
     if columns["rows"] == 0:
-        return Result(found, inspection_page, "", "The file has a header but no rows: no plan is possible.")
+        return Result(
+            described, inspection_page, "", "The file has a header but no rows: no plan is possible."
+        )
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
-        return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
+        return Result(
+            described, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}"
+        )
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = None if requested.id is not None else columns["models"]
     if models is not None:
         one = "Draw the units from the rows of one model: save them in a separate file."
         apart = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
         labelled = "To compare the models, label the answers of all models for the drawn units, one row each"
-        return Result(found, inspection_page, "", one, f"{labelled}: {apart}.")
+        return Result(described, inspection_page, "", one, f"{labelled}: {apart}.")
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
     duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
     if requested.id is None and duplicates:
         what = duplicates_text(suggested[1], duplicates)
-        return Result(found, inspection_page, "", f"{what}. Remove them, or number the rows: --id row.")
+        return Result(described, inspection_page, "", f"{what}. Remove them, or number the rows: --id row.")
     if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in suggested and columns.get("log") is None:
         suggested += model_answer(columns, suggested)
-    known = [requested.file, *suggested, *others]
+    plan_words = [requested.file, *suggested, *others]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is not None:
-        known += ["--budget", _budget(columns["rows"])]
-        together = [
+        plan_words += ["--budget", _budget(columns["rows"])]
+        cluster_words = [
             "--design",
             "clusters",
             "--cluster",
@@ -123,8 +127,8 @@ def _inspected(requested: Reading) -> Result:
             "--output",
             new_folder("audit"),
         ]
-        return Result(found, inspection_page, ("draw", *known, *together))
-    return Result(found, inspection_page, _plan_command(known, columns["rows"]))
+        return Result(described, inspection_page, ("draw", *plan_words, *cluster_words))
+    return Result(described, inspection_page, _plan_command(plan_words, columns["rows"]))
 
 
 # Labels that a first plan is for, in a large file; of a smaller one a quarter, and of few rows half of them.
@@ -137,13 +141,17 @@ def _budget(rows: int) -> int:
     return max(min(_BUDGET, max(rows // 4, min(_FEW, rows // 2))), 1)
 
 
-def _plan_command(known: list[Any], rows: int) -> Any:
+def _plan_command(plan_words: list[Any], rows: int) -> Any:
     """Return the first `plan` that runs, or the reason why none does.
 
     A few rows may be too few for two labels in each stratum.
     """
     budget = ["--budget", _budget(rows)]
-    attempts = [[*known, *budget], [*known, *budget, "--minimum", 1], [*known, "--budget", rows]]
+    attempts = [
+        [*plan_words, *budget],
+        [*plan_words, *budget, "--minimum", 1],
+        [*plan_words, "--budget", rows],
+    ]
     problem = ""
     for attempt in attempts:
         problem = _problem_of("plan", attempt)
@@ -190,11 +198,11 @@ def doctor(requested: Reading) -> Result:
     if folder is not None:
         return folder
     small = file.is_dir() or (file.is_file() and not _too_large(file))
-    found = read_tool_answers(file) if small else None
-    if found is None:
+    answers = read_tool_answers(file) if small else None
+    if answers is None:
         return _of_table(file) or _inspected(requested)
-    require_answers(found, str(file))
-    return _of_answers(file, found)
+    require_answers(answers, str(file))
+    return _of_answers(file, answers)
 
 
 def _of_folder(folder: Path) -> Result | None:
@@ -204,23 +212,25 @@ def _of_folder(folder: Path) -> Result | None:
     from stratal.tables.logs.hugging_face import DATASET_STATE
     from stratal.tables.logs.reading import find_logs
 
-    for name, kind, then in (
+    for name, kind, next_command in (
         (DATABASE, "study", ("study", "status", folder)),
         (SAMPLE_NAME, "sample", ("doctor", folder / TO_LABEL_NAME)),
     ):
         if (folder / name).is_file():
-            return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
+            return Result(
+                {"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", next_command
+            )
     if (folder / DATASET_STATE).exists():
-        found = {}
+        logs = {}
     else:
-        found = find_logs(folder)
-    if not found:
+        logs = find_logs(folder)
+    if not logs:
         return None
     return Result(
-        {"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}},
-        f"{folder}: {len(found):,} logs of evaluation tools.",
-        [f"  {path}  ({tool})" for path, tool in found.items()],
-        ("doctor", next(iter(found))),
+        {"folder": str(folder), "logs": {str(path): tool for path, tool in logs.items()}},
+        f"{folder}: {len(logs):,} logs of evaluation tools.",
+        [f"  {path}  ({tool})" for path, tool in logs.items()],
+        ("doctor", next(iter(logs))),
     )
 
 
@@ -248,29 +258,31 @@ def _of_table(file: Path) -> Result | None:
     name = answer_column(table)
     entries = () if name is None else table.lists[name]
     filled = sum(not is_missing(entry) for entry in entries)
-    homes = _nearest(file, folders_with_ids(table.distinct_texts(_MAX_ROWS_PER_ITEM), (Path(), file.parent)))
-    if homes:
-        described = {"rows": len(table), "answers": filled, "belongs_to": list(map(str, homes))}
+    folders = _nearest(
+        file, folders_with_ids(table.distinct_texts(_MAX_ROWS_PER_ITEM), (Path(), file.parent))
+    )
+    if folders:
+        described = {"rows": len(table), "answers": filled, "belongs_to": list(map(str, folders))}
         return Result(
-            {"file": str(file), **described, "id": next(iter(homes.values()))},
-            [_of_home(file, table, name, filled, home, ids) for home, ids in homes.items()],
+            {"file": str(file), **described, "id": next(iter(folders.values()))},
+            [_of_home(file, table, name, filled, home, ids) for home, ids in folders.items()],
         )
     inspected = _inspected(Reading(file=file))
-    about: list[Any] = []
+    empty_lines: list[Any] = []
     if name is not None and not filled:
-        about = [f"{file}: nothing is filled in yet, {name!r} is empty in every row."]
+        empty_lines = [f"{file}: nothing is filled in yet, {name!r} is empty in every row."]
     labelled = _of_labelled_table(file, table)
-    return Result(inspected.described, *about, *(labelled or inspected.parts))
+    return Result(inspected.described, *empty_lines, *(labelled or inspected.parts))
 
 
-def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
+def _nearest(file: Path, folders: dict[Path, str]) -> dict[Path, str]:
     """Return the studies and samples in the file's own folder, or all if there are none."""
-    own = {
-        home: ids
-        for home, ids in homes.items()
-        if (home if home.is_dir() else home.parent).resolve() == file.parent.resolve()
+    in_same_folder = {
+        folder: ids
+        for folder, ids in folders.items()
+        if (folder if folder.is_dir() else folder.parent).resolve() == file.parent.resolve()
     }
-    return own or homes
+    return in_same_folder or folders
 
 
 def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
@@ -290,9 +302,9 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     from stratal.question.recognition import ID_NAMES
     from stratal.tables.column_facts import facts_of_table
 
-    about: list[Any] = [f"{file}: {len(table):,} rows, items of {home} by the column {ids!r}."]
-    then = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
-    then += [] if ids in ID_NAMES else ["--id", ids]
+    lines: list[Any] = [f"{file}: {len(table):,} rows, items of {home} by the column {ids!r}."]
+    next_command = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
+    next_command += [] if ids in ID_NAMES else ["--id", ids]
     others = [
         facts.name
         for facts in facts_of_table(table)
@@ -301,24 +313,24 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     if name is None:
         if home.is_dir() or len(others) < 2:
             rename = "rename that of the answers, or name it: estimate … --value COL."
-            return [*about, f"No column is called 'label': {rename}"]
-        then += ["--compare", ",".join(others)]
+            return [*lines, f"No column is called 'label': {rename}"]
+        next_command += ["--compare", ",".join(others)]
     elif not filled:
         empty = f"Nothing is filled in yet: {name!r} is empty in every row. Once it is filled in:"
-        return [*about, empty, f"  {shlex.join(['stratal', *then])}"]
+        return [*lines, empty, f"  {shlex.join(['stratal', *next_command])}"]
     elif home.is_dir():
         if table.find(*ANNOTATOR_NAMES) is None:
-            who, said = whose(home)
+            annotator_words, advice = annotator_option(home)
         else:
-            who, said = ([], [])
-        about = [*about, *said]
-        then = [*then, *who, "--dry-run"]
+            annotator_words, advice = ([], [])
+        lines = [*lines, *advice]
+        next_command = [*next_command, *annotator_words, "--dry-run"]
     else:
         return [
-            *about,
+            *lines,
             _estimated(home, file, id=None if ids in ID_NAMES else ids, model=table.find("model")),
         ]
-    return [*about, tuple(then)]
+    return [*lines, tuple(next_command)]
 
 
 def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
@@ -328,23 +340,23 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
 
     recognition = recognise(facts_of_table(table))
     columns = recognition.columns
-    about: list[Any] = [_page_of_columns(file), ""]
-    asked = [question for question in recognition.questions if question.is_about_labels(columns)]
-    if asked:
-        return [*about, in_options(asked[0].error(str(file)).args[0])]
+    lines: list[Any] = [_page_of_columns(file), ""]
+    open_questions = [question for question in recognition.questions if question.is_about_labels(columns)]
+    if open_questions:
+        return [*lines, in_options(open_questions[0].error(str(file)).args[0])]
     if recognition.value is None and not recognition.models:
         return None
-    about += [f"{recognition.sentence()[:1].upper()}{recognition.sentence()[1:]}."]
-    about += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
-    about += [f"Note: {note}." for note in recognition.notes]
+    lines += [f"{recognition.sentence()[:1].upper()}{recognition.sentence()[1:]}."]
+    lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
+    lines += [f"Note: {note}." for note in recognition.notes]
     command = ["estimate", file, *recognition.options]
     problem = _problem_of(str(command[0]), command[1:])
     if problem:
-        return [*about, f"No estimate is possible: {problem}"]
+        return [*lines, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")
     if labels is not None and labels.is_partial:
-        about += ["If the labelled rows were not chosen at random, state how: --chosen."]
-    return [*about, tuple(command)]
+        lines += ["If the labelled rows were not chosen at random, state how: --chosen."]
+    return [*lines, tuple(command)]
 
 
 def _page_of_columns(file: Path) -> Any:
@@ -354,36 +366,41 @@ def _page_of_columns(file: Path) -> Any:
     return inspection_page({"file": str(file), **describe_columns(file)})
 
 
-def _of_answers(file: Path, found: ToolAnswers) -> Result:
+def _of_answers(file: Path, tool_answers: ToolAnswers) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
     from stratal.labels.label_files import TOOLS
     from stratal.study.find_study import folders_with_ids
 
-    people = list(dict.fromkeys(answer.annotator for answer in found.answers if answer.annotator))
-    ids = {answer.id for answer in found.answers}
-    skipped = sum(answer.value is None for answer in found.answers)
-    homes = list(_nearest(file, folders_with_ids({"": ids}, (Path(), file.parent))))
-    described = {"tool": found.tool, "answers": len(found.answers), "items": len(ids), "skipped": skipped}
+    people = list(dict.fromkeys(answer.annotator for answer in tool_answers.answers if answer.annotator))
+    ids = {answer.id for answer in tool_answers.answers}
+    skipped = sum(answer.value is None for answer in tool_answers.answers)
+    folders = list(_nearest(file, folders_with_ids({"": ids}, (Path(), file.parent))))
+    described = {
+        "tool": tool_answers.tool,
+        "answers": len(tool_answers.answers),
+        "items": len(ids),
+        "skipped": skipped,
+    }
     if people:
         by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}"
     else:
         by = ""
-    then: list[Any] = []
-    for home in homes:
+    next_steps: list[Any] = []
+    for home in folders:
         if home.is_dir() and not people:
-            who, said = whose(home)
+            annotator_words, advice = annotator_option(home)
         else:
-            who, said = ([], [])
-        take = ("study", "import", home, file, *who, "--dry-run")
-        then += [*said, take if home.is_dir() else _estimated(home, file)]
+            annotator_words, advice = ([], [])
+        take = ("study", "import", home, file, *annotator_words, "--dry-run")
+        next_steps += [*advice, take if home.is_dir() else _estimated(home, file)]
     nowhere = (
         "No matching study or sample found here. Run the command again in its folder, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
     )
     return Result(
-        {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, homes))},
-        f"{file}: {TOOLS[found.tool].title}, {len(found.answers):,} answers of {len(ids):,} items{by}, "
-        f"{skipped:,} of them skips.",
-        [f"Note: {note}." for note in found.notes],
-        then or nowhere,
+        {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, folders))},
+        f"{file}: {TOOLS[tool_answers.tool].title}, {len(tool_answers.answers):,} answers "
+        f"of {len(ids):,} items{by}, {skipped:,} of them skips.",
+        [f"Note: {note}." for note in tool_answers.notes],
+        next_steps or nowhere,
     )

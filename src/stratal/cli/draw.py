@@ -65,15 +65,15 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         require_named(part(Reading, stored), part(Reading, self))
         defaults = structs.asdict(SharedDrawOptions(file=Path()))
         planned = structs.asdict(plan.options)
-        given = structs.asdict(part(SharedDrawOptions, self))
+        requested = structs.asdict(part(SharedDrawOptions, self))
         combined = {"file": self.file if extending and self.file is not None else plan.options.file}
         for name in defaults:
             if name == "file":
                 continue
             is_first_round = extending and name in _FIRST_ROUND.split()
-            if given[name] == defaults[name] and planned[name] != defaults[name] and not is_first_round:
+            if requested[name] == defaults[name] and planned[name] != defaults[name] and not is_first_round:
                 combined[name] = planned[name]
-            elif given[name] not in (defaults[name], planned[name]) and not extending:
+            elif requested[name] not in (defaults[name], planned[name]) and not extending:
                 self._refuse_unless_free(name, is_planned=planned[name] != defaults[name])
         if extending and self.additional is not None:
             combined.pop("half_width", None)
@@ -178,8 +178,8 @@ def draw(requested: DrawOptions) -> Result:
         require = goal.to_dict()["require"]
         return Result(described, page, ("threshold", written.sample, *label_files, "--require", require))
     if half_width is None:
-        look = () if sample.looks is None or requested.extend is not None else ("--look", 1)
-        return Result(described, page, ("estimate", written.sample, *label_files, *look))
+        look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
+        return Result(described, page, ("estimate", written.sample, *label_files, *look_option))
     label_words = [word for path in label_files for word in ("--labels", path)]
     output_words = (*connection_words(requested), "--output", f"{requested.output}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
@@ -195,8 +195,8 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
         reason = "every unit is drawn"
     extended = str(requested.extend)
     return Result(
-        {"sample": extended, "new": 0, "half_width": needed.wanted, "needed": needed.to_dict()},
-        f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.wanted:g}).",
+        {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
+        f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.target_half_width:g}).",
         ("estimate", extended, *(requested.labels or [])),
     )
 

@@ -293,11 +293,11 @@ def estimate(requested: EstimateCommand) -> Result:
     if requested.disagreements is not None:
         count = evaluation.write_disagreements(requested.disagreements)
         described["disagreements"] = {"file": str(requested.disagreements), "items": count}
-    then: tuple[Any, ...] | None = None
+    next_command: tuple[Any, ...] | None = None
     if "more_labels" in described:
-        then = ("report", *words(part(EvidenceOptions, requested)), "--output", "report.html")
+        next_command = ("report", *words(part(EvidenceOptions, requested)), "--output", "report.html")
     page = partial(evaluation.page, details=requested.details)
-    return Result(described, page, then, status=_exit_status(evaluation))
+    return Result(described, page, next_command, status=_exit_status(evaluation))
 
 
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -331,13 +331,13 @@ def report(requested: ReportOptions) -> Result:
     """
     with progress("reporting"):
         evaluation = requested.evaluate()
-        asked = words(part(EvidenceOptions, requested))
+        evidence_words = words(part(EvidenceOptions, requested))
         findings = evaluation.report(
             title=_title(requested.source),
             question=requested.question,
             quantity=requested.quantity,
             commands=[
-                join(["stratal", "estimate", *asked]),
+                join(["stratal", "estimate", *evidence_words]),
                 join(["stratal", "report", *words(requested)]),
             ],
             examples=requested.items or 0,

@@ -180,17 +180,17 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     start = monotonic()
-    told = [what]
+    progress_text = [what]
     ended = threading.Event()
 
     def advance(done: int, total: int) -> None:
-        told[0] = f"{what} {done / max(total, 1):.0%}"
+        progress_text[0] = f"{what} {done / max(total, 1):.0%}"
 
     def show() -> None:
         line = ""
         with suppress(OSError, ValueError):  # a terminal that was closed
             while not ended.wait(PATIENCE):
-                line = f"{told[0]}, {monotonic() - start:.0f} s"
+                line = f"{progress_text[0]}, {monotonic() - start:.0f} s"
                 print(f"\r{line}", end="", file=sys.stderr, flush=True)
             print(f"\r{' ' * len(line)}\r" if line else "", end="", file=sys.stderr, flush=True)
 

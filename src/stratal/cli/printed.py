@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from stratal.cli.plan_file import PlanFile
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, suggest_names
 from stratal.estimation.stratum_table import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
@@ -471,7 +471,7 @@ def command_schema(command: str) -> dict[str, Any]:
     """
     results = {**PRINTED, **WRITTEN}
     if command not in results:
-        raise InputError(f"no such command: {command!r}", allowed=near_names(command, results))
+        raise InputError(f"no such command: {command!r}", allowed=suggest_names(command, results))
     schemas, parts = msgspec.json.schema_components(
         results[command], ref_template="#/$defs/{name}", schema_hook=lambda _: {"type": "string"}
     )

@@ -54,13 +54,13 @@ def demo(requested: DemoOptions) -> Result:
         )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "plan": shown.plan.to_dict(),
         "estimate": shown.estimate.to_dict(),
         "truth": shown.truth,
     }
     images = f"{len(shown.data.ids):,}"
-    then = list[Any]()
+    next_steps = list[Any]()
     if shown.truth in shown.estimate.confidence_interval():
         inside = "inside"
     else:
@@ -73,13 +73,13 @@ def demo(requested: DemoOptions) -> Result:
     ]
     closing = f"The truth, from all {images} labels: {shown.truth:.4f} ({inside} the interval)."
     if output is not None:
-        found["output"] = str(output)
+        described["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
-        then = ["", f"Wrote {predictions} and {labels} (the true labels)."]
-        then += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
-    page = plan_page(found["plan"], details=False)
-    answer = answer_page(found["estimate"])
-    return Result(found, opening, page, "", answer, ["", closing, *then])
+        next_steps = ["", f"Wrote {predictions} and {labels} (the true labels)."]
+        next_steps += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
+    page = plan_page(described["plan"], details=False)
+    answer = answer_page(described["estimate"])
+    return Result(described, opening, page, "", answer, ["", closing, *next_steps])
 
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"

@@ -71,12 +71,12 @@ MESSAGE = "there is not enough memory. Close other programs, read fewer columns,
 
 def out_of_memory(error: BaseException) -> bool:
     """Return whether an error, or one that led to it, is that memory ran out."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     link: BaseException | None = error
-    while link is not None and link not in seen:
+    while link is not None and link not in visited:
         words = f"{type(link).__name__}: {link}".lower()
         if isinstance(link, MemoryError) or any(word in words for word in WORDS):
             return True
-        seen.append(link)
+        visited.append(link)
         link = link.__cause__ or link.__context__
     return False

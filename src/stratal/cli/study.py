@@ -23,7 +23,7 @@ from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, population_again, reading_of
-from stratal.errors import InputError, MissingExtraError, no_effect
+from stratal.errors import InputError, MissingExtraError, no_effect_error
 
 if TYPE_CHECKING:
     from stratal.study import Form, StudyQuestion
@@ -218,7 +218,7 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     if files:
         conflicting = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
         if conflicting:
-            raise no_effect(conflicting[0], "without a file of questions")
+            raise no_effect_error(conflicting[0], "without a file of questions")
         return form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
         return form.of(parse_question(questions[0], kinds, rubric))
@@ -644,10 +644,10 @@ def export(requested: ExportOptions) -> Result:
         described["annotator"] = annotator
     named = ["--annotator", annotator] if annotator else []
     if not named and tool.name in _NAMELESS:
-        who, lines = whose(study)
+        annotator_words, lines = annotator_option(study)
     else:
-        who, lines = (named, [])
-    next_commands = [*lines, ("study", "import", study, back, *who, "--dry-run")]
+        annotator_words, lines = (named, [])
+    next_commands = [*lines, ("study", "import", study, back, *annotator_words, "--dry-run")]
     return Result(described, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, next_commands)
 
 
@@ -659,7 +659,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def whose(study: Path) -> tuple[list[str], list[str]]:
+def annotator_option(study: Path) -> tuple[list[str], list[str]]:
     """Return the option that says who answered in a file without names, and a line about who that may be."""
     from stratal.study.opening import open_study
 

@@ -77,7 +77,7 @@ class ClusterWeighting(Weighting):
         """1 − m / M."""
         return max(1.0 - self.draws / self.clusters, 0.0)
 
-    def stretched(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
+    def small_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of the mean of a group, times `GroupClusters.stretch`."""
         if self.draws < 2:
             return residuals
@@ -136,7 +136,7 @@ class ClusterWeighting(Weighting):
         if self.draws < 2:
             return np.full((variables.shape[1], variables.shape[1]), np.nan)
         weights = self.weights / self.weights.sum()
-        centred = self.stretched(variables - weights @ variables)
+        centred = self.small_cluster_residuals(variables - weights @ variables)
         between = between_clusters(centred * weights[:, None], self.cluster, np.inf)
         return between * (self.draws / self.clusters)
 

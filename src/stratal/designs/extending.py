@@ -41,7 +41,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
         named = ", ".join(map(repr, lacking))
         raise not_drawn_from(
             "",
-            given=f"{population.size} units" + (f" without {named}" if lacking else ""),
+            actual=f"{population.size} units" + (f" without {named}" if lacking else ""),
             allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
         )
     texts = id_texts(sample.ids)
@@ -49,7 +49,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     rows = rows_of(texts, candidates.ids)
     if -1 in rows:
         missing_unit = f"no unit {texts[rows.tolist().index(-1)]!r}"
-        raise not_drawn_from(" ids differ", given=missing_unit, allowed="the same ids")
+        raise not_drawn_from(" ids differ", actual=missing_unit, allowed="the same ids")
     units = with_set_texts(candidates.only(rows), sample)
     refuse_other_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
     sample_digest = sample.population_digest()
@@ -62,7 +62,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             difference = "other ids"
         else:
             difference = "other values"
-        raise not_drawn_from(changed, given=f"{difference} among the units that were not drawn")
+        raise not_drawn_from(changed, actual=f"{difference} among the units that were not drawn")
     return population
 
 
@@ -109,7 +109,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
         return
     changed = differing(earlier.proxy_names, earlier_digest, later_digest)
     if changed:
-        raise not_drawn_from(changed, given="another population in a later round")
+        raise not_drawn_from(changed, actual="another population in a later round")
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
@@ -185,17 +185,17 @@ def refuse_other_units(
             if not same_value(read_value, stored_value):
                 raise not_drawn_from(
                     f" {name} of unit {text!r} differs",
-                    given=_short(read_value),
+                    actual=_short(read_value),
                     allowed=_short(stored_value),
                 )
 
 
-def not_drawn_from(difference: str, given: str, allowed: str | None = None) -> InputError:
+def not_drawn_from(difference: str, actual: str, allowed: str | None = None) -> InputError:
     """Return the error about a population that a sample was not drawn from."""
     return InputError(
         "this is not the population that the sample was drawn from"
         + (f":{difference}" if difference else ""),
-        given=given,
+        given=actual,
         allowed=allowed,
         action="Give the one that it was drawn from, unchanged.",
     )
@@ -210,7 +210,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
         sizes_text, stored_text = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
-        raise not_drawn_from(" strata differ", given=sizes_text, allowed=stored_text)
+        raise not_drawn_from(" strata differ", actual=sizes_text, allowed=stored_text)
 
 
 def _short(value: Any) -> str:

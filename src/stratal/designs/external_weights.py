@@ -11,7 +11,7 @@ from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 
 
 def _none() -> IntArray:
@@ -158,7 +158,7 @@ class ExternalWeights(Design):
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
-        refuse_unknown("sampling mechanism", self.mechanism, MECHANISMS)
+        check_choice("sampling mechanism", self.mechanism, MECHANISMS)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, raised where others of their stratum did not answer."""

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, names_mistyped, near_names, refuse_unknown, warn_caller
+from stratal.errors import InputError, check_choice, names_mistyped, suggest_names, warn_caller
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
@@ -95,8 +95,8 @@ class CalibratedWeighting(Weighting):
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return those of the residuals' variance, less one for each total that was fitted."""
-        own = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
-        return float(max(own - (self.auxiliary.shape[1] - 1), 1.0))
+        base_degrees = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
+        return float(max(base_degrees - (self.auxiliary.shape[1] - 1), 1.0))
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the residuals of the regression on what is known: its totals are exact already."""
@@ -278,7 +278,7 @@ def fit_margins(
     """
     require_sample(sample, "fit_margins")
     names = (margins,) if isinstance(margins, str) else tuple(margins)
-    refuse_unknown("method", method, METHODS)
+    check_choice("method", method, METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         named = ", ".join(names) or "none"
         problem = "margins are given once, all together, each of another column"
@@ -310,7 +310,7 @@ def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], 
         return (), (float(total) / sample.population_size,)
     columns = (*sample.groups, *sample.proxy_names)
     if columns:
-        allowed = near_names(name, columns)
+        allowed = suggest_names(name, columns)
     else:
         allowed = "none was drawn along"
     action = "Draw with groups= (--groups COL), or give its total in totals=."
@@ -356,7 +356,7 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
     columns: dict[str, AnyArray] = {**sample.shown, **sample.groups}
     if name not in columns:
         if columns:
-            allowed = near_names(name, columns)
+            allowed = suggest_names(name, columns)
         else:
             allowed = "none was drawn along"
         raise InputError(f"the sample has no column {name!r}", allowed=allowed)

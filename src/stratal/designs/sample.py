@@ -18,9 +18,9 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
-from stratal.designs.elsewhere import Labelled, parts_of_labelled
+from stratal.designs.external_sample import ExternalSample, parts_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, listing, names_mistyped
+from stratal.errors import InputError, listing, names_mistyped, type_text
 from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
@@ -109,7 +109,7 @@ class Design(Described, ABC):
         action = "Where the design is nested, give a larger one: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
-    def following(self, sample: Sample, additional: int, known: Any) -> Design:
+    def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
         """Return the design of a next round, where there are no strata.
 
         `known` has the labels' outcomes `z` (m,), and which units are `labelled` (n,); it is None for an
@@ -427,8 +427,8 @@ class Sample(Record, TableDisplay):
 
     @staticmethod
     @names_mistyped
-    @listing(Labelled)
-    def from_labelled(table: Any, **given: Any) -> tuple[Sample, Labels]:
+    @listing(ExternalSample)
+    def from_labelled(table: Any, **keywords: Any) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 
         It must be a probability sample. Units that were chosen by hand, by their outcome or to balance it
@@ -506,7 +506,7 @@ class Sample(Record, TableDisplay):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
-        options = Labelled(**given)
+        options = ExternalSample(**keywords)
         parts, labels = parts_of_labelled(table, options)
         return with_declared_scores(with_sets(_of_parts(parts)), options.predicts), labels
 
@@ -766,7 +766,7 @@ def require_sample(value: Any, verb: str) -> Sample:
     """
     if isinstance(value, Sample):
         return value
-    given_kind = kind_of(value)
+    given_kind = type_text(value)
     if isinstance(value, Population):
         action = "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
     elif isinstance(value, str | os.PathLike):
@@ -787,4 +787,4 @@ def require_column_name(value: Any, keyword: str) -> str:
     if isinstance(value, str):
         return value
     action = f"Give the values to the population, as features={{'x': values}}, and {keyword}='x' here."
-    raise InputError(f"{keyword} is the name of a column", given=kind_of(value), action=action)
+    raise InputError(f"{keyword} is the name of a column", given=type_text(value), action=action)

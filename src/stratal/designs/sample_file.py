@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
-from stratal.errors import InputError, lone_surrogate
+from stratal.errors import InputError, lone_surrogate_error
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_header, existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
@@ -53,7 +53,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
         described["digest"] = _digest(table, described)
         encoded_text = json.dumps(described, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
-        raise lone_surrogate(f"{path}: the sample", error.object) from None
+        raise lone_surrogate_error(f"{path}: the sample", error.object) from None
     if as_csv:
         with replacing(path) as partial, replacing(path.with_suffix(".json")) as described_file:
             pyarrow.csv.write_csv(table, partial)
@@ -243,8 +243,8 @@ def refuse_what_was_not_drawn(
         return
     n_h = np.bincount(stratum, minlength=len(sizes))
     if not np.array_equal(n_h, counts):
-        given = n_h.tolist()[:5]
+        stored_n_h = n_h.tolist()[:5]
         allowed = str(np.asarray(counts).tolist()[:5])
-        raise InputError("its rows are not those that its design draws", given=given, allowed=allowed)
+        raise InputError("its rows are not those that its design draws", given=stored_n_h, allowed=allowed)
     if not np.allclose(probabilities, (n_h / sizes)[stratum], rtol=1e-9):
         raise InputError("its inclusion probabilities are not those of its design")

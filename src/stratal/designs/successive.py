@@ -189,7 +189,7 @@ class Successive(Design):
             self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
-    def following(self, sample: Sample, additional: int, interim: Any) -> Design:
+    def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
         """Return the design with another round, by what the labels so far and the history predict.
 
         Without a history's factors, or for labels that are no share of 1, the prediction is that of before.
@@ -198,11 +198,11 @@ class Successive(Design):
         population = sample.population
         assert population is not None
         names = history_columns(population.feature_names)
-        if names and interim is not None and np.all((interim.z >= 0) & (interim.z <= 1)):
+        if names and outcomes is not None and np.all((outcomes.z >= 0) & (outcomes.z <= 1)):
             candidates = population.find(id_texts(sample.ids))
-            rows = rows_of(id_texts(sample.ids[interim.labelled]), candidates.ids)
+            rows = rows_of(id_texts(sample.ids[outcomes.labelled]), candidates.ids)
             values = np.column_stack([candidates.features[name][rows] for name in names])
-            posterior = FactorPosterior.of(values, interim.z)
+            posterior = FactorPosterior.of(values, outcomes.z)
             # What is still uncertain of a unit's log-odds is taken to be what it is on average.
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
             weights = [shrunk, *(shrunk * posterior.mean).tolist()]

@@ -67,7 +67,7 @@ class Weighting(Record, ABC):
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)
 
-    def stretched(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
+    def small_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
 
         Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
@@ -107,14 +107,16 @@ class Weighting(Record, ABC):
     ) -> float:
         """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
 
-        The variance with `GroupClusters.stretch` over the reported one: that with `stretched`, or that of the
-        variable as it is unless `is_stretched`. 1 for two clusters: with their one degree of freedom the
-        interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
+        The variance with `GroupClusters.stretch` over the reported one: that with `small_cluster_residuals`,
+        or that of the variable as it is unless `is_stretched`. 1 for two clusters: with their one degree of
+        freedom the interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
         """
         clusters = self.group_clusters(member)
         if clusters is None or clusters.count <= 2:
             return 1.0
-        reported = self.stretched(variable[:, None], member) if is_stretched else variable[:, None]
+        reported = (
+            self.small_cluster_residuals(variable[:, None], member) if is_stretched else variable[:, None]
+        )
         both = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
         if reported_variance > 0:

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from stratal.arrays import IntArray
-from stratal.errors import BudgetError, InputError, not_positive
+from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
@@ -176,7 +176,7 @@ class AnticipatedInfluence(_Anticipated):
 
     def _most(self, budget: int) -> int:
         """Return the largest number of strata in each cell."""
-        cells = len(self.influence.cells.names) - len(self.influence.known)
+        cells = len(self.influence.cells.names) - len(self.influence.known_cells)
         return self._number(budget, max(cells, 1))
 
     def _divided(self, number: int) -> Strata:
@@ -383,7 +383,7 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     """
     bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
     if residual_sd is not None and not 0 < residual_sd < math.inf:
-        raise not_positive("residual_sd", residual_sd)
+        raise not_positive_error("residual_sd", residual_sd)
     if residual_sd is not None and (bounded or not strata.scaled):
         conflict = "bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders"
         allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"

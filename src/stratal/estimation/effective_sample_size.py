@@ -14,7 +14,7 @@ REPLICATES = 1_000
 
 
 # Labels' worth that a stratum takes from all labels.
-BORROWED = 2.0
+PRIOR_LABELS = 2.0
 
 
 _SEED = 20_261_121
@@ -122,7 +122,7 @@ def _replicated(evidence: Evidence) -> FloatArray:
     for h, count in enumerate(counts):
         unit_indices = np.flatnonzero(stratum == h)
         other = rng.choice(len(z), size=REPLICATES, p=chances)
-        weights = rng.gamma(np.r_[np.ones(count), BORROWED], size=(REPLICATES, count + 1))
+        weights = rng.gamma(np.r_[np.ones(count), PRIOR_LABELS], size=(REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
         mean, spread = _borrowed_moments(z, unit_indices, other, weights)
         means.append(mean)

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, listing, names_mistyped
-from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
+from stratal.estimation.estimand import Estimand, EstimandLike, Request, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.resolve import (
     compared_column,
@@ -35,7 +35,7 @@ def estimate(
 
 @overload
 def estimate(
-    sample: Sample, labels: object, *, estimand: ToolQuestion = None, by: object = None, **options: Any
+    sample: Sample, labels: object, *, estimand: EstimandLike = None, by: object = None, **options: Any
 ) -> Any:
     """Estimate what the sample was planned for, or the estimands or groups that are named."""
 
@@ -46,7 +46,7 @@ def estimate(
     sample: Sample,
     labels: object,
     *,
-    estimand: ToolQuestion = None,
+    estimand: EstimandLike = None,
     by: object = None,
     judge: str | Sequence[str] | None = None,
     look: int | None = None,

@@ -18,7 +18,7 @@ import numpy as np
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
-from stratal.errors import InputError, names_mistyped, near_names
+from stratal.errors import InputError, names_mistyped, suggest_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
@@ -90,7 +90,7 @@ KNOWN = "nothing open"
 OPEN = "something open"
 
 
-def together(influences: list[Influence], population: Population) -> Influence:
+def combined_influence(influences: list[Influence], population: Population) -> Influence:
     """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
 
     Each is divided by the deviation that it is expected to have, so that all count alike. The mean of
@@ -104,7 +104,7 @@ def together(influences: list[Influence], population: Population) -> Influence:
         [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
     )
     cells, known_cells = crossed_cells(influences)
-    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known=known_cells)
+    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known_cells=known_cells)
 
 
 def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
@@ -114,12 +114,14 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     own: where two columns have cells of one name, the names say which column they are of.
     """
     cells = influences[0].cells
-    known_cells = influences[0].known
+    known_cells = influences[0].known_cells
     crossed = _cells_of(influences[0])
     for part in influences[1:]:
         if part.cells == cells:
-            known_cells = tuple(name for name in known_cells if name in part.known)
-            crossed = [replace(cell, known=cell.known and cell.name in part.known) for cell in crossed]
+            known_cells = tuple(name for name in known_cells if name in part.known_cells)
+            crossed = [
+                replace(cell, is_known=cell.is_known and cell.name in part.known_cells) for cell in crossed
+            ]
             continue
         most = max(MOST_CELLS, len(crossed), len(part.cells.names))
         pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
@@ -130,13 +132,13 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
         crossed = [replace(cell, name=name) for cell, name in zip(crossed, names, strict=True)]
         tests = (Constant(value=1.0) if cell.test is None else cell.test for cell in crossed[:-1])
         cells = Cells(names=names, tests=tuple(tests))
-        known_cells = tuple(cell.name for cell in crossed if cell.known)
+        known_cells = tuple(cell.name for cell in crossed if cell.is_known)
     return cells, known_cells
 
 
 def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     """Return two cells: where all influences are known, and the rest; one where some is known nowhere."""
-    if not all(part.known for part in influences):
+    if not all(part.known_cells for part in influences):
         return Cells(names=("all",)), ()
     needless = [part.needless for part in influences]
     return Cells(names=(KNOWN, OPEN), tests=(reduce(mul, needless),)), (KNOWN,)
@@ -156,7 +158,7 @@ class _CrossedCell:
         1 for its units; None for what all cells before it leave.
     levels : mapping of ByLevel
         By column, a test that every unit of the cell passes.
-    known : bool
+    is_known : bool
         Whether the influence of each division is known in it.
     """
 
@@ -164,7 +166,7 @@ class _CrossedCell:
     parts: Mapping[str, str]
     test: Expression | None
     levels: Mapping[str, ByLevel]
-    known: bool
+    is_known: bool
 
     def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
         """Return the cell of the units that are in both; None where no unit can be."""
@@ -190,7 +192,7 @@ class _CrossedCell:
             parts=parts,
             test=both_tests(self.test, other.test),
             levels=levels,
-            known=self.known and other.known,
+            is_known=self.is_known and other.is_known,
         )
 
 
@@ -210,7 +212,7 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
                 parts={column: name},
                 test=test,
                 levels={column: cell_levels} if cell_levels is not None and of_one else {},
-                known=name in influence.known,
+                is_known=name in influence.known_cells,
             )
         )
     return crossed
@@ -368,7 +370,7 @@ class Estimand(Described, noun="estimand", registry={}):
         tail = ",".join(filter(None, (rest, tail)))
         kind = Estimand.of_kind(f"{name}@" if at else name)
         if kind is None:
-            raise InputError("no such estimand", given=repr(text), allowed=near_names(head, _kinds()))
+            raise InputError("no such estimand", given=repr(text), allowed=suggest_names(head, _kinds()))
         options: dict[str, Any] = {"group": group} if at else {}
         listed = []
         for part in filter(None, (part.strip() for part in tail.split(","))):
@@ -655,8 +657,10 @@ class Several(Estimand):
         raise NotImplementedError
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of all influences as one, each counting alike; see `together`."""
-        return together([part.influence(population) for part in self.parts_in(population)], population)
+        """Return the moments of all influences as one, each counting alike; see `combined_influence`."""
+        return combined_influence(
+            [part.influence(population) for part in self.parts_in(population)], population
+        )
 
     def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of the single estimands, in their order."""
@@ -695,10 +699,10 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
 
 
 # What may be given for an estimand: itself, its text form, its record, or a list of these.
-ToolQuestion = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
+EstimandLike = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 
 
-def as_estimand(question: ToolQuestion) -> Estimand:
+def as_estimand(question: EstimandLike) -> Estimand:
     """Return an estimand from itself, its text form, its record or a list of these; the mean of None."""
     if isinstance(question, Estimand):
         return question
@@ -718,7 +722,7 @@ def as_estimand(question: ToolQuestion) -> Estimand:
     raise InputError("not an estimand", given=type(question).__name__, allowed=", ".join(_kinds()))
 
 
-def planned_for(estimand: ToolQuestion, goal: str | None) -> ToolQuestion:
+def planned_for(estimand: EstimandLike, goal: str | None) -> EstimandLike:
     """Return the estimand or the goal of a plan, refusing both and a goal that is an estimand."""
     if goal is None:
         return estimand

@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, installed, names_mistyped
+from stratal.errors import InputError, names_mistyped, optional_import
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_interval, undefined
 from stratal.estimation.notes import NoteInputs
@@ -753,7 +753,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         MissingExtraError
             If pandas is not installed.
         """
-        with installed("pandas", extra="pandas"):
+        with optional_import("pandas", extra="pandas"):
             import pandas
         rows = self.rows(confidence_level)
         ends = [row.pop("confidence_interval") or (np.nan, np.nan) for row in rows]

@@ -72,7 +72,9 @@ def of_variable(
         inside = counted_units(variable, weighting)
     else:
         inside = member
-    design_variance = float(weighting.covariance(weighting.stretched(variable[:, None], inside))[0, 0])
+    design_variance = float(
+        weighting.covariance(weighting.small_cluster_residuals(variable[:, None], inside))[0, 0]
+    )
     population_variance = drawn_variance(variable, weighting, target)
     freedom = freedom_of(variable, weighting, member)
     return Linearised(

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
+from stratal.errors import InputError, check_choice, invalid_bounds_error, suggest_names
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.composite import composite
 from stratal.estimation.estimand import (
@@ -168,7 +168,7 @@ _RISK = 0.05
 def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
     """Return the outcomes, those beyond the limits at the limit."""
     if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
-        raise not_bounds(limits, "limits")
+        raise invalid_bounds_error(limits, "limits")
     return np.clip(z, *limits)
 
 
@@ -195,7 +195,7 @@ def _group_means(
     request: Request,
 ) -> Estimates:
     """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
-    refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
+    check_choice("estimator of groups", request.estimator, _OF_GROUPS)
     z = units.z
     frame = units.respondents
     groups = groups[units.labelled]
@@ -346,7 +346,7 @@ class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator"
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
         names = (f"other {self.group}", f"{self.group} {self.level}")
         cells = Cells(names=names, tests=(self._of.outside,))
-        return replace(next(self._of.influences(population)), cells=cells, known=names[:1], levels=None)
+        return replace(next(self._of.influences(population)), cells=cells, known_cells=names[:1], levels=None)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean of the level's units."""
@@ -422,7 +422,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
             cells=Cells(names=names, tests=((self.outside,) * len(needless_cells) + tests)[:-1]),
-            known=needless_cells,
+            known_cells=needless_cells,
         )
 
     def influences(self, population: Population) -> Iterator[Influence]:
@@ -453,7 +453,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         counts = population.levels(population.require_group(self.group))
         strange = next((level for level in levels if level not in counts), None)
         if strange is not None:
-            near = near_names(strange, list(counts))
+            near = suggest_names(strange, list(counts))
             raise InputError(f"no unit has {self.group} = {strange!r}", allowed=near)
         return np.array([counts[level] for level in levels]) / population.size
 

@@ -18,7 +18,7 @@ from stratal.designs.stratum_moments import (
     stratum_means,
     stratum_moments,
 )
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.estimation import lam as tuning
 from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
@@ -82,7 +82,7 @@ class EstimateOptions(Request):
     def __post_init__(self) -> None:
         self._freeze()
         Request.__post_init__(self)
-        refuse_unknown("estimator", self.estimator, ("auto", *ESTIMATORS))
+        check_choice("estimator", self.estimator, ("auto", *ESTIMATORS))
 
     @classmethod
     def of(cls, request: Request, **more: Any) -> EstimateOptions:
@@ -214,7 +214,7 @@ def mean_estimate(
         offset = offset + mean
     varying = residuals
     if fitted or options.estimator == "hajek":
-        varying = weighting.stretched(residuals)
+        varying = weighting.small_cluster_residuals(residuals)
     # What each stratum's residual variance is multiplied by, for the labels that fitting λ used up.
     widened = np.ones(len(lost))
     if chosen.leverages is not None and by_unit is None:
@@ -383,7 +383,7 @@ def separate_mean(
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
     n = moments.counts
     m = design.counts
-    refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
+    check_choice("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
     if np.any(n == 0) or np.any(m == 0):
         if np.any(n == 0):
             kind, empty = ("label", n)

@@ -265,8 +265,8 @@ def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) ->
     """
     if np.all(possible):
         return None
-    if frame.kept is not None:
-        possible = possible[frame.kept]
+    if frame.kept_strata is not None:
+        possible = possible[frame.kept_strata]
     if frame.codes is not None:
         merged = np.zeros((int(frame.codes.max()) + 1, possible.shape[1]), dtype=bool)
         np.logical_or.at(merged, frame.codes, possible)

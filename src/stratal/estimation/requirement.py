@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from stratal.errors import InputError, RequirementError, installed, kind_of, names_mistyped, near_names
+from stratal.errors import (
+    InputError,
+    RequirementError,
+    names_mistyped,
+    optional_import,
+    suggest_names,
+    type_text,
+)
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.question.vocabulary import metric_name
@@ -159,7 +166,7 @@ def held_against(
             count = "several estimates are" if rows else "no estimate is"
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}",
-                allowed=near_names(requirement.name, single) if not ends else ", ".join(map(repr, ends)),
+                allowed=suggest_names(requirement.name, single) if not ends else ", ".join(map(repr, ends)),
                 action="Name one of these."
                 if ends
                 else "Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
@@ -299,7 +306,7 @@ def require(
     """
     if not isinstance(estimate, Estimate | Estimates):
         action = "Make one first: stratal.estimate(sample, labels)."
-        raise InputError("require takes an Estimate or Estimates", given=kind_of(estimate), action=action)
+        raise InputError("require takes an Estimate or Estimates", given=type_text(estimate), action=action)
     if not requirements:
         raise InputError("nothing is required", allowed="such as require(estimate, 'value>=.9')")
     verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
@@ -357,7 +364,7 @@ def log_to_mlflow(
         raise InputError(
             "a metric cannot be called so", given=repr(name), allowed="letters, digits, _, -, . and spaces"
         )
-    with installed("mlflow-skinny", extra="mlflow"):
+    with optional_import("mlflow-skinny", extra="mlflow"):
         import mlflow
     described = estimate.to_dict(confidence_level)
     low, high = described["confidence_interval"]

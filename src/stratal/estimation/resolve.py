@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
 from stratal.labels.labels import JoinedLabels, as_labels, join_labels
@@ -38,9 +38,9 @@ def shares_equal(sample: Sample, joined: JoinedLabels, models: Sequence[str]) ->
     """
     answers = {model: answers_of(sample, model) for model in models}
     classes = joined.classes({answer for column in answers.values() for answer in column.tolist()})
-    told = {model: column[joined.unit] for model, column in answers.items()}
-    refuse_mismatched_models(classes, told, answers)
-    same = [known_classes(joined, answers[model]) == told[model] for model in models]
+    answers_of_labelled = {model: column[joined.unit] for model, column in answers.items()}
+    refuse_mismatched_models(classes, answers_of_labelled, answers)
+    same = [known_classes(joined, answers[model]) == answers_of_labelled[model] for model in models]
     return np.column_stack([joined.by_unit(np.asarray(each, dtype=np.float64)) for each in same])
 
 
@@ -225,7 +225,7 @@ def group_column(
             action = f"Draw again with {option}= (--{option} COL), so that the sample keeps the column."
         raise InputError(
             what or f"this sample has no group column {name!r}",
-            allowed=near_names(name or "", sample.groups) or None,
+            allowed=suggest_names(name or "", sample.groups) or None,
             action=action,
         )
     return np.asarray(sample.groups[name])
@@ -301,12 +301,14 @@ def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: 
     if not unknown:
         return sample
     question = sample.question
-    kept = tuple(replace(one, declared=one.declared and one.name not in unknown) for one in question.scores)
+    corrected = tuple(
+        replace(one, declared=one.declared and one.name not in unknown) for one in question.scores
+    )
     population = sample.population
     if population is not None:
         population = copy.copy(population)
         population.predicts = {n: text for n, text in population.predicts.items() if n not in unknown}
-    return replace(sample, question=replace(question, scores=kept), population=population)
+    return replace(sample, question=replace(question, scores=corrected), population=population)
 
 
 # Name of the group column of answers that came with the labels.
@@ -362,7 +364,7 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
         names = (*sample.proxy_names, *columns)
         raise InputError(
             f"this sample has no column {name!r} for the {what}",
-            allowed=near_names(name, names) or None,
+            allowed=suggest_names(name, names) or None,
             action="Draw again with proxy= or groups= (--proxy COL, --groups COL), so that the sample keeps "
             "the column.",
         )
@@ -493,7 +495,7 @@ def outcomes(
     combine : {"mean", "majority"}
         What several answers of one unit become.
     """
-    refuse_unknown("combination", combine, COMBINATIONS)
+    check_choice("combination", combine, COMBINATIONS)
     joined = join_labels(sample, labels)
     if not joined.labelled.any():
         raise none_labelled()

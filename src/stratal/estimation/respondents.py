@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
-from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
+from stratal.errors import InputError, LabelError, check_choice, invalid_bounds_error, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
 from stratal.estimation.resolve import LabelOutcomes
@@ -29,11 +29,11 @@ from stratal.strata import Strata
 def known_without_labels(sample: Sample) -> list[Expression]:
     """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
     strata = sample.design.strata
-    known_tests = () if strata is None else strata.known
+    known_tests = () if strata is None else strata.known_influences
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
-def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
+def unlabelled_strata(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
     """Return which strata (H,) were left without labels, all of which the caller must know.
 
     Parameters
@@ -51,7 +51,7 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
     """
     without: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(without).tolist():
-        test = strata.known[h]
+        test = strata.known_influences[h]
         if test is None or not implies(test, needless):
             share = float(strata.weights[without].sum())
             requested = sample.question.estimand or {}
@@ -231,7 +231,7 @@ class Respondents(Record):
     notes : tuple of str
     codes : int (strata of the design,), optional
         Where strata were merged, the one that each became part of.
-    kept : bool (strata of the design,), optional
+    kept_strata : bool (strata of the design,), optional
         Where strata were left out, those that were not; `codes` are then these strata's.
     share : float
         Share of the population that these strata are: below 1 where the others need no label.
@@ -243,7 +243,7 @@ class Respondents(Record):
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     codes: IntArray | None = None
-    kept: BoolArray | None = None
+    kept_strata: BoolArray | None = None
     share: float = 1.0
 
     @classmethod
@@ -268,8 +268,8 @@ class Respondents(Record):
         summary = sample.summary
         strata = sample.design.strata
         share = 1.0
-        if strata is not None and strata.known:
-            retained = ~left_out(sample, strata, needless)
+        if strata is not None and strata.known_influences:
+            retained = ~unlabelled_strata(sample, strata, needless)
         else:
             retained = None
         weighting = sample.weighting(labelled)
@@ -321,7 +321,7 @@ class Respondents(Record):
             names=names,
             notes=notes,
             codes=codes,
-            kept=retained,
+            kept_strata=retained,
             share=share,
         )
 
@@ -422,7 +422,7 @@ def refuse_outside(
     elif bounds is not None and outcome != "unbounded":
         pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and not {str} & set(map(type, bounds))
         if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
-            raise not_bounds(bounds)
+            raise invalid_bounds_error(bounds)
         wrong = (z < bounds[0]) | (z > bounds[1])
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and few_slips and binary + outside == len(z):
@@ -446,5 +446,5 @@ def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     if proxy is None:
         scaled = [number for number, info in enumerate(sample.proxy_info) if info.scaled]
         return scaled or list(range(len(sample.proxy_info)))
-    refuse_unknown("proxy", require_column_name(proxy, "proxy"), sample.proxy_names)
+    check_choice("proxy", require_column_name(proxy, "proxy"), sample.proxy_names)
     return [sample.proxy_names.index(proxy)]

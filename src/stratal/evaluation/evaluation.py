@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, MissingExtraError, listing, no_effect, refuse_unknown
+from stratal.errors import InputError, MissingExtraError, check_choice, listing, no_effect_error
 from stratal.estimation.entry_points import at_look, compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
@@ -195,9 +195,9 @@ class Evaluation:
             with open_study(result.study, reading=True) as study:
                 annotator_pairs = pairs_of(study)
                 columns = study.form.columns
-                asked, _ = columns.get(request.value or "", next(iter(columns.values())))
-            question = question or asked.text
-            quantity = quantity or _share_of_positive_choice(asked.choices)
+                study_question, _ = columns.get(request.value or "", next(iter(columns.values())))
+            question = question or study_question.text
+            quantity = quantity or _share_of_positive_choice(study_question.choices)
         if quantity is None and request.positive is not None:
             quantity = f"share of {request.positive!r}"
         if result.model is not None:
@@ -438,7 +438,7 @@ def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     sample = evidence.sample
     columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
     if columns and request.judge:
-        raise no_effect("--judge", f"with one column of labels, not with {', '.join(columns)}")
+        raise no_effect_error("--judge", f"with one column of labels, not with {', '.join(columns)}")
     # Agreement and notes are of the first of several columns.
     if columns:
         evidence = replace(evidence, column=columns[0])
@@ -513,7 +513,7 @@ def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
     """Refuse options that have no meaning for several estimands."""
     for name in ("interval", "metric", "compare", "judge"):
         if getattr(request, name) not in (None, (), "auto"):
-            raise no_effect(f"--{name}", "with one estimand")
+            raise no_effect_error(f"--{name}", "with one estimand")
 
 
 def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Estimate | Estimates, Any]:
@@ -538,7 +538,7 @@ def _count_failed_answers(evidence: Evidence) -> dict[str, Any] | None:
     labels = {name: evidence.read(name) for name in evidence.names}
     if all(column.failed is None for column in labels.values()):
         if request.failed_answers is not None:
-            raise no_effect("--failed-answers", "with scores in the log of an evaluation tool")
+            raise no_effect_error("--failed-answers", "with scores in the log of an evaluation tool")
         return None
     failed = {}
     missing = {}
@@ -607,9 +607,9 @@ def _metric_table(evidence: Evidence) -> Estimates:
     sample = evidence.sample
     labels = evidence.labels
     columns = {"labels": labels, "predicted": request.answer_column}
-    classes = {str(one) for name, given in columns.items() for one in class_column(sample, given, name)}
+    classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
     for name in request.classes:
-        refuse_unknown("class among the drawn units", name, sorted(classes - {"None"}))
+        check_choice("class among the drawn units", name, sorted(classes - {"None"}))
     report = ClassReport(request.metric, request.classes, predicted=request.answer_column)
     table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
     return table

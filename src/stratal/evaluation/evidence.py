@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
-from stratal.designs.elsewhere import labels_of
+from stratal.designs.external_sample import labels_of
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
-from stratal.errors import InputError, LabelError, MissingColumnError, no_effect
+from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
 from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.resolve import with_corrected_scores, with_group
@@ -120,7 +120,7 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
     if form in (Form.SAMPLE, Form.STUDY):
         if request.table_options:
             option = next(iter(request.table_options)).replace("_", "-")
-            raise no_effect(f"--{option}", "with a table of labels")
+            raise no_effect_error(f"--{option}", "with a table of labels")
         gather_drawn = _of_study if form == Form.STUDY else _of_sample
         evidence = gather_drawn(request, source, labels)
     else:
@@ -206,8 +206,8 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
 
     def read(name: str) -> Labels:
         value = usual if name == LABEL else name
-        how: Any = {"order": order, "same_rows": request.same_rows}
-        return read_labels(*files, id_name=id_name, value=value, **how)
+        reading_options: Any = {"order": order, "same_rows": request.same_rows}
+        return read_labels(*files, id_name=id_name, value=value, **reading_options)
 
     return read
 
@@ -228,8 +228,8 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
 
     def read(name: str) -> Labels:
         if name not in columns:
-            known = ", ".join(map(repr, columns))
-            raise MissingColumnError(f"the labels have no column {name!r}", column=name, allowed=known)
+            column_names = ", ".join(map(repr, columns))
+            raise MissingColumnError(f"the labels have no column {name!r}", column=name, allowed=column_names)
         return labels_with_sample_ids(sample, columns[name])
 
     return read
@@ -260,8 +260,8 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
         named = first
     else:
         named = str(request.value)
-    asked = named if named in columns else first
-    sample, request = _with_question(sample_for_column(study, asked), request)
+    column_name = named if named in columns else first
+    sample, request = _with_question(sample_for_column(study, column_name), request)
     if named in columns:
         declared = estimate_options(study, named)
     else:
@@ -292,7 +292,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
         bounds=request.bounds or declared.get("bounds"),
         study=Path(study.folder),
         questions=questions,
-        study_words=study.labels(asked, words=True),
+        study_words=study.labels(column_name, words=True),
     )
 
 

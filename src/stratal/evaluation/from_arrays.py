@@ -11,7 +11,7 @@ from stratal.arrays import finite_vector, same_length
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.entry_points import estimate
-from stratal.estimation.estimand import Request, ToolQuestion
+from stratal.estimation.estimand import EstimandLike, Request
 from stratal.evaluation.evaluation import evaluate
 
 
@@ -28,7 +28,7 @@ def estimate_from(
     groups_population: Mapping[str, Any] | None = None,
     by: object = None,
     judge: str | Sequence[str] | None = None,
-    estimand: ToolQuestion = None,
+    estimand: EstimandLike = None,
     predicts: str | None = None,
     **options: Any,
 ) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
 from stratal.question.recognition import (
@@ -121,16 +121,16 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         options |= {"inclusion_probability": selection.column, "mechanism": "poisson"}
     if selection.kind == ALL:
         _require_all_labelled(rows, is_labelled)
-        options["whole"] = True
+        options["has_all_units"] = True
     # A file of sizes with a column of variances also holds the proxy's moments.
     uses_moments = request.sizes is not None and request.population is None and bool(table.proxies)
     if uses_moments and SmallTable.of(request.sizes, "the sizes").find("variance") is not None:
         options["proxy_moments"] = request.sizes
-    kept = tuple(name for name in groups if name not in (*table.proxies, selection.column))
+    group_names = tuple(name for name in groups if name not in (*table.proxies, selection.column))
     sample, labels = Sample.from_labelled(
         rows,
         value=request.label_column,
-        groups=kept,
+        groups=group_names,
         id=request.id,
         proxy=table.proxies or None,
         placeholders=_placeholders(request),
@@ -422,7 +422,7 @@ def _one_row_for_each_unit(
     names = tuple(request.compare) or tuple(dict.fromkeys(models))
     for name in names:
         if name not in models:
-            allowed = near_names(name, dict.fromkeys(models))
+            allowed = suggest_names(name, dict.fromkeys(models))
             raise InputError(f"{rows.label}: unknown model {name!r}", allowed=allowed)
     labels = rows.values(request.value or LABEL)
     units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.question.question import NOT_COMPARED
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
@@ -79,7 +79,7 @@ class EvaluationRequest(DeclaredRoles):
         self._set(metric=tuple(map(metric_name, self.metric)))
         if self.chosen is not None:
             RowSelection.parse(self.chosen)
-        refuse_unknown("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
+        check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
         if self.estimand is not None and self.judge and not self.states_no_judge:
             raise InputError(
                 "a judge is compared with the labels of a mean",

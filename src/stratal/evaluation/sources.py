@@ -205,8 +205,8 @@ def _table_of_logs(
             units.setdefault(unit, len(units))
     columns: dict[str, list[Any]] = {"id": list(units)}
     first = logs[0].log
-    kept = (*([first.cluster] if first is not None and first.cluster else []), request.by)
-    for name in filter(None, kept):
+    copied_columns = (*([first.cluster] if first is not None and first.cluster else []), request.by)
+    for name in filter(None, copied_columns):
         columns[name] = _by_unit(logs, name, units)
     for name, log in zip(names, logs, strict=True):
         columns[name] = _by_unit([log], score, units)

@@ -15,7 +15,7 @@ from scipy.special import gammaln, ndtri
 from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
 from stratal.designs.weighting import SAME
-from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
+from stratal.errors import InputError, LabelError, check_choice, invalid_bounds_error
 from stratal.intervals.interval import Ends, Interval, unseen_share
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
@@ -528,7 +528,7 @@ class Evidence(DerivedEvidence, Record):
         centred = (
             unit - weighting.weights @ unit / total
         ) / total  # as it is, where the weights add up to one
-        plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
+        plain = float(weighting.covariance(weighting.small_cluster_residuals(centred[:, None]))[0, 0])
         of_design: Number = 1.0
         if not labels.by_stratum:
             information = smoothed_moments(labels).information
@@ -573,11 +573,11 @@ def infer_outcome(
         For an unknown kind, bounds in the wrong order, or a bounded outcome without bounds.
     """
     if outcome is not None:
-        refuse_unknown("kind of outcome", outcome, SCALES)
+        check_choice("kind of outcome", outcome, SCALES)
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
         if not -math.inf < bounds[0] < bounds[1] < math.inf:
-            raise not_bounds(bounds)
+            raise invalid_bounds_error(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
         outcome = "unbounded" if bounds is None else "bounded"
@@ -628,4 +628,4 @@ def design_effect(
 
 def require_target(target: str) -> None:
     """Raise an `InputError` for an unknown target."""
-    refuse_unknown("target", target, TARGETS)
+    check_choice("target", target, TARGETS)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stratal.arrays import FloatArray, Number
-from stratal.errors import InputError, no_level
+from stratal.errors import InputError, invalid_confidence_level_error
 
 # Decimals of an error probability; see `tail_shares`.
 _DIGITS = 15
@@ -65,7 +65,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
         For a level outside (0, 1) or an unknown alternative.
     """
     if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
-        raise no_level(confidence_level)
+        raise invalid_confidence_level_error(confidence_level)
     if alternative not in ALTERNATIVES:
         raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))
     # 1 − .975 and (1 − .95) / 2 differ in their last bits, and what is made of them would too.

@@ -84,6 +84,7 @@ class PlannedLooks:
         """The boundary and the number: `pocock:4`."""
         return f"{self.boundary}:{self.number}"
 
+    # "Look" is the term of group sequential designs for an interim analysis: not a placeholder.
     def at(self, look: int, information: FloatArray | None = None) -> Look:
         """Return a look, from 1; `information` (look,) of the looks so far increases, evenly unless given.
 

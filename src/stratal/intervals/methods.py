@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Number
 from stratal.designs.stratum_moments import stratum_covariances
-from stratal.errors import InputError, near_names, warn_caller
+from stratal.errors import InputError, suggest_names, warn_caller
 from stratal.intervals import proportion
 from stratal.intervals.betting import betting_ends
 from stratal.intervals.evidence import Evidence, IntervalEvidence
@@ -71,7 +71,9 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         unbounded outcome all agree.
     """
     if method not in METHODS:
-        raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
+        raise InputError(
+            "no such kind of interval", given=repr(method), allowed=suggest_names(method, METHODS)
+        )
     if evidence.interval is not None:
         is_undefined = not np.isfinite(evidence.value)
         interval = evidence.interval.by("auto" if is_undefined else method)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text, plain
-from stratal.errors import InputError, LabelError, installed, kind_of, names_mistyped
+from stratal.errors import InputError, LabelError, names_mistyped, optional_import, type_text
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
 
@@ -123,7 +123,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
         raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
         action = "Read them with stratal.read_labels(file), or make Labels(ids=…, values=…, annotators=…)."
-        raise InputError("annotator_agreement takes Labels", given=kind_of(labels), action=action)
+        raise InputError("annotator_agreement takes Labels", given=type_text(labels), action=action)
     if labels.annotators is None:
         action = "Add a column `annotator`, one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
@@ -225,7 +225,7 @@ def _krippendorff_alpha(table: Any, level: str) -> float | None:
     values = table[np.isfinite(table)]
     if np.all(values == values[0]):
         return None
-    with installed("krippendorff", extra="agreement"):
+    with optional_import("krippendorff", extra="agreement"):
         import krippendorff
     measure: Any = level
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))

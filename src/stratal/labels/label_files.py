@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from stratal.errors import InputError, LabelError, MissingColumnError, installed, names_mistyped, near_names
+from stratal.errors import (
+    InputError,
+    LabelError,
+    MissingColumnError,
+    names_mistyped,
+    optional_import,
+    suggest_names,
+)
 from stratal.labels.annotation_tools import (
     ARGILLA,
     ITEM_ID,
@@ -305,7 +312,7 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
 
 def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a workbook in which all cells are text, with a list of choices in the column of the label."""
-    with installed("openpyxl", extra="excel"):
+    with optional_import("openpyxl", extra="excel"):
         from openpyxl import Workbook
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
         from openpyxl.styles import Alignment
@@ -833,5 +840,7 @@ def split_by_model(models: Labels, outcomes: Labels, model_names: tuple[str, ...
             rows.setdefault(str(name), []).append(row)
     for name in model_names:
         if name not in rows:
-            raise LabelError(f"{models.source}: no model is called {name!r}", allowed=near_names(name, rows))
+            raise LabelError(
+                f"{models.source}: no model is called {name!r}", allowed=suggest_names(name, rows)
+            )
     return {name: outcomes.only(rows[name]) for name in model_names or rows}

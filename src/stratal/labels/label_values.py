@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
-from stratal.errors import LabelError, kind_of
+from stratal.errors import LabelError, type_text
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.tags import is_set
 from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, vocabulary
@@ -459,7 +459,7 @@ def _normalize_mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | No
             action = "Map each label once; case does not matter, and 1 is 1.0."
             raise LabelError(f"labels: {str(label)!r} is mapped twice", given=entries, action=action)
         if not (value is None or isinstance(value, str | int | float | np.number)):
-            problem = f"labels: {str(label)!r} cannot be mapped to {kind_of(value)}"
+            problem = f"labels: {str(label)!r} cannot be mapped to {type_text(value)}"
             raise LabelError(problem, allowed="a number, the name of a class, or None for no answer")
         if isinstance(value, str):
             meanings[key] = value.strip() or None

@@ -25,7 +25,7 @@ from stratal.arrays import (
     same_value,
     without_mask,
 )
-from stratal.errors import LabelError, kind_of
+from stratal.errors import LabelError, type_text
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
     LabelMapping,
@@ -232,7 +232,7 @@ class Labels(Record):
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
         if not all(isinstance(column, Sized) for column in columns) or len(set(map(len, columns))) > 1:
             problem = "ids, values and annotators of labels must be lists of one length"
-            lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns)
+            lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else type_text(c) for c in columns)
             action = "Give one id, one value and one annotator for each answer."
             raise LabelError(problem, given=lengths, action=action)
         for column, accepted_type in (
@@ -242,7 +242,7 @@ class Labels(Record):
             if not isinstance(column, accepted_type):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
                 raise LabelError(
-                    "what labels count as cannot be read", given=kind_of(column), allowed=allowed
+                    "what labels count as cannot be read", given=type_text(column), allowed=allowed
                 )
         self._set(ids=tuple(map(id_text, self.ids)))
         self._set(values=tuple(self.values))
@@ -313,7 +313,7 @@ class Labels(Record):
                 )
 
     def _not_one(self, noun: str, row: int, entry: Any, allowed: str) -> LabelError:
-        noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {kind_of(entry)}"
+        noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
         return LabelError(noun, given=reprlib.repr(entry), allowed=allowed, action=action)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.resolve import class_column, none_labelled, split_answers
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join_labels
@@ -54,7 +54,7 @@ def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
     """Return the error of a tag that no answer has."""
     return InputError(
         f"no answer has the tag {tag!r}",
-        allowed=near_names(tag, tags),
+        allowed=suggest_names(tag, tags),
         action="Name a tag as the answers do.",
     )
 

@@ -120,32 +120,32 @@ class _AtThreshold(Estimand):
         answered = replace(sample, groups={**sample.groups, column: answers})
         # Nothing below the threshold counts for a precision.
         needless = Below(name=name, limit=self.threshold) if self.metric is Precision else None
-        found = answered_classes(answered, labels, column, (positive,), needless)
-        confusion = found.confusion
+        classes = answered_classes(answered, labels, column, (positive,), needless)
+        confusion = classes.confusion
         strata = sample.design.strata
         if strata is not None and confusion.weighting.random_within_strata:
             ranges = value_ranges(strata.rule, name)
-            table = np.zeros((len(ranges), len(found.levels) + 1), dtype=bool)
-            table[:, found.levels.index(positive)] = ranges[:, 1] > self.threshold
-            if negative in found.levels:
-                table[:, found.levels.index(negative)] = ranges[:, 0] < self.threshold
-            possible = possible_in(found.frame, table, confusion.predicted)
-            found = replace(found, confusion=replace(confusion, possible=possible))
-        return answered, found, found.levels.index(positive)
+            table = np.zeros((len(ranges), len(classes.levels) + 1), dtype=bool)
+            table[:, classes.levels.index(positive)] = ranges[:, 1] > self.threshold
+            if negative in classes.levels:
+                table[:, classes.levels.index(negative)] = ranges[:, 0] < self.threshold
+            possible = possible_in(classes.frame, table, confusion.predicted)
+            classes = replace(classes, confusion=replace(confusion, possible=possible))
+        return answered, classes, classes.levels.index(positive)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
-        answered, found, which = self._answered(sample, labels)
-        result = found.metric(answered, self.metric.kind, which, request.target)
+        answered, classes, which = self._answered(sample, labels)
+        result = classes.metric(answered, self.metric.kind, which, request.target)
         return replace(result, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
         named_groups(sample, group)  # refused without the column of answers that the threshold gives
-        answered, found, which = self._answered(sample, labels)
-        results = found.within(answered, group, self.metric.kind, which, request.target)
+        answered, classes, which = self._answered(sample, labels)
+        results = classes.within(answered, group, self.metric.kind, which, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]
-        return Estimates.from_rows(sample, rows, "domains", found.frame.notes)
+        return Estimates.from_rows(sample, rows, "domains", classes.frame.notes)
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -199,7 +199,7 @@ def _influence(value: float, slopes: FloatArray, probability: Expression, outsid
         mean=probability * if_positive + rest * if_negative,
         square=probability * if_positive * if_positive + rest * if_negative * if_negative,
         cells=Cells(names=names, tests=(outside,)),
-        known=names[:1] if is_known_outside else (),
+        known_cells=names[:1] if is_known_outside else (),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.proportion_functions import possible_answers
 from stratal.estimation.resolve import class_column, group_column, named_groups, none_labelled, with_group
@@ -36,7 +36,7 @@ class AnsweredClasses(Record):
     ----------
     levels : tuple of str (K,)
         The classes in their order.
-    known : tuple of str
+    known_levels : tuple of str
         Those that the population's answers are known to have.
     confusion : Confusion
     frame : Respondents
@@ -48,7 +48,7 @@ class AnsweredClasses(Record):
     """
 
     levels: list[str]
-    known: list[str]
+    known_levels: list[str]
     confusion: Confusion
     frame: Respondents
     labelled: BoolArray
@@ -173,7 +173,7 @@ def _answered(
     all_classes = {*true, *predicted, *answered_levels}
     requested = set(map(class_text, classes or ()))
     for name in requested - all_classes:  # a slip of the pen, or a rare one that was not drawn
-        near = near_names(name, sorted(all_classes))
+        near = suggest_names(name, sorted(all_classes))
         if len(near.split(", ")) < len(all_classes):
             raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
     levels = _sorted(all_classes | requested)
@@ -188,7 +188,7 @@ def _answered(
     confusion = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
     return AnsweredClasses(
         levels=levels,
-        known=answered_levels,
+        known_levels=answered_levels,
         confusion=confusion,
         frame=frame,
         labelled=labelled,
@@ -331,7 +331,7 @@ class ClassProbabilities(Record):
         Probability that the answer is the true class.
     shares : tuple of float (K,)
         The classes' expected shares of the population.
-    told : (int, Expression), optional
+    declared : (int, Expression), optional
         A class, and its probability where a column says it.
     level_of : mapping of str to int, optional
         The level of each text of the column, where several texts are of one: answers that have a tag.
@@ -341,7 +341,7 @@ class ClassProbabilities(Record):
     levels: tuple[str, ...]
     right: Expression
     shares: tuple[float, ...]
-    told: tuple[int, Expression] | None = None
+    declared: tuple[int, Expression] | None = None
     level_of: Mapping[str, int] | None = None
 
     @classmethod
@@ -382,7 +382,7 @@ class ClassProbabilities(Record):
             counts = {levels[0]: population.size - having, levels[1]: having}
         for column in filter(None, (right, probability)):
             numbers = (*population.proxy_names, *population.feature_names)
-            refuse_unknown("column of probabilities", column, numbers)
+            check_choice("column of probabilities", column, numbers)
         if right is None and probability is None and needed:
             of_class = (score.name for score in population.scores if score.of_class == needed[0])
             probability = next(of_class, None)
@@ -399,7 +399,7 @@ class ClassProbabilities(Record):
             levels=levels,
             right=is_right,
             shares=tuple(observed),
-            told=declared_probability,
+            declared=declared_probability,
             level_of=level_of,
         )
         # The classes' shares are those that the beliefs themselves make of the population.
@@ -427,14 +427,14 @@ class ClassProbabilities(Record):
     def of_answer(self, values: FloatArray) -> Expression:
         """Return the formula P(a | x) values[a] of the answer a."""
         expected = self.by_answer(values) * self.right
-        if self.told is not None:
-            k, chance = self.told
+        if self.declared is not None:
+            k, chance = self.declared
             expected = float(values[k]) * self.is_answer(self.levels[k]) * chance
         return CREDIT * expected + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
 
     def _believed(self, values: FloatArray) -> Expression:
-        if self.told is not None:  # the other classes share the rest
-            k, chance = self.told
+        if self.declared is not None:  # the other classes share the rest
+            k, chance = self.declared
             others = np.delete(values, k)
             rest = float(others.mean()) if len(others) else 0.0
             return rest + float(values[k] - rest) * chance

@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.calibrated import feature_columns, features_of
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
@@ -91,7 +91,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         if unknown is not None:
             problem = f"no column holds the probability of the class {unknown!r}"
             action = "Map the label to a class (--map), or name its column."
-            raise LabelError(problem, allowed=near_names(unknown, place), action=action)
+            raise LabelError(problem, allowed=suggest_names(unknown, place), action=action)
         probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
         return self.loss(
             probabilities[np.arange(len(probabilities)), [place[name] for name in classes[labelled]]]

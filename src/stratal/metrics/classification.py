@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, near_names, refuse_unknown
+from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
@@ -113,7 +113,7 @@ class Classification(Estimand):
         if not np.isfinite(value):
             raise InputError(
                 f"nothing can be expected of {self.text!r}: {why.replace('labelled unit', 'unit')}",
-                given="answers are " + near_names("", [name for name in levels if name != self.of]),
+                given="answers are " + suggest_names("", [name for name in levels if name != self.of]),
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
         base = slopes.predicted + slopes.everything
@@ -127,7 +127,7 @@ class Classification(Estimand):
             + beliefs.of_answer(hits**2 + 2.0 * hits * (true + base))
         )
         cells, needless_cells = self._cells(beliefs)
-        return Influence(value=value, mean=mean, square=square, cells=cells, known=needless_cells)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=needless_cells)
 
     def _influence_of_sets(self, population: Population, sets: Mapping[str, tuple[str, ...]]) -> Influence:
         """Return the conditional moments of the influence of a tag's metric, or of its average over the tags.
@@ -295,7 +295,7 @@ class Classification(Estimand):
         if sets is not None:
             return AnsweredClasses(
                 levels=[f"not {self.of}", str(self.of)],
-                known=[],
+                known_levels=[],
                 confusion=sets.counts.confusion(sets.number(str(self.of))),
                 frame=sets.frame,
                 labelled=sets.labelled,
@@ -943,7 +943,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         if lacking:
             names = ", ".join(map(str.strip, lacking))
             remarks.append(f"drawn for {planned_estimand.text!r}, this sample cannot tell {names}")
-        if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
+        if "balanced_accuracy" in self.metrics and not self.classes and not answered.known_levels:
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
 
@@ -982,5 +982,5 @@ def _names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) 
         names = list(requested)
     for name in names:
         if kind == "average" or not measures.is_f_measure(str(name)):
-            refuse_unknown(kind, name, allowed)
+            check_choice(kind, name, allowed)
     return tuple(dict.fromkeys(names))

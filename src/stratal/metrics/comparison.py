@@ -17,8 +17,15 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
-from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
+from stratal.errors import InputError, check_choice, names_mistyped
+from stratal.estimation.estimand import (
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    Request,
+    Several,
+    combined_influence,
+)
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -612,12 +619,12 @@ def compare(
     names = list(outcomes_by_model)
     pairs = list(combinations(range(len(names)), 2))
     if reference is not None:
-        refuse_unknown("model", reference, names)
+        check_choice("model", reference, names)
         base = names.index(reference)
         pairs = [(j, base) for j in range(len(names)) if j != base]
     for model, proxy in (proxies or {}).items():
-        refuse_unknown("model", model, names)
-        refuse_unknown("proxy", proxy, sample.proxy_names)
+        check_choice("model", model, names)
+        check_choice("proxy", proxy, sample.proxy_names)
     columns = joined_columns(sample, outcomes_by_model)
     z, labelled = number_columns(sample, columns)
     model_proxies: Sequence[str | None] = ()
@@ -805,7 +812,7 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
         value = float(averages(population, [mean])[0])
         cells, equal_answers = self.cells(population)
         square = self.square(population, 1.0)
-        return Influence(value=value, mean=mean, square=square, cells=cells, known=equal_answers)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=equal_answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -893,9 +900,9 @@ class Differences(ModelEstimand, Several, kind="differences"):
 
     def influence(self, population: Population) -> Influence:
         """Return the moments of all differences as one; none matters where all models answer the same."""
-        joint = together([part.influence(population) for part in self.parts], population)
+        joint = combined_influence([part.influence(population) for part in self.parts], population)
         cells, equal_answers = self.cells(population)
-        return replace(joint, cells=cells, known=equal_answers)
+        return replace(joint, cells=cells, known_cells=equal_answers)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return how far the models' outcomes lie apart on the labelled units."""

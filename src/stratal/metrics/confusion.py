@@ -20,7 +20,7 @@ import scipy
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Number
 from stratal.designs import Weighting
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.proportion_functions import (
@@ -244,7 +244,7 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
         name, which = "recall", "micro" if name == "accuracy" else "macro"
     above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
     if isinstance(which, str):
-        refuse_unknown("average", which, AVERAGES)
+        check_choice("average", which, AVERAGES)
     assert which is not None, "a metric of a class needs one, or an average"
     return ClassRatio(above, below, which, n_classes)
 
@@ -287,7 +287,7 @@ def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if name in _FORMS:
         return _FORMS[name]
     if not is_f_measure(name):
-        refuse_unknown("metric", name, METRICS)
+        check_choice("metric", name, METRICS)
     square = float(name[1:]) ** 2
     return (1 + square, 0, 0, 0), (0, 1, square, 0)
 

@@ -17,7 +17,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.entry_points import estimate
-from stratal.estimation.estimand import RIGHT_OPTIONS, ToolQuestion, as_estimand
+from stratal.estimation.estimand import RIGHT_OPTIONS, EstimandLike, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
 from stratal.labels.label_values import class_text
@@ -190,7 +190,7 @@ def with_new_answers(sample: Sample, answers: object) -> Sample:
 
 
 def _compared(
-    sample: Sample, labels: object, predicted: bool | str | None, requested: ToolQuestion
+    sample: Sample, labels: object, predicted: bool | str | None, requested: EstimandLike
 ) -> str | None:
     """Return the column that labels are compared with; refuse an estimand that is no mean of outcomes."""
     question = as_estimand(requested or sample.question.estimand)

@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable, ratio_of_means, target_covariance
 from stratal.estimation.proportion_functions import (
@@ -98,7 +98,7 @@ class TagCounts(Record):
             if member is None:
                 return confusion.metric(name, 1, target)
             return confusion.within(member, name, 1, target)
-        refuse_unknown("average over tags", which, SET_AVERAGES)
+        check_choice("average over tags", which, SET_AVERAGES)
         if which == "micro":
             return self._micro(name, target, member)
         return self._macro(name, target, member)

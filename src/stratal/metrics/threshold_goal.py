@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.anticipated import AnticipatedOutcome, StratificationOptions
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate
@@ -73,7 +73,7 @@ class SetRequirement:
         """
         parsed = Requirement.parse(text)
         metric, _, positive = parsed.name.partition(":")
-        refuse_unknown("metric of a threshold", metric, SIGNS)
+        check_choice("metric of a threshold", metric, SIGNS)
         if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
             allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
             raise InputError("unsupported requirement of a threshold", given=repr(text), allowed=allowed)
@@ -164,7 +164,7 @@ def threshold_outcomes(
     if positive not in occurring and positive not in answers and len(occurring) > 1:
         raise InputError(
             f"no label is {positive!r}",
-            allowed=near_names(positive, occurring),
+            allowed=suggest_names(positive, occurring),
             action="Name a class as the labels do.",
         )
     return ThresholdOutcomes(values=values, labelled=labelled)
@@ -252,15 +252,17 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         strata = sample.design.strata
         if strata is None or not self.has_two_rounds:
             return None
-        found = threshold_outcomes(sample, labels, self.requirement.of_class(sample))
-        stratum = sample.stratum[found.labelled]
+        outcomes = threshold_outcomes(sample, labels, self.requirement.of_class(sample))
+        stratum = sample.stratum[outcomes.labelled]
         # Cells from the highest scores down, without the units that are in no candidate set.
         order = np.flatnonzero(~strata.is_known)[::-1]
         cells = PilotCells(
             sizes=strata.sizes[order],
             scores=_probabilities(strata)[order],
             counts=np.bincount(stratum, minlength=strata.n_strata)[order],
-            rights=np.asarray(np.bincount(stratum, found.values, strata.n_strata)[order], dtype=np.float64),
+            rights=np.asarray(
+                np.bincount(stratum, outcomes.values, strata.n_strata)[order], dtype=np.float64
+            ),
         )
         region = planned_region(cells, total, self.requirement.faults)
         n_h = sample.n_h.copy()

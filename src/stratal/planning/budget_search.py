@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import InputError, not_positive
+from stratal.errors import InputError, not_positive_error
 from stratal.strata import Strata
 
 # A few evaluations are usual; bisection alone needs 24 for 10⁷ units.
@@ -36,7 +36,7 @@ def check_half_widths(half_widths: Any, count: int, population_stratum: Strata |
     is_sequence = isinstance(half_widths, Sequence | np.ndarray)
     values = half_widths if is_sequence else [half_widths]
     if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in values):
-        raise not_positive("half_width", half_widths)
+        raise not_positive_error("half_width", half_widths)
     if is_sequence and len(values) != count:
         raise InputError("there must be a half-width for each", given=len(values), allowed=f"{count}")
     if population_stratum is not None and count == 1:

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from stratal.designs import SimpleRandom
-from stratal.errors import InputError, names_mistyped, no_level, refuse_unknown
+from stratal.errors import InputError, check_choice, invalid_confidence_level_error, names_mistyped
 from stratal.estimation.anticipated import StratificationOptions
-from stratal.estimation.estimand import ToolQuestion, as_estimand, planned_for
+from stratal.estimation.estimand import EstimandLike, as_estimand, planned_for
 from stratal.intervals.looks import PlannedLooks
 from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.design_precision import expected_precision, simple_allocation
@@ -43,7 +43,7 @@ def plan(
     assume: str = "conservative",
     pilot: bool = False,
     residual_sd: float | None = None,
-    estimand: ToolQuestion = None,
+    estimand: EstimandLike = None,
     labels: Any = None,
     calibrate_by: str | None = None,
     labelled_units: Population | None = None,
@@ -138,8 +138,8 @@ def plan(
     """
     _refuse_two_goals(budget, half_width)
     if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
-        raise no_level(confidence_level)
-    refuse_unknown("assumption of the proxy", assume, PROXY_ASSUMPTIONS)
+        raise invalid_confidence_level_error(confidence_level)
+    check_choice("assumption of the proxy", assume, PROXY_ASSUMPTIONS)
     if pilot and labels is not None:
         raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
     if pilot and budget is not None:

@@ -297,7 +297,9 @@ class InterimAnalysis:
         is_label_driven |= label_driven or self.label_driven
         if self.metric_widths is not None:
             rows = zip(n_h, is_label_driven.tolist(), strict=True)
-            return np.array([self.metric_widths.half_width(row, driven) for row, driven in rows])
+            return np.array(
+                [self.metric_widths.half_width(row, depends_on_labels) for row, depends_on_labels in rows]
+            )
         if self.mean_widths is None:
             return np.array([self.expected(row)[0] for row in n_h])
         return self.mean_widths.half_widths(self.labels_of(n_h), label_driven=is_label_driven)
@@ -350,7 +352,7 @@ class InterimAnalysis:
             total,
             standard_errors=target_half_widths,
             minimum=minimums,
-            known=self.strata.is_known & (self.drawn == 0),
+            known_strata=self.strata.is_known & (self.drawn == 0),
             names=self.names,
         ).n_h
 

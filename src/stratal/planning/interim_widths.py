@@ -115,9 +115,9 @@ class ExpectedMeanWidths:
                 labelled=(z, self.stratum),
                 bounds=self.outcomes.bounds,
                 confidence_level=self.confidence_level,
-                label_driven=driven,
+                label_driven=depends_on_labels,
             )
-            for n_h, driven in zip(labels.reshape(-1, n_strata), is_label_driven, strict=True)
+            for n_h, depends_on_labels in zip(labels.reshape(-1, n_strata), is_label_driven, strict=True)
         ]
         return np.reshape(widths, labels.shape[:-1])
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.errors import BudgetError, InputError, near_names
+from stratal.errors import BudgetError, InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, StratificationOptions
 from stratal.estimation.estimand import Estimand, parts_of
 from stratal.estimation.outcome_means import default_estimator
@@ -330,7 +330,7 @@ class Planner:
             return None
         columns = (*self.population.feature_names, *self.population.proxy_names)
         if not colon or column not in columns:
-            allowed = near_names(column, columns) if columns else "a column of numbers: features="
+            allowed = suggest_names(column, columns) if columns else "a column of numbers: features="
             problem = f"write '{COST_OPTIMAL}:COLUMN', what labels cost"
             raise InputError(problem, given=repr(column), allowed=allowed)
         return column
@@ -342,8 +342,8 @@ class Planner:
             raise InputError(f"'{COST_OPTIMAL}' needs a budget in units of cost", action=action)
         (mean_cost,) = averages(self.population, [Number(name=cost_column)])
         if not mean_cost > 0:
-            given = f"mean {mean_cost:g}"
-            raise InputError(f"'{cost_column}' has no positive mean cost", given=given, allowed="above 0")
+            mean_text = f"mean {mean_cost:g}"
+            raise InputError(f"'{cost_column}' has no positive mean cost", given=mean_text, allowed="above 0")
         return max(1, min(self.population.size, int(money / mean_cost)))
 
     def _is_divided(self, strata: Strata) -> bool:
@@ -422,7 +422,7 @@ class Planner:
                 sample_deviations,
                 n_labels,
                 standard_errors=errors,
-                known=strata.is_known,
+                known_strata=strata.is_known,
                 names=names,
                 minimum=minimum,
             ).allocation

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError, names_mistyped, not_positive
+from stratal.errors import InputError, names_mistyped, not_positive_error
 from stratal.intervals.interval import tail_shares
 from stratal.strata.allocation import whole_number
 
@@ -240,7 +240,7 @@ def cheapest_samples(
     positive = {"variance": variance, "label_cost": label_cost, "prediction_cost": prediction_cost}
     for name, value in (positive | goal).items():
         if value is not None and not (math.isfinite(value) and value > 0):
-            raise not_positive(name, value)
+            raise not_positive_error(name, value)
     shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
     if not shares or (standard_error is None) == (difference is None):
         problem = "give a standard error or a difference, a correlation, and shares as power and level"

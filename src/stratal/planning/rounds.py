@@ -21,9 +21,9 @@ from stratal.errors import (
     BudgetError,
     InputError,
     StratalWarning,
+    check_choice,
     listing,
     names_mistyped,
-    refuse_unknown,
     warn_caller,
 )
 from stratal.estimation.calibrated import Calibrating
@@ -67,7 +67,7 @@ class RequiredSampleSize:
 
     Parameters
     ----------
-    wanted : float
+    target_half_width : float
         Target half-width.
     half_width : float
         Current half-width; infinite if there is no interval yet.
@@ -81,11 +81,11 @@ class RequiredSampleSize:
 
     Examples
     --------
-    >>> RequiredSampleSize(wanted=0.05, half_width=0.04, additional=0, expected_total=100).reached
+    >>> RequiredSampleSize(target_half_width=0.05, half_width=0.04, additional=0, expected_total=100).reached
     True
     """
 
-    wanted: float
+    target_half_width: float
     half_width: float
     additional: int
     expected_total: int
@@ -94,11 +94,15 @@ class RequiredSampleSize:
     @property
     def reached(self) -> bool:
         """Whether the interval is narrow enough."""
-        return self.half_width <= self.wanted
+        return self.half_width <= self.target_half_width
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; an infinite half-width is None."""
-        first = {"wanted": self.wanted, "half_width": self.half_width, "reached": self.reached}
+        first = {
+            "target_half_width": self.target_half_width,
+            "half_width": self.half_width,
+            "reached": self.reached,
+        }
         fields = json_dict(first | asdict(self))
         return {name: value for name, value in fields.items() if name != "estimand" or value is not None}
 
@@ -240,7 +244,7 @@ def required_sample_size(
             width_ratio, current_ratio, goal, drawn, max_units, label_driven=analysis.label_driven
         )
     needed = RequiredSampleSize(
-        wanted=float(target_half_widths[furthest]),
+        target_half_width=float(target_half_widths[furthest]),
         half_width=float(analysis.half_widths[furthest]),
         additional=additional,
         expected_total=total,
@@ -421,11 +425,11 @@ def next_round(
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     labels = read_from_table(labels, sample)
-    refuse_unknown("allocation", allocation_of, ("total", "remainder"))
+    check_choice("allocation", allocation_of, ("total", "remainder"))
     if sum(value is not None for value in (additional, half_width, design)) != 1:
         problem = "give one of additional, half_width and design"
-        given = f"{additional=}, {half_width=}, {design=}"
-        raise InputError(problem, given=given, allowed="one of the three")
+        arguments = f"{additional=}, {half_width=}, {design=}"
+        raise InputError(problem, given=arguments, allowed="one of the three")
     if labels is None or design is not None:
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
@@ -598,7 +602,7 @@ def opt_a2(
     pilot_size = max(total // 2, 2 * strata.n_strata)
     if initial is not None:
         pilot_size = min(whole_number("initial", initial) * strata.n_strata, total)
-    refuse_unknown("pilot", pilot, ("proportional", "equal"))
+    check_choice("pilot", pilot, ("proportional", "equal"))
     round_size = max(whole_number("step", step), 1)
     sample = Stratified(strata=strata, allocation=allocate(strata, pilot_size, pilot)).draw(population, seed)
     labels = _labels_by_id(oracle, sample.ids)

@@ -14,7 +14,7 @@ from stratal.designs.disagreements import Disagreements, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, names_mistyped, near_names
+from stratal.errors import InputError, LabelError, names_mistyped, suggest_names
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
@@ -610,7 +610,9 @@ def select(
         raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
     criteria = [PREFERENCE, *(name for name in METRICS if name not in _UNSELECTABLE)]
     if criterion not in criteria and not is_f_measure(criterion):
-        raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, criteria))
+        raise InputError(
+            "no such criterion", given=repr(criterion), allowed=suggest_names(criterion, criteria)
+        )
     if criterion == PREFERENCE and TIE in names:
         raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
     candidates, codes = units_and_answers(population, names, seed)
@@ -628,7 +630,7 @@ def select(
         if criterion not in CLASS_METRICS and not is_f_measure(criterion):
             raise InputError(f"criterion {criterion!r} is not of one class", action="Leave positive= out.")
         if positive not in classes:
-            allowed = near_names(positive, sorted(classes))
+            allowed = suggest_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
     leader = int(np.argmax(estimate_accuracies(codes, _UNITS_FOR_ACCURACIES)[0]))
     models = tuple(range(len(names)))

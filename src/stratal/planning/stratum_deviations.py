@@ -7,7 +7,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.respondents import Respondents
 from stratal.strata import Strata
@@ -60,7 +60,7 @@ def estimated_deviations(
     >>> estimated_deviations(strata, z, h, deviations="raw").round(2)
     array([0.  , 0.58])
     """
-    refuse_unknown("kind of deviations", deviations, ("recalibrated", "raw"))
+    check_choice("kind of deviations", deviations, ("recalibrated", "raw"))
     n_strata = strata.n_strata
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)

@@ -222,8 +222,8 @@ def _group_column(name: str, values: Any) -> AnyArray:
     array = object_column(values) if isinstance(values, list | tuple) else array_of(values)
     problem = f"group column '{name}' cannot be a group"
     if array.ndim != 1 or array.dtype.kind in "SVc":
-        given = f"shape {array.shape}, dtype {array.dtype}"
-        raise InputError(problem, given=given, allowed="text, numbers or dates, one per unit")
+        array_text = f"shape {array.shape}, dtype {array.dtype}"
+        raise InputError(problem, given=array_text, allowed="text, numbers or dates, one per unit")
     if array.dtype.kind == "O":
         array = _with_set_texts(array)
     for position, entry in enumerate(array.tolist() if array.dtype.kind == "O" else ()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from stratal.errors import InputError, MissingColumnError, near_names, same_name
+from stratal.errors import InputError, MissingColumnError, same_name, suggest_names
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
@@ -253,15 +253,19 @@ def declaration_of(
     if roles.answer in computed:
         roles = replace(roles, answer=None)
     no_groups = {*computed, *proxies} - {roles.answer}
-    groups = tuple(dict.fromkeys((*groups, *(name for name in roles.kept if name not in no_groups))))
+    groups = tuple(
+        dict.fromkeys((*groups, *(name for name in roles.stored_columns if name not in no_groups)))
+    )
     agreements = {name: agreement_columns[name] for name in proxy if name in agreement_columns}
     if answers and roles.answer is not None:
         agreements = {PEER_AGREEMENT: roles.answer, **agreements}
     refuse_taken(agreements, existing, label)
     if any(set(answers) <= {model} for model in agreements.values()):
         problem = f"{label}: answers name no model but the evaluated one"
-        given = ", ".join(answers)
-        raise InputError(problem, given=given, allowed="other models' columns", action="Name those too.")
+        named_answers = ", ".join(answers)
+        raise InputError(
+            problem, given=named_answers, allowed="other models' columns", action="Name those too."
+        )
     second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, label)
     features = columns_fitting("features", keywords.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -398,7 +402,7 @@ def _id(id_column: str | None, existing: list[str], label: str, index: Any) -> s
     by_name = "Name the column of unique ids: id=…, --id COLUMN."
     action = _other_delimiter(existing) or f"{by_name} Without one, number the rows: id='row', --id row."
     problem = f"{label}: no column is called 'id'"
-    raise MissingColumnError(problem, column="id", given=near_names("id", existing), action=action)
+    raise MissingColumnError(problem, column="id", given=suggest_names("id", existing), action=action)
 
 
 def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
@@ -477,7 +481,7 @@ def columns_fitting(
         if is_pattern:
             names = [column for column in fitting([name], existing) if column not in excluded]
         if not names:
-            allowed = near_names(name, existing)
+            allowed = suggest_names(name, existing)
             raise InputError(f"{label}: no column fits {keyword}", given=repr(name), allowed=allowed)
         columns.extend(names)
     return tuple(dict.fromkeys(columns))
@@ -486,7 +490,7 @@ def columns_fitting(
 def _require(name: str, existing: list[str], label: str) -> str:
     """Return the column of this name, without regard to case where that is unique."""
     if not isinstance(name, str):
-        raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
+        raise InputError("a column is named by text", given=repr(name), allowed=suggest_names("", existing))
     column = same_name(name, existing)
     if column is None:
         action = _other_delimiter(existing)
@@ -494,7 +498,7 @@ def _require(name: str, existing: list[str], label: str) -> str:
             action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
         if name == HISTORY:
             action = "It is made of earlier models' results: name their file, history=…, --history FILE."
-        allowed = near_names(name, existing)
+        allowed = suggest_names(name, existing)
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(column) > 1:
         problem = f"{label}: {existing.count(column)} columns are called {name!r}"

@@ -23,7 +23,7 @@ from stratal.arrays import (
     is_null,
     without_mask,
 )
-from stratal.errors import InputError, duplicated, near_names
+from stratal.errors import InputError, duplicate_ids_error, suggest_names
 from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.expressions import Expression
@@ -126,7 +126,7 @@ def refuse_duplicates(texts: list[str]) -> None:
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
-    raise duplicated("", len(repeated), repeated[0])
+    raise duplicate_ids_error("", len(repeated), repeated[0])
 
 
 _LAST_KEY = np.uint64(2**64 - 1)
@@ -433,7 +433,7 @@ class ArrayPopulation(Population):
     def _column(self, name: str) -> AnyArray:
         columns = {**self.features, **self.groups, **self.values}
         if name not in columns:
-            raise InputError(f"no such column: {name!r}", allowed=near_names(name, columns))
+            raise InputError(f"no such column: {name!r}", allowed=suggest_names(name, columns))
         return columns[name]
 
 

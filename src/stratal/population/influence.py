@@ -33,7 +33,7 @@ class Influence(Record):
         E[u² | x], over the ways in which the proxy may be off.
     cells : Cells
         Parts of the population within which the strata are made.
-    known : tuple of str
+    known_cells : tuple of str
         Cells in which u is known by construction, so that they need no label.
     levels : ByLevel, optional
         The number of each unit's level, L at any other, where this stands for the influences of L levels,
@@ -44,7 +44,7 @@ class Influence(Record):
     mean: Expression
     square: Expression
     cells: Cells
-    known: tuple[str, ...] = ()
+    known_cells: tuple[str, ...] = ()
     levels: ByLevel | None = None
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:
@@ -62,7 +62,7 @@ class Influence(Record):
     @property
     def needless(self) -> Expression:
         """The formula that is 1 for the units in whose cells u is known, else 0."""
-        return total([test for name in self.known if (test := self.cells.test_of(name)) is not None])
+        return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
 
     def seen_in(self, population: Population) -> Population:
         """Return the population as a plan for the estimand sees it: u is its proxy, the cells its groups."""

@@ -92,9 +92,9 @@ def _history_of(table: Table) -> History:
     else:
         result_columns = [name for name in other_columns if name != model]
         if len(result_columns) != 1:
-            given = ", ".join(result_columns[:5]) or "none"
+            names_text = ", ".join(result_columns[:5]) or "none"
             allowed = "one: 1 or 0, true or false, pass or fail"
-            raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
+            raise InputError(f"{rows.label}: which column is the result?", given=names_text, allowed=allowed)
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
     invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
     if len(invalid):

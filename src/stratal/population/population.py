@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names
+from stratal.errors import InputError, listing, names_mistyped, suggest_names, type_text
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
 from stratal.population.digest import Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
@@ -117,7 +117,7 @@ class Population(ABC):
         for info in self.proxies:
             if name in (None, info.name):
                 return info
-        raise InputError(f"no such proxy: {name!r}", allowed=near_names(str(name), self.proxy_names))
+        raise InputError(f"no such proxy: {name!r}", allowed=suggest_names(str(name), self.proxy_names))
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -139,7 +139,7 @@ class Population(ABC):
         """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
         if name not in self.group_names:
             if self.group_names:
-                allowed = near_names(name, self.group_names)
+                allowed = suggest_names(name, self.group_names)
             else:
                 allowed = "none was named"
             raise InputError(f"no such group column: {name!r}", allowed=allowed, action="Name it in groups=.")
@@ -545,7 +545,7 @@ def require_population(value: Any, verb: str) -> Population:
     """
     if isinstance(value, Population):
         return value
-    description = kind_of(value)
+    description = type_text(value)
     action = "Make one by stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
     if isinstance(value, str | os.PathLike):
         description = f"the path {os.fspath(value)!r}"

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, suggest_names
 from stratal.population.expressions import (
     Agree,
     Below,
@@ -190,7 +190,7 @@ class Categories(Rule, kind="categories"):
         if len(strange):
             level = str(text[strange[0]])
             problem = f"column '{self.column}' has a category that the strata do not know"
-            raise InputError(problem, given=repr(level), allowed=near_names(level, self.levels))
+            raise InputError(problem, given=repr(level), allowed=suggest_names(level, self.levels))
         return self.codes[positions]
 
 

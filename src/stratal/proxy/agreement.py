@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.proxy.history import MAX_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
 
@@ -163,7 +163,7 @@ def peer_agreement(
         columns = list(np.asarray(answers).T)
     answer_columns = [predicted, *columns]
     if alike is not None:
-        refuse_unknown("alike= value", alike, NORMALISATIONS)
+        check_choice("alike= value", alike, NORMALISATIONS)
         answer_columns = [
             [normalise_answer(answer, alike) for answer in array_of(column).tolist()]
             for column in answer_columns

@@ -26,7 +26,7 @@ from stratal.arrays import (
     refuse_nonfinite,
     same_length,
 )
-from stratal.errors import InputError, installed
+from stratal.errors import InputError, optional_import
 from stratal.proxy.history import HISTORY, FactorPosterior
 from stratal.proxy.proxy import Proxy
 
@@ -523,7 +523,7 @@ def is_learner(method: Any) -> bool:
 
 def new_learner(learner: Any, *, binary: bool) -> Any:
     """Return an unfitted copy of a learner, or the learner with a name; an unset seed is set."""
-    with installed("scikit-learn", extra="learn"):
+    with optional_import("scikit-learn", extra="learn"):
         from sklearn.base import clone
     if isinstance(learner, str):
         return _named_learner(learner, binary)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from stratal.arrays import Record, plain
-from stratal.errors import InputError, not_bounds, refuse_unknown
+from stratal.errors import InputError, check_choice, invalid_bounds_error
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
@@ -76,17 +76,17 @@ class Outcome(Record):
         checked_format(self.tag_format)
         self._set(tags=tuple(self.tags))
         if self.decoding is not None:
-            refuse_unknown("decoding of labels", self.decoding, DECODINGS)
+            check_choice("decoding of labels", self.decoding, DECODINGS)
         if self.scale is not None:
-            refuse_unknown("kind of outcome", self.scale, SCALES)
+            check_choice("kind of outcome", self.scale, SCALES)
         if (self.scale == "bounded") != (self.bounds is not None):
             what = "a bounded outcome has bounds, any other has none"
-            given = f"{self.scale}, {self.bounds}"
-            raise InputError(what, given=given, allowed="outcome='bounded' with bounds=")
+            scale_text = f"{self.scale}, {self.bounds}"
+            raise InputError(what, given=scale_text, allowed="outcome='bounded' with bounds=")
         if self.bounds is not None:
             low, high = map(float, self.bounds)
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise not_bounds(self.bounds)
+                raise invalid_bounds_error(self.bounds)
             self._set(bounds=(low, high))
         if self.mapping is not None:
             self._set(mapping=dict(self.mapping))
@@ -187,7 +187,7 @@ class Question(ColumnRoles):
             action = "Declare what each column predicts once."
             raise InputError("a column is declared as a score twice", given=repr(repeated), action=action)
         if self.target is not None:
-            refuse_unknown("target", self.target, TARGETS)
+            check_choice("target", self.target, TARGETS)
 
     @property
     def compares(self) -> bool | None:
@@ -316,11 +316,11 @@ def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) 
         raise _contradiction(option, ",".join(columns), ",".join(stored))
 
 
-def _contradiction(option: str, given: Any, stored: Any) -> InputError:
+def _contradiction(option: str, declared: Any, stored: Any) -> InputError:
     """Return the error of an option that contradicts the stored question."""
     return InputError(
         f"{option}= (--{option.replace('mapping', 'map')}) contradicts what the sample was drawn for",
-        given=str(given),
+        given=str(declared),
         allowed=str(stored),
         action="Leave the option out, or draw again with it.",
     )

@@ -81,7 +81,7 @@ class ColumnRoles(Record):
         return {entry.name: getattr(self, entry.name) for entry in fields(ColumnRoles)}
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def stored_columns(self) -> tuple[str, ...]:
         """The columns that a sample keeps, each once."""
         return tuple(dict.fromkeys(name for role in ROLES for name in role.columns(self)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from stratal.arrays import Record, number_of_text
-from stratal.errors import InputError, near_names, same_name
+from stratal.errors import InputError, same_name, suggest_names
 
 # What a score predicts: that the answer is right, the outcome itself, or only an order.
 ANSWER_IS_RIGHT = "right"
@@ -147,13 +147,13 @@ class Score(Record):
         of_what : str
             Where they occur, for the error.
         """
-        known = set(classes)
-        if self.of_class is None or self.of_class in known:
+        class_names = set(classes)
+        if self.of_class is None or self.of_class in class_names:
             return
         raise InputError(
             f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
             given=f"{self.name}={self.predicts}",
-            allowed=near_names(self.of_class, sorted(known)),
+            allowed=suggest_names(self.of_class, sorted(class_names)),
             action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
         )
 
@@ -200,7 +200,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
             raise InputError(
                 f"predicts= (--predicts) names {name!r}, which is no proxy",
                 given=f"{name}={text}",
-                allowed=near_names(str(name), columns) if columns else "no column is a proxy",
+                allowed=suggest_names(str(name), columns) if columns else "no column is a proxy",
                 action="Name the column as a proxy too: proxy= (--proxy).",
             )
         scores[column] = Score(name=column, predicts=text, declared=True)

@@ -20,14 +20,14 @@ NO_SETS = "none"
 FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
 
 
-def checked_format(given: str | None) -> str | None:
+def checked_format(tag_format: str | None) -> str | None:
     """Return how cells hold sets of tags, as it was declared; None if nothing was."""
-    if given is not None and given not in FORMATS:
+    if tag_format is not None and tag_format not in FORMATS:
         allowed = "json, none, or the separator: ';' '|' ','"
         raise InputError(
-            "tags= (--tags) states how cells hold sets of tags", given=repr(given), allowed=allowed
+            "tags= (--tags) states how cells hold sets of tags", given=repr(tag_format), allowed=allowed
         )
-    return given
+    return tag_format
 
 
 def set_text(tags: Iterable[str]) -> str:

@@ -25,7 +25,14 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
+from stratal.errors import (
+    InputError,
+    LabelError,
+    check_choice,
+    names_mistyped,
+    optional_import,
+    suggest_names,
+)
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
@@ -136,7 +143,7 @@ class Formula:
 
 
 def _formulaic() -> Any:
-    with installed("formulaic", extra="formula"):
+    with optional_import("formulaic", extra="formula"):
         import formulaic
         import formulaic.errors
     return formulaic
@@ -322,7 +329,7 @@ def labelled_units(
             action="Give population=, or estimator='classical'.",
         )
     name = proxy if proxy is not None else sample.proxy_names[0]
-    refuse_unknown("proxy", name, sample.proxy_names)
+    check_choice("proxy", name, sample.proxy_names)
     arguments["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
     rule = sample.design.rule
     arguments["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
@@ -391,7 +398,7 @@ def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray
     if name not in columns:
         raise InputError(
             f"the drawn units have no column {name!r}",
-            allowed=near_names(name, columns) if columns else "none is known",
+            allowed=suggest_names(name, columns) if columns else "none is known",
             action="Give the population (population=, --population FILE), or draw with show=.",
         )
     if numbers:
@@ -405,7 +412,7 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
         raise InputError("give features= or formula=, not both", action="Leave one of them out.")
     if isinstance(family, losses.Loss):
         return family
-    refuse_unknown("family", family, FAMILIES)
+    check_choice("family", family, FAMILIES)
     if not features and formula is None:
         raise InputError(
             f"{family} regression needs features", action="Give features= or formula= (or take the mean)."
@@ -495,10 +502,10 @@ class Coefficient(Estimand):
             raise InputError(
                 "a coefficient must be one of the regression's",
                 given=repr(self.of),
-                allowed=near_names(self.of, self.names),
+                allowed=suggest_names(self.of, self.names),
                 action="Name all of its features: coefficient:length,features=length+age.",
             )
-        refuse_unknown("family", self.family, LINKS)
+        check_choice("family", self.family, LINKS)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -540,7 +547,7 @@ class Coefficient(Estimand):
         for name in [number for number in self.numbers if number not in number_names]:
             raise InputError(
                 f"the population has no column of numbers {name!r}",
-                allowed=near_names(name, number_names),
+                allowed=suggest_names(name, number_names),
                 action="Several features are written coefficient:length,features=length+age.",
             )
         if self.family == "poisson":

@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
-from stratal.errors import InputError, near_names, refuse_unknown
+from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.lam import SHRINKAGE
 from stratal.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
@@ -48,7 +48,7 @@ def contrasts(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray
     if isinstance(minimise, str):
         if minimise == "trace":
             return np.eye(d)
-        refuse_unknown("coefficient", minimise, ("trace", *names))
+        check_choice("coefficient", minimise, ("trace", *names))
         minimise = list(names).index(minimise)
     if not isinstance(minimise, int | np.integer) or not 0 <= minimise < d:
         raise InputError("no such coefficient", given=minimise, allowed=f"0 to {d - 1}")
@@ -285,12 +285,12 @@ class RectifiedLoss:
         option_names = [entry.name for entry in fields(cls)]
         for name in options:
             if name not in option_names:
-                raise InputError(f"no such option: {name!r}", allowed=near_names(name, option_names))
+                raise InputError(f"no such option: {name!r}", allowed=suggest_names(name, option_names))
         return cls(**options)
 
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
-            refuse_unknown(name, getattr(self, name), allowed)
+            check_choice(name, getattr(self, name), allowed)
         units = self.unlabelled
         self.separate = units is not None and units.separate
         self.outcome = finite_array("outcome", self.outcome)

@@ -209,7 +209,7 @@ def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
     board = result.get("leaderboard", ())
     notes = [note for note in result.get("notes", ()) if note not in result.get("warnings", ())]
     if "estimate" in result:
-        lines = sentences(result, details=False, worth=not board)
+        lines = sentences(result, details=False, equivalent_labels=not board)
         if board:  # the best first: what else is known of one model alone is in the details
             lines[0] = answer_sentence({"estimate": result, "share": result.get("outcome") == "binary"})
             notes = without_code(notes, FIRST_MODEL)
@@ -333,11 +333,13 @@ def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTa
     return table_of(title, rows, columns)
 
 
-def sentences(estimate: Mapping[str, Any], *, details: bool = True, worth: bool = True) -> list[str]:
+def sentences(
+    estimate: Mapping[str, Any], *, details: bool = True, equivalent_labels: bool = True
+) -> list[str]:
     """Return an estimate in sentences: value, missing scores, judge, facts, worth, missing labels, verdicts.
 
-    `details`: with the standard error, the methods and λ. `worth`: with the number of random labels that the
-    labels are worth.
+    `details`: with the standard error, the methods and λ. `equivalent_labels`: with the number of random
+    labels that the labels are worth.
     """
     if estimate["estimate"] is None:
         ends = estimate.get("confidence_interval")
@@ -351,7 +353,7 @@ def sentences(estimate: Mapping[str, Any], *, details: bool = True, worth: bool 
         lines += judge_sentences(estimate["judge"])
     if details:
         lines.append(_facts(estimate))
-    if worth:
+    if equivalent_labels:
         lines += _worth_sentences(estimate)
     if unlabelled(estimate):
         lines.append(missing_text(estimate["nonresponse"]))

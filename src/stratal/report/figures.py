@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import installed
+from stratal.errors import optional_import
 from stratal.report.text import level_text
 
 # Colour of reference values.
@@ -184,7 +184,7 @@ def grid_of_axes(
     MissingExtraError
         If Matplotlib is not installed.
     """
-    with installed("matplotlib", extra="plot"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib.figure import Figure
     columns = min(columns, max(panels, 1))
     rows = max(math.ceil(panels / columns), 1)

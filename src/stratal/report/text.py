@@ -12,7 +12,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from stratal.errors import installed
+from stratal.errors import optional_import
 
 # First characters of entries that are aligned to the right.
 _NUMERIC = "0123456789+-−–<∞"
@@ -331,7 +331,7 @@ class TableDisplay:
         MissingExtraError
             If pandas is not installed.
         """
-        with installed("pandas", extra="pandas"):
+        with optional_import("pandas", extra="pandas"):
             import pandas
         return pandas.DataFrame({name: _as_list(values) for name, values in self._columns().items()})
 

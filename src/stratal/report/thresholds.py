@@ -62,8 +62,8 @@ def _sentences(result: Mapping[str, Any]) -> list[str]:
     if not chosen:
         return [f"{head}. {_without_a_set(result)}"]
     level = f"{100 * result['confidence_level']:g}% confidence"
-    together = " for all groups together" if result["by"] else ""
-    guarantee = f"With {level}{together}, {_OF_TARGET[result['target']]}."
+    scope = " for all groups together" if result["by"] else ""
+    guarantee = f"With {level}{scope}, {_OF_TARGET[result['target']]}."
     sentences = [_sentence(result, row) for row in chosen[:_SENTENCES]]
     lines = [f"{head}. {sentences[0]}", *sentences[1:]]
     if len(chosen) > _SENTENCES:

@@ -18,7 +18,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, installed
+from stratal.errors import InputError, optional_import
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
@@ -88,7 +88,7 @@ def run(budget: int = 100, seed: int = 7) -> Demonstration:
 
 def make_data() -> DemoData:
     """Train the classifier and return its predictions; raise `MissingExtraError` without scikit-learn."""
-    with installed("scikit-learn", extra="demo"):
+    with optional_import("scikit-learn", extra="demo"):
         from sklearn.datasets import load_digits
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline

@@ -21,7 +21,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, names_mistyped
-from stratal.estimation.estimand import ToolQuestion, as_estimand
+from stratal.estimation.estimand import EstimandLike, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
@@ -75,7 +75,7 @@ def simulate(
     workers: Any = 1,
     store: str | Path | None = None,
     progress: Progress | None = None,
-    estimand: ToolQuestion = None,
+    estimand: EstimandLike = None,
 ) -> SimulationTable:
     """Measure designs and estimators on thousands of samples from a fully labelled population.
 

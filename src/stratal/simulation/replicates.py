@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, find_interval
@@ -293,7 +293,7 @@ def replicate_means(
         If a stratum has no label, if an adaptive design gives a stratum one label, and if the estimator needs
         a proxy that does not exist.
     """
-    refuse_unknown("estimator", estimator, ("auto", *ESTIMATORS))
+    check_choice("estimator", estimator, ("auto", *ESTIMATORS))
     evidence.require_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
@@ -368,7 +368,7 @@ def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, F
     settings = replicates.settings
     confidence_level = settings.confidence_level
     for method in settings.intervals:
-        refuse_unknown("kind of interval in a simulation", method, INTERVALS)
+        check_choice("kind of interval in a simulation", method, INTERVALS)
     is_fitted = replicates.fitted
     value = replicates.value
     if replicates.bounds is not None:

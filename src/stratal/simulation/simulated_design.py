@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.errors import BudgetError, InputError, no_level, refuse_unknown
+from stratal.errors import BudgetError, InputError, check_choice, invalid_confidence_level_error
 from stratal.estimation.estimand import Estimand
 from stratal.simulation.replicates import Settings
 from stratal.strata import METHODS
@@ -92,10 +92,10 @@ class SimulatedDesign:
 
     def __post_init__(self) -> None:
         if self.mechanism is not None:
-            refuse_unknown("mechanism", self.mechanism, (*MECHANISMS, *PLANS))
+            check_choice("mechanism", self.mechanism, (*MECHANISMS, *PLANS))
         if self.stratification is not None:
-            refuse_unknown("stratification", self.stratification, METHODS)
-        refuse_unknown("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
+            check_choice("stratification", self.stratification, METHODS)
+        check_choice("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
                 "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
@@ -191,7 +191,7 @@ def check_settings(settings: Settings, size: int) -> None:
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
         raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
     if not 0 < settings.confidence_level < 1:
-        raise no_level(settings.confidence_level)
+        raise invalid_confidence_level_error(settings.confidence_level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

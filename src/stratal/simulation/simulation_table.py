@@ -13,7 +13,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError, check_choice
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.tables.files import existing_file
@@ -96,7 +96,7 @@ class SimulationTable(PageDisplay):
         return len(self.columns["budget"])
 
     def __getitem__(self, name: str) -> AnyArray:
-        refuse_unknown("column", name, self.columns)
+        check_choice("column", name, self.columns)
         return self.columns[name]
 
     def __eq__(self, other: object) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-from stratal.errors import InputError, installed
+from stratal.errors import InputError, optional_import
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -40,7 +40,7 @@ def run_tasks(
         for task in tasks:
             yield from work(task)
         return
-    with installed("joblib", extra="parallel"):
+    with optional_import("joblib", extra="parallel"):
         from joblib import Parallel, delayed
     jobs = [delayed(_list_results)(work, task) for task in tasks]
     try:

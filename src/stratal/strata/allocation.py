@@ -30,7 +30,7 @@ from stratal.arrays import (
     plain,
     refuse_nonfinite,
 )
-from stratal.errors import BudgetError, InputError, names_mistyped, refuse_unknown
+from stratal.errors import BudgetError, InputError, check_choice, names_mistyped
 from stratal.strata.strata import Moments, expected_deviations
 
 # Bisections at most: all digits of a double.
@@ -52,10 +52,10 @@ _NEAREST = np.arange(4)
 
 @dataclass(frozen=True, slots=True)
 class Divisor:
-    """What units are worth: the (n + 1)-th a · value(n), so `worth(a / t)` of them are worth t or more."""
+    """The value of each further unit: a · value(n) for the (n + 1)-th; `count(a / t)` have at least t."""
 
     value: Callable[[FloatArray], FloatArray]
-    worth: Callable[[FloatArray], FloatArray]
+    count: Callable[[FloatArray], FloatArray]
     first_is_infinite: bool
 
 
@@ -239,7 +239,7 @@ def by_threshold(
             middle = (low + high) / 2.0
         middle = np.minimum(np.maximum(middle, low), high)
         ratio = np.minimum(a * np.exp(-middle), _LARGEST_RATIO)
-        counts = np.minimum(np.maximum(divisor.worth(ratio), lower_bounds), upper_bounds)
+        counts = np.minimum(np.maximum(divisor.count(ratio), lower_bounds), upper_bounds)
         spent = counts @ prices
         fits = spent <= budget
         best = np.where(fits, counts, best)
@@ -518,7 +518,7 @@ def allocate(
     >>> allocate(strata, 50).n_h, allocate(strata, 50, method="proportional").n_h
     (array([37, 13]), array([40, 10]))
     """
-    refuse_unknown("allocation method", method, METHODS)
+    check_choice("allocation method", method, METHODS)
     if np.any(strata.is_known):  # these units need no label
         if maximum is None:
             upper = strata.sizes

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, names_mistyped, near_names, refuse_unknown
+from stratal.errors import BudgetError, InputError, check_choice, names_mistyped, suggest_names
 from stratal.population import rules
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
@@ -583,7 +583,9 @@ def feature_columns(population: Population, features: Sequence[str] | None) -> t
             problem = f"no such feature column: {unknown[0]!r}"
         else:
             problem = "no feature column was named"
-        raise InputError(problem, allowed=near_names(unknown[0] if unknown else "", population.feature_names))
+        raise InputError(
+            problem, allowed=suggest_names(unknown[0] if unknown else "", population.feature_names)
+        )
     return names
 
 
@@ -599,10 +601,10 @@ def cluster_strata(
     if by is None:
         rows = rows_of_levels(population, None, {"": population.size}, names)[""]
 
-        def whole(number: int) -> Strata:
+        def divide(number: int) -> Strata:
             return _settled(population, fit(rows, names, number), proxy, number)
 
-        return _chosen(whole, request)
+        return _chosen(divide, request)
     # A pool of small categories is one stratum.
     groups = pooled_groups(population.levels(by), by, request)
     group_of_single_level = {
@@ -779,7 +781,7 @@ def stratify(
     else:
         limits = info.bounds
     bounds = (-math.inf, math.inf) if limits is None else limits
-    refuse_unknown("stratification", method, METHODS)
+    check_choice("stratification", method, METHODS)
     is_whole_number = (
         isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
     )
@@ -845,14 +847,14 @@ def _by_influence(population: Population, influence: Influence, options: dict[st
     several = len(view.levels(rules.CELL)) > 1 and method != "none"
     strata = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **options)
     known_tests: tuple[Expression | None, ...] = ()
-    if influence.known and method != "none":
+    if influence.known_cells and method != "none":
         cells = list(view.levels(rules.CELL)) * strata.n_strata
         if isinstance(strata.rule, rules.Categories):
             cells = list(strata.rule.levels)
         if isinstance(strata.rule, rules.Crossed):
             counts = [part.n_strata for part in strata.rule.inner]
             cells = np.repeat(strata.rule.categories.levels, counts).tolist()
-        known_tests = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
+        known_tests = tuple(influence.cells.test_of(c) if c in influence.known_cells else None for c in cells)
     (values,) = (batch[rules.INFLUENCE] for batch in view.batches((rules.INFLUENCE,), view.size))
     inner = rules.cut_between(strata.rule, np.unique(values))
     rule = rules.Derived(inner=inner, cells=influence.cells, influence=influence.mean)
@@ -860,6 +862,6 @@ def _by_influence(population: Population, influence: Influence, options: dict[st
         strata,
         rule=rule if strata.n_strata > 1 else rules.Everything(),
         names=tuple(name.removeprefix(f"{rules.CELL} = ") for name in strata.names),
-        known=known_tests,
+        known_influences=known_tests,
         population=population,
     )

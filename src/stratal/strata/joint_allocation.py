@@ -277,7 +277,7 @@ Found = tuple[IntArray, float, float, Optimum]
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
     """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
-    n_h = np.clip(WRIGHT.worth(np.sqrt(multipliers @ demands.spread)), demands.lower, demands.upper)
+    n_h = np.clip(WRIGHT.count(np.sqrt(multipliers @ demands.spread)), demands.lower, demands.upper)
     return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
 
@@ -352,8 +352,8 @@ class SharedAllocation(Record):
         The objective at n_h, and a number that no whole allocation comes below: a certificate.
     standard_errors : float (J,)
         Expected with n_h.
-    wanted : float (J,)
-        Wanted standard errors.
+    target_standard_errors : float (J,)
+        Target standard errors.
     shares : float (J,)
         How much each estimand decides: its price in the optimum, as a share of all; 0 where it has slack.
     names : tuple of str
@@ -368,7 +368,7 @@ class SharedAllocation(Record):
     value: float
     bound: float
     standard_errors: FloatArray
-    wanted: FloatArray
+    target_standard_errors: FloatArray
     shares: FloatArray
     names: tuple[str, ...]
     minimum: IntArray
@@ -389,7 +389,7 @@ class SharedAllocation(Record):
     @property
     def ratios(self) -> FloatArray:
         """Expected over target standard errors (J,)."""
-        return np.asarray(self.standard_errors / self.wanted)
+        return np.asarray(self.standard_errors / self.target_standard_errors)
 
     @property
     def allocation(self) -> Allocation:
@@ -423,7 +423,7 @@ def allocate_several(
     standard_errors: Any = None,
     minimum: Any = 2,
     maximum: Any = None,
-    known: Any = None,
+    known_strata: Any = None,
     finite_population_correction: bool = True,
     names: Sequence[str] | None = None,
 ) -> SharedAllocation:
@@ -450,7 +450,7 @@ def allocate_several(
     minimum, maximum : int or int (H,)
         Bounds on n_h; the minimum of a smaller stratum is its size. A stratum in which anything varies has
         at least one label.
-    known : bool (H,), optional
+    known_strata : bool (H,), optional
         Strata in which every u_j is a known constant by construction: they get no label. Where that is only
         believed, leave it out: the stratum keeps its minimum.
     finite_population_correction : bool
@@ -486,7 +486,7 @@ def allocate_several(
     bounds = Bounds.read(sizes, minimum, maximum)
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), axes=2)
     deviations = np.atleast_2d(deviations)
-    bounds = _bounds(bounds, deviations, known)
+    bounds = _bounds(bounds, deviations, known_strata)
     count = len(deviations)
     target_errors = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
     if np.any(target_errors <= 0):
@@ -518,7 +518,7 @@ def allocate_several(
         value=value,
         bound=bound,
         standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
-        wanted=target_errors,
+        target_standard_errors=target_errors,
         shares=price / (price.sum() or 1.0),
         names=called,
         minimum=bounds.lower,

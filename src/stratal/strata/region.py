@@ -152,14 +152,16 @@ def score_cells(distribution: Distribution, column: str, most: int) -> Strata:
     first = int(np.searchsorted(-above, -most))
     mass = np.where(np.arange(len(above)) < first, 0, distribution.counts)
     boundaries = split_evenly(mass.astype(np.float64), N_CELLS)
-    known: tuple[Expression | None, ...] = ()
+    known_influences: tuple[Expression | None, ...] = ()
     if first > 0:
         boundaries = np.unique(np.append(boundaries[boundaries > first], first))
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     if first > 0:
-        known = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
+        known_influences = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
     names = interval_names(column, rule.cuts)
-    return Strata.of(of_bins(distribution, boundaries), rule, names, method="equal-size", known=known)
+    return Strata.of(
+        of_bins(distribution, boundaries), rule, names, method="equal-size", known_influences=known_influences
+    )
 
 
 def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) -> IntArray:
@@ -183,16 +185,16 @@ def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) ->
         if not open_cells.any():
             break
         rate = (totals[open_cells].sum() + additional) / sizes[open_cells].sum()
-        wanted = np.minimum(np.where(open_cells, rate * sizes, 0.0), sizes)
-        lacking = np.maximum(wanted - totals, 0.0)
+        target_labels = np.minimum(np.where(open_cells, rate * sizes, 0.0), sizes)
+        lacking = np.maximum(target_labels - totals, 0.0)
         shares = lacking * (additional / lacking.sum())
-        given = np.floor(shares).astype(np.int64)
-        left = additional - int(given.sum())
-        order = np.argsort(-(shares - given), kind="stable")
-        given[order[:left]] += 1
-        given = np.minimum(given, sizes - totals)
-        if not given.any():
+        added = np.floor(shares).astype(np.int64)
+        left = additional - int(added.sum())
+        order = np.argsort(-(shares - added), kind="stable")
+        added[order[:left]] += 1
+        added = np.minimum(added, sizes - totals)
+        if not added.any():
             break
-        totals += given
-        additional -= int(given.sum())
+        totals += added
+        additional -= int(added.sum())
     return totals

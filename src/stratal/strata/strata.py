@@ -368,7 +368,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         How the strata were made.
     notes : tuple of str
         What the user should know: fewer strata than asked for, merged ones.
-    known : tuple of Expression or None (H,)
+    known_influences : tuple of Expression or None (H,)
         For a stratum in which the estimand's influence is known by construction, and which therefore gets no
         label, the formula that is 1 for its units; empty where there is no such stratum.
     population : Population, optional
@@ -387,14 +387,14 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     names: tuple[str, ...]
     method: str = "k-means"
     notes: tuple[str, ...] = ()
-    known: tuple[Expression | None, ...] = ()
+    known_influences: tuple[Expression | None, ...] = ()
     population: Population | None = field(default=None, compare=False, repr=False)
     _scenarios: Scenario | None = field(init=False, default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze()
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
-        lengths.add(len(self.known or self.names))
+        lengths.add(len(self.known_influences or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             problem = "strata must have one name, size and moment each, and no stratum may be empty"
             raise InputError(problem, action="Make strata by stratal.strata.stratify(population).")
@@ -433,8 +433,8 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     @property
     def is_known(self) -> BoolArray:
         """Which strata need no label, as the influence is known there by construction (H,)."""
-        known = self.known or (None,) * self.n_strata
-        return np.array([entry is not None for entry in known], dtype=bool)
+        known_influences = self.known_influences or (None,) * self.n_strata
+        return np.array([entry is not None for entry in known_influences], dtype=bool)
 
     def _columns(self) -> dict[str, Any]:
         return {
@@ -461,19 +461,23 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description (without the population)."""
         described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.compare}
-        known = [entry and entry.to_dict() for entry in self.known]
-        described |= {"rule": self.rule.to_dict(), "known": known}
-        return json_dict({name: value for name, value in described.items() if name != "known" or known})
+        known_influences = [entry and entry.to_dict() for entry in self.known_influences]
+        described |= {"rule": self.rule.to_dict(), "known": known_influences}
+        return json_dict(
+            {name: value for name, value in described.items() if name != "known" or known_influences}
+        )
 
     @staticmethod
     def from_dict(described: dict[str, Any]) -> Strata:
         """Return the strata that `to_dict` described."""
         low, high = described["bounds"]
-        known = tuple(entry and Expression.from_dict(entry) for entry in described.get("known", ()))
+        known_influences = tuple(
+            entry and Expression.from_dict(entry) for entry in described.get("known", ())
+        )
         bounds = (-np.inf if low is None else low, np.inf if high is None else high)
         texts = {name: tuple(described[name]) for name in ("names", "notes")}
         rule = Rule.from_dict(described["rule"])
-        return Strata(**{**described, **texts, "rule": rule, "bounds": bounds, "known": known})
+        return Strata(**{**described, **texts, "rule": rule, "bounds": bounds, "known": known_influences})
 
 
 def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:

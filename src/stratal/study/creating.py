@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, suggest_names
 from stratal.question.decoding import refuse_ambiguous_choices
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report.text import json_value
@@ -126,7 +126,7 @@ def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
 
 def payloads(sample: Sample, form: Form) -> list[str]:
     """Return what annotators see of each unit, as JSON; refuses what would lead them."""
-    leading = set(sample.shown) & {*sample.proxy_names, *sample.question.kept}
+    leading = set(sample.shown) & {*sample.proxy_names, *sample.question.stored_columns}
     if leading:
         allowed = "shown columns that are neither a proxy nor the model's answer"
         raise InputError(f"column '{min(leading)}' would lead the annotators", allowed=allowed)
@@ -218,7 +218,7 @@ def require_person(connection: Connection, annotator: str) -> str:
     """Return an annotator's name, refusing one that is not of this study."""
     names = people_of(connection)
     if annotator not in names:
-        allowed = near_names(str(annotator)[:100], names)
+        allowed = suggest_names(str(annotator)[:100], names)
         raise InputError("no such annotator", given=repr(annotator)[:100], allowed=allowed)
     return annotator
 

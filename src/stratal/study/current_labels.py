@@ -34,7 +34,7 @@ def present_labels(
         raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(form.columns))
 
     def value(stored: str | None) -> Any:
-        answer = form.said(name, stored)
+        answer = form.answer_text(name, stored)
         if requested and answer is None:
             return None
         outcome = form.outcome(name, stored)

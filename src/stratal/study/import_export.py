@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
 from stratal.labels.label_values import format_mapping
 from stratal.labels.labels import restore_spreadsheet_ids
@@ -365,7 +365,7 @@ def _named(
             named = ", ".join(map(repr, unknown[:_FIRST]))
         else:
             named = None
-        raise LabelError(problem, given=named, allowed=near_names(unknown[0], people), action=action)
+        raise LabelError(problem, given=named, allowed=suggest_names(unknown[0], people), action=action)
     twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
     if isinstance(who, str) and len(tool_names) > 1 and twice:
         problem = f"item {twice[0]!r} was answered by several people"

@@ -29,13 +29,13 @@ _FEW = 5
 
 def require_integrity(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
-    for problem in problems_of(connection, folder):
+    for problem in find_problems(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
         action = "See all of it with `stratal study check`, and go back to a backup (study backup)."
         raise StudyError(problem_text, kind="damaged", action=action)
 
 
-def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
+def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
     """Yield what is wrong with a study, one kind after another."""
     try:  # before the first query, at whose moment the study is seen: what was saved by now is in it
         noted = (folder / journal.HEAD).read_bytes()

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
-from stratal.errors import InputError, not_positive
+from stratal.errors import InputError, not_positive_error
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
@@ -97,7 +97,7 @@ def half_width_setting(half_width: float | None) -> str:
     if half_width is None:
         return ""
     if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise not_positive("half_width", half_width)
+        raise not_positive_error("half_width", half_width)
     return repr(float(half_width))
 
 

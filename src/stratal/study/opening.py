@@ -26,7 +26,7 @@ from stratal.study.database import (
     StudyError,
     database_errors,
 )
-from stratal.study.integrity import problems_of
+from stratal.study.integrity import find_problems
 from stratal.study.interim import half_width_setting
 from stratal.study.journal import (
     HEAD,
@@ -244,7 +244,7 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         problem = "the head must be a hash that a check printed"
         raise InputError(problem, given=known_head[:80], allowed="64 hexadecimal digits")
     with study.database.read() as connection:
-        problems = [*problems_of(connection, study.folder)]
+        problems = [*find_problems(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
         if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
             lost = f"the journal holds no line with hash {known_head[:16]}…"

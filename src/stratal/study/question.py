@@ -444,7 +444,7 @@ class Form(PlainRecord):
         """Whether there is one question, whose answer is kept as it is."""
         return len(self.questions) == 1 and self.first.kind in (*KINDS[:4], TAGS)
 
-    def said(self, column: str, stored: str | None) -> str | None:
+    def answer_text(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns`, in its own words; None where it was not asked."""
         question, part = self.columns[column]
         answer = self.answers(stored).get(question.name)

@@ -222,7 +222,7 @@ def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
     """Return what was said of one outcome, of the items for which several people said anything."""
     answers_of_outcome: Shared = []
     for item, who, answer in answers:
-        value = form.said(name, answer)
+        value = form.answer_text(name, answer)
         if value is not None:
             answers_of_outcome.append((item, who, value))
     people = Counter(item for item, *_ in answers_of_outcome)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote
 
-from stratal.errors import InputError, refuse_unknown, unreadable, utf8_path
+from stratal.errors import InputError, check_choice, unreadable_file_error, utf8_path
 
 # Format of a file by its suffix.
 FORMATS = {
@@ -114,7 +114,7 @@ def format_of_file(path: Path, stated_format: str | None = None) -> str:
         kind = format_of(path)
     else:
         kind = stated_format
-    refuse_unknown("file format", kind, dict.fromkeys(FORMATS.values()))
+    check_choice("file format", kind, dict.fromkeys(FORMATS.values()))
     return kind
 
 
@@ -148,7 +148,7 @@ def check_gzip(path: Path) -> None:
                 else:
                     line_length = len(chunk) - last_break - 1
     except (EOFError, OSError, zlib.error) as error:
-        raise unreadable(path, error) from None
+        raise unreadable_file_error(path, error) from None
 
 
 def bounded_lines(text: TextIO, label: Path | str) -> Iterator[str]:

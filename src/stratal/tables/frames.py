@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from stratal.errors import InputError, lone_surrogate
+from stratal.errors import InputError, lone_surrogate_error
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import add_nested_columns, arrow_field_paths
 from stratal.tables.row_index import index_name, row_index
@@ -153,7 +153,7 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
         try:
             columns[name] = _pandas_array(series)
         except UnicodeEncodeError as error:
-            raise lone_surrogate(f"{TABLE_LABEL}: column {name!r}", error.object) from None
+            raise lone_surrogate_error(f"{TABLE_LABEL}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
                 f"{TABLE_LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"

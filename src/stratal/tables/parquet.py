@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from stratal.errors import InputError, unreadable
+from stratal.errors import InputError, unreadable_file_error
 from stratal.tables.files import MAX_TABLE_BYTES
 
 
@@ -216,7 +216,7 @@ def _read_schema(part: Path) -> Any:
     try:
         return pyarrow.parquet.read_schema(part)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise unreadable(part, error) from None
+        raise unreadable_file_error(part, error) from None
 
 
 def _type_name(kind: Any) -> str:
@@ -324,7 +324,7 @@ def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
     except InputError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise unreadable(part, error) from None
+        raise unreadable_file_error(part, error) from None
 
 
 def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:

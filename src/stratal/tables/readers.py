@@ -16,7 +16,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, MissingExtraError, installed, lone_surrogate, unreadable
+from stratal.errors import (
+    InputError,
+    MissingExtraError,
+    lone_surrogate_error,
+    optional_import,
+    unreadable_file_error,
+)
 from stratal.tables import files, number_format, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, register_columns
@@ -85,7 +91,7 @@ def open_table(
             return _workbook_table(connection, file, fits)
         return _READERS[kind](connection, file)
     except files.READ_ERRORS as error:
-        raise unreadable(file, error) from error
+        raise unreadable_file_error(file, error) from error
 
 
 def _remote_table(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
@@ -383,7 +389,7 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
     try:
         return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
     except UnicodeEncodeError as error:
-        raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
+        raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
 
 
 def _value_text(value: Any, is_number: bool) -> str | None:
@@ -443,7 +449,7 @@ def _json_document_table(connection: Any, file: Path) -> Table:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         except UnicodeEncodeError as error:
-            raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
+            raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
     return _json_table(connection, lines, str(file), records, None)
 
 
@@ -511,7 +517,7 @@ def cell_text(value: Any) -> str | None:
 
 
 def _open_workbook(path: Path) -> Any:
-    with installed("openpyxl", extra="excel"):
+    with optional_import("openpyxl", extra="excel"):
         import openpyxl
 
     # From memory, because openpyxl leaves the file open if it is damaged.

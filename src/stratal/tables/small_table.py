@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
-from stratal.errors import InputError, MissingColumnError, near_names, same_name, unreadable
+from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
@@ -137,7 +137,7 @@ class SmallTable:
             raise MissingColumnError(
                 f"{self.label}: no column {name!r}",
                 column=name,
-                allowed=near_names(name, self.lists),
+                allowed=suggest_names(name, self.lists),
                 action=action,
             )
         name = column
@@ -164,15 +164,15 @@ class SmallTable:
             )
         return np.array(texts, dtype=np.str_)
 
-    def numbers(self, name: str, *, positive: bool = False, whole: bool = False) -> FloatArray:
+    def numbers(self, name: str, *, positive: bool = False, whole_numbers: bool = False) -> FloatArray:
         """Return a column as finite numbers."""
         entries = self.values(name)
         result = np.array([_to_number(entry) for entry in entries])
         is_invalid = (
-            ~np.isfinite(result) | (positive & (result <= 0)) | (whole & (result != np.floor(result)))
+            ~np.isfinite(result) | (positive & (result <= 0)) | (whole_numbers & (result != np.floor(result)))
         )
         for row in np.flatnonzero(is_invalid)[:1].tolist():
-            kind = "whole numbers of units" if whole else "finite numbers"
+            kind = "whole numbers of units" if whole_numbers else "finite numbers"
             raise InputError(
                 f"{self.label}: column {name!r}, {self.places[row]} is not usable",
                 given=repr(entries[row]),
@@ -224,7 +224,7 @@ def _read_file(path: Path, required_columns: Sequence[str]) -> SmallTable:
             return SmallTable(str(path), dict(table.log.columns), places, {}, table.log.notes, table.log)
         small_table = _file_columns(table, path)
     except files.READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise unreadable_file_error(path, error) from None
     if not len(small_table):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
     return small_table

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from stratal.arrays import Record, checked_threads
-from stratal.errors import InputError, refuse_unknown, unreadable
+from stratal.errors import InputError, check_choice, unreadable_file_error
 from stratal.tables.engine import arrow_reader, record_batches, run_query
 from stratal.tables.logs.log import Log
 
@@ -71,7 +71,7 @@ def check_reading(reading: FileReading) -> FileReading:
     engine = reading.get("engine", DUCKDB)
     threads = reading.get("threads")
     memory = reading.get("memory")
-    refuse_unknown("engine", engine, (DUCKDB, SPARK))
+    check_choice("engine", engine, (DUCKDB, SPARK))
     for name, option_engine in (("master", SPARK), ("threads", DUCKDB), ("memory", DUCKDB)):
         if reading.get(name) is not None and engine != option_engine:
             raise InputError(
@@ -196,7 +196,7 @@ def translate_engine_errors(label: str) -> Iterator[None]:
         if isinstance(error, duckdb.OutOfMemoryException):
             raise
         if "state machine" not in str(error):
-            raise unreadable(label, ValueError(_short_message(str(error)))) from error
+            raise unreadable_file_error(label, ValueError(_short_message(str(error)))) from error
         action = "Its line ends differ (CRLF and LF): save it again with one kind."
         raise InputError(
             f"{label} cannot be read", given=_short_message(str(error)), action=action

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, installed
+from stratal.errors import InputError, optional_import
 from stratal.tables import files
 from stratal.tables.parquet import (
     add_nested_columns,
@@ -104,7 +104,7 @@ def session_at(master: str | None) -> Any:
     InputError
         Without Java, where another Spark runs already, or if the master cannot be reached.
     """
-    with installed("PySpark", extra="spark"):
+    with optional_import("PySpark", extra="spark"):
         from pyspark.sql import SparkSession
     active_session = SparkSession.getActiveSession()
     if active_session is None:

@@ -184,8 +184,8 @@ def _mean(weighted: RegionWeights, domain: FloatArray, members: BoolArray, label
     """Return the mean over a group of the domain (m,) within each region (m, J)."""
     if not labels.has_exact_sizes:
         # The region's share is not known: the mean is over all labels of the group.
-        whole = estimated_weights(np.ones_like(members), labels.weights)
-        evidence = mean_evidence(whole, domain[:, None] * members, labels)
+        region_weights = estimated_weights(np.ones_like(members), labels.weights)
+        evidence = mean_evidence(region_weights, domain[:, None] * members, labels)
     else:
         evidence = mean_evidence(weighted, domain, labels)
     assert evidence.faults is not None

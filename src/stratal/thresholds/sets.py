@@ -215,8 +215,8 @@ class ScoredPopulation:
         sizes = np.zeros((n_strata, len(sets.group)), dtype=np.int64)
         group_sizes = np.zeros((n_strata, len(sets.groups)), dtype=np.int64)
         for members, group, stratum in self._batches(sets):
-            known = group >= 0
-            places = stratum[known] * len(sets.groups) + group[known]
+            is_in_group = group >= 0
+            places = stratum[is_in_group] * len(sets.groups) + group[is_in_group]
             group_sizes += np.bincount(places, minlength=group_sizes.size).reshape(group_sizes.shape)
             for index in range(len(sets.group)):
                 sizes[:, index] += np.bincount(stratum[members[:, index]], minlength=n_strata)

@@ -13,11 +13,11 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs.clusters import ClusterWeighting
-from stratal.designs.elsewhere import ids_of
 from stratal.designs.extending import require_same_population
+from stratal.designs.external_sample import ids_of
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
@@ -313,8 +313,10 @@ def threshold(
         )
     units = _read_population(sample, source, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
-    found = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
-    return _decide(sample, found, units, requirement, names, by, target, confidence_level, is_named=is_named)
+    outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
+    return _decide(
+        sample, outcomes, units, requirement, names, by, target, confidence_level, is_named=is_named
+    )
 
 
 def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sample:
@@ -396,7 +398,7 @@ def _read_population(
         if name not in columns:
             raise InputError(
                 f"the population has no column {name!r}",
-                allowed=near_names(name, columns),
+                allowed=suggest_names(name, columns),
                 action="Draw with --proxy or --groups, so that the column is kept.",
             )
     return ScoredPopulation(population=population, rule=rule, scores=tuple(scores), by=by)
@@ -404,7 +406,7 @@ def _read_population(
 
 def _decide(
     sample: Sample,
-    found: ThresholdOutcomes,
+    outcomes: ThresholdOutcomes,
     units: ScoredPopulation | None,
     requirement: SetRequirement,
     names: tuple[str, ...],
@@ -421,7 +423,7 @@ def _decide(
             given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
             action="Label a random sample: draw one with plan and draw.",
         )
-    labelled = found.labelled
+    labelled = outcomes.labelled
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or unstated_target(sample, labelled)
@@ -442,7 +444,7 @@ def _decide(
     if sample.design.rounds_by_labels and np.any(sample.round > 1):
         is_first = sample.round == 1
     sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_first], codes[is_first], groups)
-    labels = _labelled_scores(sample, found, units, scores, codes, sets, target)
+    labels = _labelled_scores(sample, outcomes, units, scores, codes, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
     decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
     rows = _rows(requirement, evidence, labels, sets, decision)
@@ -474,7 +476,7 @@ def _decide(
         candidates=rows,
         curve=curve,
         labels_needed=needed,
-        notes=(*warnings, *_notes(sample, found, units, groups, chosen)),
+        notes=(*warnings, *_notes(sample, outcomes, units, groups, chosen)),
         scored=units,
     )
 
@@ -535,7 +537,7 @@ def _score(sample: Sample, name: str, requirement: SetRequirement, *, is_named: 
 
 def _labelled_scores(
     sample: Sample,
-    found: ThresholdOutcomes,
+    outcomes: ThresholdOutcomes,
     units: ScoredPopulation | None,
     scores: FloatArray,
     codes: AnyArray,
@@ -543,7 +545,7 @@ def _labelled_scores(
     target: str,
 ) -> LabelledScores:
     """Return the labelled units with their strata and weights, and the population's sizes."""
-    labelled = found.labelled
+    labelled = outcomes.labelled
     is_random_in_strata = sample.design.counts is not None
     weighting = sample.weighting(labelled)
     weights = weighting.weights
@@ -553,10 +555,10 @@ def _labelled_scores(
     if units is not None:
         sizes, group_sizes = units.count(sets)
     return LabelledScores(
-        outcomes=found.values,
+        outcomes=outcomes.values,
         scores=scores[labelled],
         group=codes[labelled],
-        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(found.values), np.int64),
+        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(outcomes.values), np.int64),
         weights=weights / weights.sum(),
         cluster=None if is_random_in_strata else weighting.groups,
         sizes=sizes,
@@ -652,14 +654,14 @@ def _labels_needed(
 
 def _notes(
     sample: Sample,
-    found: ThresholdOutcomes,
+    outcomes: ThresholdOutcomes,
     units: ScoredPopulation | None,
     groups: Sequence[str],
     chosen: Sequence[AcceptedSet],
 ) -> tuple[str, ...]:
     """Return what else a reader must know."""
     notes = []
-    missing = sample.size - int(found.labelled.sum())
+    missing = sample.size - int(outcomes.labelled.sum())
     if missing:
         notes.append(
             f"{missing:,} of {sample.size:,} drawn units have no label; the guarantee assumes that "

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.designs.elsewhere import Labelled, other_units
+from stratal.designs.external_sample import ExternalSample, other_units
 from stratal.errors import InputError
 
-SCORED = Labelled(value="right", proxy="score")
+SCORED = ExternalSample(value="right", proxy="score")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.designs.elsewhere import sizes_of
+from stratal.designs.external_sample import stratum_sizes
 from stratal.errors import InputError
 from stratal.tables.small_table import SmallTable
 
@@ -17,9 +17,9 @@ ROWS = {
 
 
 def test_sizes_may_stand_beside_the_units():
-    assert sizes_of(SmallTable.of(ROWS, "rows").lists, "region") == {"n": 30, "s": 5}
+    assert stratum_sizes(SmallTable.of(ROWS, "rows").lists, "region") == {"n": 30, "s": 5}
 
 
 def test_two_sizes_of_one_stratum_are_refused():
     with pytest.raises(InputError, match=r"a stratum occurs twice, with different sizes.*'n'"):
-        sizes_of({"stratum": ["n", "n"], "size": [30, 31]}, None)
+        stratum_sizes({"stratum": ["n", "n"], "size": [30, 31]}, None)

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import F1, Differences, Estimand, LevelMeans
-from stratal.estimation.estimand import as_estimand, crossed_cells, together
+from stratal.estimation.estimand import as_estimand, combined_influence, crossed_cells
 
 TEXTS = (
     "mean",
@@ -132,7 +132,7 @@ def test_several_share_the_cells_in_which_all_are_known():
         "same answer & other g",
         "same answer & other g",
     ]
-    assert together([pair, level], population).known == known
+    assert combined_influence([pair, level], population).known_cells == known
 
 
 def test_the_combined_second_moment_bounds_that_of_the_sum():

@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import Estimand, LevelMeans, Mean, Means
-from stratal.estimation.estimand import together
+from stratal.estimation.estimand import combined_influence
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_the_influence_of_all_levels_is_that_of_the_parts_together(population):
     estimand = LevelMeans("language")
     parts = [part.influence(population) for part in estimand.parts_in(population)]
 
-    found, expected = estimand.influence(population), together(parts, population)
+    found, expected = estimand.influence(population), combined_influence(parts, population)
 
     for own, other in zip(found.moments(population)[:2], expected.moments(population)[:2], strict=True):
         assert own == pytest.approx(other, rel=1e-6, abs=1e-7)  # values rounded to nine digits

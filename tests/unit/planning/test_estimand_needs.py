@@ -78,7 +78,7 @@ def test_what_is_furthest_is_named(pool):
 
     assert needed.estimand == "mean@part:c"
     assert needed.to_dict()["estimand"] == "mean@part:c"
-    assert needed.wanted == 0.01 < needed.half_width
+    assert needed.target_half_width == 0.01 < needed.half_width
 
 
 def test_the_level_that_is_too_wide_gets_the_labels(pool):

@@ -44,7 +44,7 @@ def test_strata_know_which_of_them_need_no_label(population):
         mean=(1.0 - same) * (P - 0.5),
         square=(1.0 - same) * (P * 0.0 + 0.25),
         cells=Cells(names=("same", "different"), tests=(same,)),
-        known=("same",),
+        known_cells=("same",),
     )
     strata = stratal.strata.stratify(population, "neyman", 3, influence=influence)
     again = type(strata).from_dict(strata.to_dict())

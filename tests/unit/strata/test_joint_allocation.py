@@ -110,13 +110,13 @@ class TestSpecialCases:
         deviations = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.4]])
 
         found = allocate_several(
-            [50, 60, 70], deviations, 30, standard_errors=[0.1, 0.1], known=[True, False, False]
+            [50, 60, 70], deviations, 30, standard_errors=[0.1, 0.1], known_strata=[True, False, False]
         )
 
         assert found.n_h.tolist() == [0, 2, 28]
 
     def test_a_census_of_the_unknown_knows_it(self):
-        found = allocate_several([9, 6], [[0.0, 0.5]], 6, standard_errors=[0.1], known=[True, False])
+        found = allocate_several([9, 6], [[0.0, 0.5]], 6, standard_errors=[0.1], known_strata=[True, False])
 
         assert found.n_h.tolist() == [0, 6]
         assert found.standard_errors.tolist() == [0]
@@ -181,7 +181,7 @@ class TestErrors:
     def test_of_values(self):
         self.refused("must be positive", standard_errors=[0.1, 0.0])
         self.refused("must not be negative", standard_deviations=-DEVIATIONS)
-        self.refused("varies, and is known", known=[True, False, False])
+        self.refused("varies, and is known", known_strata=[True, False, False])
         self.refused("varies, and may have no label", minimum=0, maximum=[0, 5, 5])
 
     def test_of_tasks_that_are_none(self):
@@ -203,7 +203,7 @@ class TestErrors:
 
     def test_a_budget_above_what_is_not_known(self):
         with pytest.raises(BudgetError, match="above the strata's maxima"):
-            allocate_several([9, 6], [[0.0, 0.5]], 7, standard_errors=[0.1], known=[True, False])
+            allocate_several([9, 6], [[0.0, 0.5]], 7, standard_errors=[0.1], known_strata=[True, False])
 
 
 @pytest.mark.parametrize("levels", [2, 4, 6])

@@ -53,7 +53,7 @@ class TableCounter:
     run : callable
         Runs an Ibis expression and returns a PyArrow table.
     table : Ibis table
-    whole : Extent
+    total_extent : Extent
         Of all proxies.
     value : str
         Column of proxies, doubles.
@@ -67,7 +67,7 @@ class TableCounter:
 
     run: Run
     table: Any
-    whole: pictures.Extent
+    total_extent: pictures.Extent
     value: str
     second: str | None = None
     steps: pictures.Steps | None = None
@@ -76,7 +76,7 @@ class TableCounter:
     def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
         if span == pictures.Span():
-            return self.whole
+            return self.total_extent
         inside = self._inside(span)
         low = inside[self.value].min()
         high = inside[self.value].max()

@@ -13,7 +13,7 @@ from typing import Any
 import ibis
 import numpy as np
 
-from stratal.errors import InputError, duplicated, near_names
+from stratal.errors import InputError, duplicate_ids_error, suggest_names
 from stratal.population import declaration
 from stratal.population.declaration import (
     MISSING_PROXY,
@@ -75,7 +75,7 @@ class Units:
             if name in mapping:
                 return mapping[name]
         raise InputError(
-            f"no such column: {name!r}", allowed=near_names(name, (*self.numbers, *self.categories))
+            f"no such column: {name!r}", allowed=suggest_names(name, (*self.numbers, *self.categories))
         )
 
 
@@ -332,7 +332,7 @@ def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
     )
     row = source.first(repeated_ids.aggregate(n=(repeated_ids.n - 1).sum(), first=repeated_ids.unit_id.min()))
     if row["n"]:
-        raise duplicated(f"{source.label}: ", int(row["n"]), row["first"])
+        raise duplicate_ids_error(f"{source.label}: ", int(row["n"]), row["first"])
 
 
 def _refusal(

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, structs
 
-from stratal.errors import InputError, StratalError, installed, near_names
+from stratal.errors import InputError, StratalError, optional_import, suggest_names
 from stratal.labels.annotation_tools import is_chat
 from stratal.study.database import StudyError
 from stratal.study.import_export import page_action
@@ -136,7 +136,7 @@ def media_file(folder: Path, path: str) -> Path | None:
 @lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
     """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses."""
-    with installed("nh3", extra="web"):
+    with optional_import("nh3", extra="web"):
         import nh3
     # Nothing that loads, and no landmarks, which are the page's own.
     tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
@@ -165,7 +165,7 @@ def markdown(text: str, https: bool = False) -> str:
 
 @cache
 def _parser() -> Any:
-    with installed("markdown-it-py", extra="web"):
+    with optional_import("markdown-it-py", extra="web"):
         from markdown_it import MarkdownIt
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
 
@@ -247,7 +247,7 @@ def save_display(
     for column, kind in (formats or {}).items():
         if kind not in FORMATS:
             problem = f"no such format of column {column!r}"
-            allowed = near_names(kind, FORMATS)
+            allowed = suggest_names(kind, FORMATS)
             raise InputError(problem, given=repr(kind), allowed=allowed)
     if images not in (None, "https", "study"):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
@@ -260,8 +260,10 @@ def save_display(
         if images is not None:
             connection.save_settings(page_images=images)
         if formats:
-            known = json.loads(connection.setting("page_formats") or "{}")
-            connection.save_settings(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
+            stored_formats = json.loads(connection.setting("page_formats") or "{}")
+            connection.save_settings(
+                page_formats=json.dumps({**stored_formats, **formats}, ensure_ascii=False)
+            )
         if media is not None:
             connection.save_settings(page_media=str(media.resolve()), page_media_of=_identity(study))
 
@@ -447,6 +449,6 @@ HANDLERS: dict[str, Callable[[Study, str, Display, Any], dict[str, Any]]] = {
 }
 
 
-def kind_of(error: StratalError) -> str:
+def error_kind(error: StratalError) -> str:
     """Return the kind of an error as a page distinguishes them: a `StudyError`'s own, or `input`."""
     return error.kind if isinstance(error, StudyError) else "input"

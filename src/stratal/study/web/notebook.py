@@ -16,7 +16,7 @@ from typing import Any
 
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, StratalError, installed, names_mistyped
+from stratal.errors import InputError, StratalError, names_mistyped, optional_import
 from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
@@ -73,7 +73,7 @@ def annotate(
     >>> widget.study.next_item("me").position
     1
     """
-    with installed("anywidget", extra="notebook"):
+    with optional_import("anywidget", extra="notebook"):
         import anywidget
     folder = Path(study)
     if isinstance(sample, Study):
@@ -127,7 +127,7 @@ def answer(study: Study, annotator: str, display: Display, message: Any) -> dict
             raise InputError("the page asks for something unknown", given=repr(kind[:60]))
         reply: dict[str, Any] = {"answer": HANDLERS[kind](study, annotator, display, requested.get("body"))}
     except StratalError as error:
-        reply = {"error": {"kind": content.kind_of(error), "message": str(error)}}
+        reply = {"error": {"kind": content.error_kind(error), "message": str(error)}}
     return {"id": requested.get("id"), **reply}
 
 

@@ -456,7 +456,7 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
             return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
-        kind = content.kind_of(error)
+        kind = content.error_kind(error)
         status = STATUS.get(kind, 507)
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)

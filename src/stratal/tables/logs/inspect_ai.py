@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, installed
+from stratal.errors import InputError, optional_import
 from stratal.tables.logs.log import (
     INSPECT,
     REPEAT_SEPARATOR,
@@ -42,7 +42,7 @@ def read_inspect_file(path: Path) -> Log:
     InputError
         For a file that its reader cannot read.
     """
-    with installed("inspect_ai", extra="inspect"):
+    with optional_import("inspect_ai", extra="inspect"):
         from inspect_ai.log import read_eval_log
     try:
         unused_fields = _UNUSED_FIELDS

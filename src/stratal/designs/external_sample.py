@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
-from stratal.errors import InputError, LabelError, MissingColumnError, near_names
+from stratal.errors import InputError, LabelError, MissingColumnError, suggest_names
 from stratal.labels.label_values import refuse_no_answer_words
 from stratal.labels.labels import Labels, UnitRows, normalize_id
 from stratal.population.declaration import ROW, id_columns
@@ -32,8 +32,8 @@ from stratal.tables.small_table import SmallTable, is_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labelled(DeclaredRoles):
-    """What the user says of a table of labelled units, as `Sample.from_labelled` lists it."""
+class ExternalSample(DeclaredRoles):
+    """The keywords of `Sample.from_labelled`: the columns of a labelled table and its sampling mechanism."""
 
     value: str
     id: str | None = None
@@ -53,13 +53,13 @@ class Labelled(DeclaredRoles):
     placeholders: Sequence[str] = ()
     tags: str | None = None
     predicts: Predictions | None = None
-    whole: bool = False
+    has_all_units: bool = False
 
     @property
     def categories(self) -> tuple[str, ...]:
         """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
         roles = self.roles
-        of_roles = (name for name in roles.kept if name not in self.proxies or name == roles.answer)
+        of_roles = (name for name in roles.stored_columns if name not in self.proxies or name == roles.answer)
         columns = (*self.groups, self.stratum, self.cluster, *of_roles)
         return tuple(dict.fromkeys(name for name in columns if name))
 
@@ -80,18 +80,18 @@ class Labelled(DeclaredRoles):
     @property
     def says_what_rows_are(self) -> bool:
         """Whether sizes, weights or clusters say what the rows of the table are a sample of."""
-        known = (self.sizes, self.weight, self.inclusion_probability, self.population_size, self.cluster)
-        return any(value is not None for value in known)
+        declared = (self.sizes, self.weight, self.inclusion_probability, self.population_size, self.cluster)
+        return any(value is not None for value in declared)
 
     def __post_init__(self) -> None:
         size = self.population_size
         column = self.cluster
         sources = ("sizes", "weight", "inclusion_probability")
-        given = [name for name in sources if getattr(self, name) is not None]
-        weighted = [name for name in given if name != "sizes"] + ["cluster"] * (column is not None)
+        sources_named = [name for name in sources if getattr(self, name) is not None]
+        weighted = [name for name in sources_named if name != "sizes"] + ["cluster"] * (column is not None)
         moments = self.proxy_moments is not None
         wrong = {
-            f"give one of {', '.join(sources)}: each says what a unit stands for": len(given) > 1,
+            f"give one of {', '.join(sources)}: each says what a unit stands for": len(sources_named) > 1,
             "sizes and population_size are mutually exclusive": self.sizes is not None and size is not None,
             "population_size must be a whole number above 0": size is not None
             and not (isinstance(size, int | np.integer) and size > 0),
@@ -103,8 +103,8 @@ class Labelled(DeclaredRoles):
             and bool(column or (weighted and self.stratum)),
             "clusters lie within strata, in a column of their own": bool(column) and column == self.stratum,
         }
-        for what in [text for text, found in wrong.items() if found][:1]:
-            raise InputError(what, given=" and ".join(given) or None, action="Leave one of them out.")
+        for what in [text for text, is_contradiction in wrong.items() if is_contradiction][:1]:
+            raise InputError(what, given=" and ".join(sources_named) or None, action="Leave one of them out.")
         scores = declared_scores(self.predicts, self.proxies).values()
         if not self.scaled and any(score.predicts != ORDER for score in scores):
             what = "scaled=False is only an order, and contradicts what the proxy predicts"
@@ -120,9 +120,9 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
     if columns.index is None:
         return columns.find(*ID_NAMES)
     require_unique_index(columns.index, columns.label)
-    *others, own = columns.lists
-    refuse_two_ids(own, id_columns(others), columns.label)
-    return own
+    *others, index_name = columns.lists
+    refuse_two_ids(index_name, id_columns(others), columns.label)
+    return index_name
 
 
 def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
@@ -151,21 +151,23 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 
 
-def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
+def stratum_sizes(sizes: Any, stratum: str | None) -> dict[str, int] | None:
     """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows."""
-    if given is None:
+    if sizes is None:
         return None
-    if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
-        given = {"stratum": list(given), "size": list(given.values())}
-    columns = SmallTable.of(given, "sizes")
-    numbers = columns.numbers(columns.find(*SIZE_NAMES) or SIZE_NAMES[0], positive=True, whole=True)
+    if isinstance(sizes, Mapping) and not all(isinstance(v, list | np.ndarray) for v in sizes.values()):
+        sizes = {"stratum": list(sizes), "size": list(sizes.values())}
+    columns = SmallTable.of(sizes, "sizes")
+    numbers = columns.numbers(columns.find(*SIZE_NAMES) or SIZE_NAMES[0], positive=True, whole_numbers=True)
     names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
-    found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
-    wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
+    size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
+    wrong = [
+        name for name, number in zip(names, numbers.tolist(), strict=True) if size_by_stratum[name] != number
+    ]
     if wrong:
         what = f"{columns.label}: a stratum occurs twice, with different sizes"
         raise InputError(what, given=repr(wrong[0]), action="Keep the size of the whole population.")
-    return found
+    return size_by_stratum
 
 
 # What the one stratum is called where there are none.
@@ -195,7 +197,7 @@ class OtherUnits:
 
 def other_units(
     source: Any,
-    given: Labelled,
+    options: ExternalSample,
     labelled: Sequence[str] | None = None,
     columns: Mapping[str, AnyArray] | None = None,
     id_name: str | None = None,
@@ -205,7 +207,7 @@ def other_units(
     Parameters
     ----------
     source : path, dataframe, mapping of columns, or Population
-    given : Labelled
+    given : ExternalSampleOptions
         Names its columns of proxies and strata.
     labelled : sequence of str, optional
         Ids of the labelled units. Those that are in the population are taken out; without ids on either
@@ -221,16 +223,16 @@ def other_units(
         If some ids of the labelled units are in the population and others are not, or only in another
         spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
-    proxy = given.first_proxy
-    stratum = given.stratum
-    population, has_ids, missing = _population(source, given, id_name)
+    proxy = options.first_proxy
+    stratum = options.stratum
+    population, has_ids, missing = _population(source, options, id_name)
     if labelled is not None and has_ids:
-        known = list(labelled)
+        labelled_ids = list(labelled)
     else:
-        known = []
-    found = population.find(known) if known else None
-    if found is not None:
-        _refuse_other_labelled(population, known, found, {} if columns is None else columns)
+        labelled_ids = []
+    matched = population.find(labelled_ids) if labelled_ids else None
+    if matched is not None:
+        _refuse_other_labelled(population, labelled_ids, matched, {} if columns is None else columns)
     rule: Rule = Everything()
     if stratum is not None:
         levels = tuple(sorted(population.levels(stratum)))
@@ -247,21 +249,23 @@ def other_units(
     if k is not None:
         means = summary.proxy_means[:, k]
         squares = summary.proxy_covariances[:, k, k] * counts
-    here = 0 if found is None else len(found.ids)
-    if found is not None and here:
+    n_matched = 0 if matched is None else len(matched.ids)
+    if matched is not None and n_matched:
         if stratum is not None:
-            codes = rule.assign(found.groups)
+            codes = rule.assign(matched.groups)
         else:
-            codes = np.zeros(here, np.int64)
-        values = np.zeros(here) if k is None else found.proxies[:, k]
+            codes = np.zeros(n_matched, np.int64)
+        values = np.zeros(n_matched) if k is None else matched.proxies[:, k]
         n = np.bincount(codes, minlength=len(counts))
-        own = np.bincount(codes, values, minlength=len(counts)) / np.maximum(n, 1)
-        left = counts - n
-        others = (counts * means - n * own) / np.maximum(left, 1)
-        squares = squares - np.bincount(codes, (values - own[codes]) ** 2, minlength=len(counts))
-        squares = np.maximum(squares - n * left / np.maximum(counts, 1) * (own - others) ** 2, 0.0)
-        counts = left
-        means = others
+        labelled_means = np.bincount(codes, values, minlength=len(counts)) / np.maximum(n, 1)
+        n_others = counts - n
+        other_means = (counts * means - n * labelled_means) / np.maximum(n_others, 1)
+        squares = squares - np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(counts))
+        squares = np.maximum(
+            squares - n * n_others / np.maximum(counts, 1) * (labelled_means - other_means) ** 2, 0.0
+        )
+        counts = n_others
+        means = other_means
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
     if isinstance(rule, Categories):
@@ -270,20 +274,20 @@ def other_units(
         names = (WHOLE,)
     rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
     level_means = {}
-    for name in given.groups:
+    for name in options.groups:
         if k is not None and name in population.group_names:
-            level_means[name] = _other_means(population, name, k, found)
+            level_means[name] = _other_means(population, name, k, matched)
     size = f"the population has {population.size:,} rows"
     if labelled is None or not has_ids:
-        told = f"{size}, taken as units other than the labelled ones, since ids do not tell"
-    elif here == 0:
-        told = f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
+        overlap_note = f"{size}, taken as units other than the labelled ones, since ids do not tell"
+    elif n_matched == 0:
+        overlap_note = f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
     else:
-        told = f"{size}, the {here:,} labelled units among them"
+        overlap_note = f"{size}, the {n_matched:,} labelled units among them"
     return OtherUnits(
         strata=dict(zip(names, rows, strict=True)),
         proxy=None if k is None else population.proxies[k],
-        notes=(*population.notes, told, *missing),
+        notes=(*population.notes, overlap_note, *missing),
         level_means=level_means,
     )
 
@@ -307,46 +311,46 @@ def _other_means(
 
 
 def level_means_of(
-    columns: SmallTable, given: Labelled, others: OtherUnits | None, known: Mapping[str, Any]
+    columns: SmallTable, options: ExternalSample, others: OtherUnits | None, parts: Mapping[str, Any]
 ) -> dict[str, dict[str, list[float]]]:
     """Return the mean proxy over all units, labelled and others, of each level of the groups: (1,) each.
 
     `known` has the design and the summary. Nothing is known of units that are a sample of their own.
     """
-    found: dict[str, dict[str, list[float]]] = {}
-    if others is None or given.first_proxy is None or known["design"]["kind"] == "separate-samples":
-        return found
-    if given.stratum is not None:
-        names = np.unique(columns.texts(given.stratum)).tolist()
-        found[given.stratum] = dict(zip(names, known["summary"].proxy_means.tolist(), strict=True))
-    values = columns.numbers(given.first_proxy)
+    means_by_group: dict[str, dict[str, list[float]]] = {}
+    if others is None or options.first_proxy is None or parts["design"]["kind"] == "separate-samples":
+        return means_by_group
+    if options.stratum is not None:
+        names = np.unique(columns.texts(options.stratum)).tolist()
+        means_by_group[options.stratum] = dict(zip(names, parts["summary"].proxy_means.tolist(), strict=True))
+    values = columns.numbers(options.first_proxy)
     for group, means in others.level_means.items():
         names = columns.texts(group)
         levels = {}
         for level in sorted({*means, *names.tolist()}):
-            own = values[names == level]
+            level_values = values[names == level]
             mean, count = means.get(level, (0.0, 0))
-            levels[level] = [float((own.sum() + mean * count) / max(len(own) + count, 1))]
-        found[group] = levels
-    return found
+            levels[level] = [float((level_values.sum() + mean * count) / max(len(level_values) + count, 1))]
+        means_by_group[group] = levels
+    return means_by_group
 
 
 def _population(
-    source: Any, given: Labelled, id_name: str | None
+    source: Any, options: ExternalSample, id_name: str | None
 ) -> tuple[Population, bool, tuple[str, ...]]:
     """Return the population, whether its units have ids, and a note of groups that it does not have."""
     if isinstance(source, Population):
         return source, not source.numbered_by_row and source.id_name != ROW, ()
-    strata = () if given.stratum is None else (given.stratum,)
-    groups = tuple(dict.fromkeys((*strata, *given.groups)))
-    if given.first_proxy is not None and len(groups) > len(strata):
+    strata = () if options.stratum is None else (options.stratum,)
+    groups = tuple(dict.fromkeys((*strata, *options.groups)))
+    if options.first_proxy is not None and len(groups) > len(strata):
         try:
-            return *_read_population(source, given.first_proxy, groups, id_name), ()
+            return *_read_population(source, options.first_proxy, groups, id_name), ()
         except InputError:  # a group that the population lacks; any other fault is found again below
             pass
-    population, has_ids = _read_population(source, given.first_proxy, strata, id_name)
+    population, has_ids = _read_population(source, options.first_proxy, strata, id_name)
     note = "the population lacks a column of the groups, so that means of groups use no proxy"
-    lacking = given.first_proxy is not None and len(groups) > len(strata)
+    lacking = options.first_proxy is not None and len(groups) > len(strata)
     return population, has_ids, (note,) if lacking else ()
 
 
@@ -369,33 +373,36 @@ def _read_population(
 
 
 def _refuse_other_labelled(
-    population: Population, labelled: list[str], found: Drawn, columns: Mapping[str, AnyArray]
+    population: Population, labelled: list[str], matched: Drawn, columns: Mapping[str, AnyArray]
 ) -> None:
     """Refuse ids that match only in part, and units that are not as they are among the labelled ones."""
-    place = {text: row for row, text in enumerate(id_texts(found.ids))}
+    place = {text: row for row, text in enumerate(id_texts(matched.ids))}
     absent = [text for text in labelled if text not in place]
     if not absent:
         spelt = {}
     else:
         spelt = _other_spelling(population, absent[:_TRIED])
     if spelt or (place and absent):
-        one = next((text for text in absent if text in spelt), absent[0])
-        count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {one!r}"
+        example = next((text for text in absent if text in spelt), absent[0])
+        count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
         raise InputError(
             "the ids of the labelled units match the population's only in part",
-            given=count + (f", which it has as {spelt[one]!r}" if spelt else ""),
+            given=count + (f", which it has as {spelt[example]!r}" if spelt else ""),
             allowed="all labelled units among the population's, or none",
             action="Write ids alike in both files; give the whole population, or one without labelled units.",
         )
-    proxies = {name: found.proxies[:, k] for k, name in enumerate(population.proxy_names)}
-    known = {name.casefold(): values.tolist() for name, values in columns.items()}  # found so in either file
-    for name, values in {**found.groups, **proxies}.items():
-        for text, own in zip(labelled, known.get(name.casefold(), ()), strict=False):
-            there = values[place[text]].item() if text in place else own
-            if not same_value(own, there):
+    proxies = {name: matched.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    labelled_columns = {
+        name.casefold(): values.tolist() for name, values in columns.items()
+    }  # found so in either file
+    for name, values in {**matched.groups, **proxies}.items():
+        for text, labelled_value in zip(labelled, labelled_columns.get(name.casefold(), ()), strict=False):
+            population_value = values[place[text]].item() if text in place else labelled_value
+            if not same_value(labelled_value, population_value):
                 raise InputError(
                     f"column {name!r} of unit {text!r} is not the same in both files",
-                    given=f"{own!r} among the labelled units, {there!r} in the population",
+                    given=f"{labelled_value!r} among the labelled units, "
+                    f"{population_value!r} in the population",
                     action="Give the population that the labelled units are from, unchanged.",
                 )
 
@@ -411,7 +418,7 @@ def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str
         bare = normalize_id(text)
         forms = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
         tried |= {form: text for form in forms if form != text}
-    return {tried[there]: there for there in id_texts(population.find(list(tried)).ids)}
+    return {tried[spelling]: spelling for spelling in id_texts(population.find(list(tried)).ids)}
 
 
 _LABEL = "the table of labels"
@@ -419,27 +426,29 @@ _LABEL = "the table of labels"
 _NAME_IT = "Name the column of labels: value= (--value COL)."
 
 
-def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labels]:
+def parts_of_labelled(table: Any, options: ExternalSample) -> tuple[dict[str, Any], Labels]:
     """Return the fields of a sample that was drawn elsewhere, its design as a description, and its labels."""
-    columns = SmallTable.of(table, _LABEL, (given.value,))
-    if given.population is None and given.proxy_moments is None and not given.says_what_rows_are:
-        labelled = _labelled_rows(columns, given)
+    columns = SmallTable.of(table, _LABEL, (options.value,))
+    if options.population is None and options.proxy_moments is None and not options.says_what_rows_are:
+        labelled = _labelled_rows(columns, options)
         if not labelled:
-            what = f"{columns.label}: no row of column {given.value!r} has a label"
+            what = f"{columns.label}: no row of column {options.value!r} has a label"
             raise LabelError(
                 what, action="Fill in labels, or name the column of labels: value= (--value COL)."
             )
-        if given.whole or len(labelled) < len(columns):
-            return _parts_of_whole_table(columns, given, labelled)
+        if options.has_all_units or len(labelled) < len(columns):
+            return _parts_of_whole_table(columns, options, labelled)
         # Placeholders such as NA for labels that are not there yet.
-        refuse_no_answer_words([str(entry) for entry in dict.fromkeys(map(str, columns.values(given.value)))])
-    if len(given.proxies) > 1:
+        refuse_no_answer_words(
+            [str(entry) for entry in dict.fromkeys(map(str, columns.values(options.value)))]
+        )
+    if len(options.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"
-        raise InputError(what, given=", ".join(given.proxies), allowed="one proxy")
-    id_name = id_column(columns, given.id)
+        raise InputError(what, given=", ".join(options.proxies), allowed="one proxy")
+    id_name = id_column(columns, options.id)
     row_numbers = np.arange(len(columns))
-    labelled = _labelled_rows(columns, given)
-    columns, others = _labelled_and_others(columns, given)
+    labelled = _labelled_rows(columns, options)
+    columns, others = _labelled_and_others(columns, options)
     if id_name is None:
         # Rows keep their numbers if those without a label were taken out.
         if len(columns) == len(row_numbers):
@@ -447,59 +456,59 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         else:
             ids = row_numbers[labelled]
     else:
-        ids = ids_of(columns, given.id)
-    _refuse_clusters_of_unknown_sizes(columns, given, len(labelled))
-    surveyed = (given.weight, given.inclusion_probability, given.cluster) != (None, None, None)
-    known = (_by_weight if surveyed else _by_stratum)(columns, given, others)
-    bounds = given.bounds
+        ids = ids_of(columns, options.id)
+    _refuse_clusters_of_unknown_sizes(columns, options, len(labelled))
+    surveyed = (options.weight, options.inclusion_probability, options.cluster) != (None, None, None)
+    design_parts = (_by_weight if surveyed else _by_stratum)(columns, options, others)
+    bounds = options.bounds
     if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
         bounds = others.proxy.bounds
-    kept = given.categories
-    answer = given.roles.answer
-    sets = _holds_sets(columns, answer, given.tags)
-    info = ProxyInfo(name=given.first_proxy or "", scaled=given.scaled, bounds=bounds)
-    parts = known | {
+    group_names = options.categories
+    answer = options.roles.answer
+    sets = _holds_sets(columns, answer, options.tags)
+    info = ProxyInfo(name=options.first_proxy or "", scaled=options.scaled, bounds=bounds)
+    parts = design_parts | {
         "ids": ids,
-        "proxies": columns.numbers(given.first_proxy)[:, None]
-        if given.first_proxy
+        "proxies": columns.numbers(options.first_proxy)[:, None]
+        if options.first_proxy
         else np.zeros((len(ids), 0)),
-        "proxy_info": (info,) if given.first_proxy else (),
+        "proxy_info": (info,) if options.first_proxy else (),
         "seed": 0,
-        "groups": {name: columns.texts(name, sets=sets and name == answer) for name in kept},
-        "level_means": level_means_of(columns, given, others, known),
+        "groups": {name: columns.texts(name, sets=sets and name == answer) for name in group_names},
+        "level_means": level_means_of(columns, options, others, design_parts),
         "question": Question(
             id=id_name or "id",
             row_base=0 if id_name is None else None,
-            scores=(info.score(answer),) if given.first_proxy else (),
-            **given.roles.fields,
-            outcome=Outcome(tag_format=given.tags),
-            groups=kept,
-            stratum=given.stratum,
-            cluster=given.cluster,
-            weight=given.weight,
+            scores=(info.score(answer),) if options.first_proxy else (),
+            **options.roles.fields,
+            outcome=Outcome(tag_format=options.tags),
+            groups=group_names,
+            stratum=options.stratum,
+            cluster=options.cluster,
+            weight=options.weight,
         ),
     }
-    labels = _labels(ids, columns, given.value, sets=sets)
+    labels = _labels(ids, columns, options.value, sets=sets)
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
 
 
-def _refuse_clusters_of_unknown_sizes(columns: SmallTable, given: Labelled, n_labelled: int) -> None:
+def _refuse_clusters_of_unknown_sizes(columns: SmallTable, options: ExternalSample, n_labelled: int) -> None:
     """Refuse clusters in a table with rows without a label, if nothing states how many units there are.
 
     The rows without a label do not tell which clusters were drawn.
     """
     sources = (
-        given.sizes,
-        given.weight,
-        given.inclusion_probability,
-        given.population_size,
-        given.population,
+        options.sizes,
+        options.weight,
+        options.inclusion_probability,
+        options.population_size,
+        options.population,
     )
-    if given.cluster is None or n_labelled == len(columns) or any(value is not None for value in sources):
+    if options.cluster is None or n_labelled == len(columns) or any(value is not None for value in sources):
         return
     raise InputError(
         f"{columns.label}: the rows without a label do not tell which clusters were drawn",
-        given=f"clusters in {given.cluster!r} and labels in {n_labelled:,} of {len(columns):,} rows",
+        given=f"clusters in {options.cluster!r} and labels in {n_labelled:,} of {len(columns):,} rows",
         allowed="weight= (--weight COL), inclusion_probability=, sizes= (--sizes FILE) or population_size= "
         "(--population-size N)",
         action="State what each labelled unit stands for. If single rows were labelled at random, leave "
@@ -507,14 +516,14 @@ def _refuse_clusters_of_unknown_sizes(columns: SmallTable, given: Labelled, n_la
     )
 
 
-def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
+def _labelled_rows(columns: SmallTable, options: ExternalSample) -> list[int]:
     """Return the numbers of the rows that have a label."""
-    sets = _holds_sets(columns, given.roles.answer, given.tags)
+    sets = _holds_sets(columns, options.roles.answer, options.tags)
     if sets:
-        entries = columns.answers(given.value, _NAME_IT)
+        entries = columns.answers(options.value, _NAME_IT)
     else:
-        entries = columns.values(given.value, _NAME_IT)
-    empty = {word.casefold() for word in given.placeholders}
+        entries = columns.values(options.value, _NAME_IT)
+    empty = {word.casefold() for word in options.placeholders}
     return [
         row
         for row, entry in enumerate(entries)
@@ -523,35 +532,35 @@ def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
 
 
 def _parts_of_whole_table(
-    columns: SmallTable, given: Labelled, labelled: list[int]
+    columns: SmallTable, options: ExternalSample, labelled: list[int]
 ) -> tuple[dict[str, Any], Labels]:
     """Return the fields of a sample, and its labels, of a table that has all units.
 
     The rows with a label (their numbers, n of them) are a simple random sample of all rows, or of each
     stratum.
     """
-    id_name = id_column(columns, given.id)
-    ids = ids_of(columns, given.id)
-    roles = given.roles
-    sets = _holds_sets(columns, roles.answer, given.tags)
-    groups = {name: columns.texts(name, sets=sets and name == roles.answer) for name in given.categories}
-    proxies = {name: columns.numbers(name) for name in given.proxies}
+    id_name = id_column(columns, options.id)
+    ids = ids_of(columns, options.id)
+    roles = options.roles
+    sets = _holds_sets(columns, roles.answer, options.tags)
+    groups = {name: columns.texts(name, sets=sets and name == roles.answer) for name in options.categories}
+    proxies = {name: columns.numbers(name) for name in options.proxies}
     population = Population.from_arrays(
         proxy=proxies or None,
         ids=ids,
         groups=groups,
-        tags=given.tags,
-        bounds=None if given.bounds == (0.0, 1.0) or not proxies else given.bounds,
-        scaled=given.scaled if proxies else None,
+        tags=options.tags,
+        bounds=None if options.bounds == (0.0, 1.0) or not proxies else options.bounds,
+        scaled=options.scaled if proxies else None,
         **roles.keywords,
     )
     rows = np.array(labelled)
     rule: Rule = Everything()
     codes = np.zeros(len(rows), np.int64)
-    if given.stratum is not None:
-        levels = tuple(sorted(population.levels(given.stratum)))
-        rule = Categories(column=given.stratum, levels=levels, codes=np.arange(len(levels)))
-        codes = np.searchsorted(np.array(levels), groups[given.stratum][rows])
+    if options.stratum is not None:
+        levels = tuple(sorted(population.levels(options.stratum)))
+        rule = Categories(column=options.stratum, levels=levels, codes=np.arange(len(levels)))
+        codes = np.searchsorted(np.array(levels), groups[options.stratum][rows])
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
     if np.any(counts == 0) and isinstance(rule, Categories):
@@ -581,22 +590,22 @@ def _parts_of_whole_table(
             row_base=0 if id_name is None else None,
             scores=population.scores,
             **roles.fields,
-            outcome=Outcome(tag_format=given.tags),
+            outcome=Outcome(tag_format=options.tags),
             groups=tuple(groups),
-            stratum=given.stratum,
+            stratum=options.stratum,
         ),
     }
-    if given.stratum is None:
+    if options.stratum is None:
         within = ""
     else:
-        within = f" of each {given.stratum}"
+        within = f" of each {options.stratum}"
     among = f"a random sample{within} of all {len(columns):,} rows"
     if len(rows) == 1:
         shown = "the 1 row with a label is"
     else:
         shown = f"the {len(rows):,} rows with a label are"
     note = Note(RANDOM_ROWS, f"{shown} taken as {among}")
-    labels = _labels(ids[rows], columns.only(labelled), given.value, sets=sets)
+    labels = _labels(ids[rows], columns.only(labelled), options.value, sets=sets)
     return parts, replace(labels, notes=(*labels.notes, note))
 
 
@@ -629,61 +638,67 @@ def _labels(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = Fals
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
 
-def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, OtherUnits | None]:
+def _labelled_and_others(
+    columns: SmallTable, options: ExternalSample
+) -> tuple[SmallTable, OtherUnits | None]:
     """Return the labelled rows, and what is known of the population's other units, if anything."""
-    if given.proxy_moments is not None:
-        return columns, _given_moments(given)
-    if given.population is None and given.first_proxy is None:
+    if options.proxy_moments is not None:
+        return columns, _given_moments(options)
+    if options.population is None and options.first_proxy is None:
         return columns, None
-    rows = _labelled_rows(columns, given)
+    rows = _labelled_rows(columns, options)
     empty = sorted({*range(len(columns))} - {*rows}) if rows else []
     labelled = columns.only(rows) if rows else columns
-    if given.population is None:
+    if options.population is None:
         if not empty:
             allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
             raise InputError(f"{columns.label}: a proxy needs the units that have no label", allowed=allowed)
-        found = other_units(_units_of(columns.only(empty), given), given)
+        others = other_units(_units_of(columns.only(empty), options), options)
         note = f"{len(empty):,} rows without a label are the population's other units"
-        return labelled, replace(found, notes=(note,))
-    name = id_column(columns, given.id)
+        return labelled, replace(others, notes=(note,))
+    name = id_column(columns, options.id)
     if name is None:
         ids = None
     else:
-        ids = id_texts(ids_of(labelled, given.id))
-    own = _units_of(labelled, given)
-    found = other_units(given.population, given, ids, own, name if given.id else None)
-    left_out = (f"{len(empty):,} rows without a label were left out",) if empty else ()
-    return labelled, replace(found, notes=(*found.notes, *left_out))
+        ids = id_texts(ids_of(labelled, options.id))
+    unit_columns = _units_of(labelled, options)
+    others = other_units(options.population, options, ids, unit_columns, name if options.id else None)
+    left_out_notes = (f"{len(empty):,} rows without a label were left out",) if empty else ()
+    return labelled, replace(others, notes=(*others.notes, *left_out_notes))
 
 
-def _units_of(columns: SmallTable, given: Labelled) -> dict[str, AnyArray]:
+def _units_of(columns: SmallTable, options: ExternalSample) -> dict[str, AnyArray]:
     """Return what a table has of its units' stratum and proxy."""
-    found = {}
-    if given.stratum is not None:
-        found[columns.find(given.stratum) or given.stratum] = columns.texts(given.stratum)
-    for name in given.groups if given.first_proxy is not None else ():
-        found[columns.find(name) or name] = columns.texts(name)
-    if given.first_proxy is not None and columns.find(given.first_proxy):
-        found[columns.find(given.first_proxy) or given.first_proxy] = columns.numbers(given.first_proxy)
-    return found
+    unit_columns = {}
+    if options.stratum is not None:
+        unit_columns[columns.find(options.stratum) or options.stratum] = columns.texts(options.stratum)
+    for name in options.groups if options.first_proxy is not None else ():
+        unit_columns[columns.find(name) or name] = columns.texts(name)
+    if options.first_proxy is not None and columns.find(options.first_proxy):
+        unit_columns[columns.find(options.first_proxy) or options.first_proxy] = columns.numbers(
+            options.first_proxy
+        )
+    return unit_columns
 
 
 # ---- strata of known size
 
 
-def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
+def _by_stratum(columns: SmallTable, options: ExternalSample, others: OtherUnits | None) -> dict[str, Any]:
     """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
-    if given.stratum:
-        labelled = columns.texts(given.stratum)
+    if options.stratum:
+        labelled = columns.texts(options.stratum)
     else:
         labelled = np.full(len(columns), WHOLE)
-    whole = given.stratum is None and given.population_size is not None
-    sizes = {WHOLE: given.population_size} if whole else sizes_of(given.sizes, given.stratum)
+    is_one_stratum = options.stratum is None and options.population_size is not None
+    sizes = (
+        {WHOLE: options.population_size} if is_one_stratum else stratum_sizes(options.sizes, options.stratum)
+    )
     unlabelled = {} if others is None else others.strata
     names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
     codes = np.searchsorted(np.array(names), labelled)
     counts = np.bincount(codes, minlength=len(names))
-    for name in names if given.proxy_moments is not None else ():
+    for name in names if options.proxy_moments is not None else ():
         if name not in unlabelled:
             allowed = ", ".join(list(unlabelled)[:8])
             raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
@@ -692,25 +707,30 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
     summary = StratumSummary.without_proxies(n_total)
     separate = False
-    if others is not None and given.first_proxy:
+    if others is not None and options.first_proxy:
         # Moments of the proxy over labelled units and others together.
-        values, n, (mean, variance, m) = columns.numbers(given.first_proxy), counts, moments.T
-        own = np.bincount(codes, values, minlength=len(n)) / n
-        squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(n))
-        joint = (n * own + m * mean) / (n + m)
-        spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2
+        values, n, (mean, variance, m) = columns.numbers(options.first_proxy), counts, moments.T
+        labelled_means = np.bincount(codes, values, minlength=len(n)) / n
+        squares = np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(n))
+        joint = (n * labelled_means + m * mean) / (n + m)
+        spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (labelled_means - mean) ** 2
         summary = StratumSummary(
             sizes=n_total, proxy_means=joint[:, None], proxy_covariances=(spread / (n + m))[:, None, None]
         )
         separate = bool(np.any(moments[:, 2] != n_total - counts))
     if separate:
-        about = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
+        moment_columns = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
         shares = n_total / n_total.sum()
-        design: dict[str, Any] = {"kind": "separate-samples", "names": names, "shares": shares, **about}
-    elif given.stratum is None:
+        design: dict[str, Any] = {
+            "kind": "separate-samples",
+            "names": names,
+            "shares": shares,
+            **moment_columns,
+        }
+    elif options.stratum is None:
         design = {"kind": "simple-random", "budget": int(counts[0])}
     else:
-        design = _stratified(given.stratum, names, counts, summary)
+        design = _stratified(options.stratum, names, counts, summary)
     return {
         "stratum": codes,
         "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
@@ -723,11 +743,11 @@ def _checked_sizes(
     names: list[str],
     counts: IntArray,
     unlabelled: FloatArray | None,
-    given: Mapping[str, Any] | None,
+    sizes_by_stratum: Mapping[str, Any] | None,
     label: str,
 ) -> IntArray:
     """Return N_h (H,), refusing sizes that contradict the labelled units."""
-    if given is None and unlabelled is None:
+    if sizes_by_stratum is None and unlabelled is None:
         raise InputError(
             "the table does not say what the labels are a sample of",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
@@ -735,15 +755,17 @@ def _checked_sizes(
             action="Labels chosen by hand or by outcome are no random sample: nothing can be estimated.",
         )
     for name in names:
-        if given is not None and name not in given:
-            raise InputError(f"{label}: stratum {name!r} has no size", allowed=near_names(name, given))
+        if sizes_by_stratum is not None and name not in sizes_by_stratum:
+            raise InputError(
+                f"{label}: stratum {name!r} has no size", allowed=suggest_names(name, sizes_by_stratum)
+            )
     if np.any(counts == 0):
         what = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
         raise InputError(what, action="Merge it with another stratum, in the table and in the sizes.")
-    if given is None:
+    if sizes_by_stratum is None:
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
-    sizes = np.array([given[name] for name in names], np.int64)
+    sizes = np.array([sizes_by_stratum[name] for name in names], np.int64)
     for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
         what = f"{label}: stratum {names[h]!r} has more labelled units than units"
         raise InputError(what, given=f"{counts[h]} of {sizes[h]}", action="Sizes count all units.")
@@ -770,16 +792,16 @@ def _stratified(stratum: str, names: list[str], counts: IntArray, summary: Strat
     return {"kind": "stratified", "strata": strata.to_dict(), "allocation": allocation.to_dict()}
 
 
-def _given_moments(given: Labelled) -> OtherUnits:
+def _given_moments(options: ExternalSample) -> OtherUnits:
     """Return mean, variance and count of the proxy over the unlabelled units of each stratum."""
-    columns = SmallTable.of(given.proxy_moments, "proxy_moments")
-    stratified = given.stratum is not None or "stratum" in columns.lists
+    columns = SmallTable.of(options.proxy_moments, "proxy_moments")
+    stratified = options.stratum is not None or "stratum" in columns.lists
     if stratified:
         names = columns.texts("stratum").tolist()
     else:
         names = [WHOLE]
     variances = columns.numbers("variance")
-    counts = columns.numbers("count", positive=True, whole=True)
+    counts = columns.numbers("count", positive=True, whole_numbers=True)
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
         what = f"{columns.label}: there must be one row per stratum, and no negative variance"
         raise InputError(what, action="Without strata there is one row in all.")
@@ -792,25 +814,25 @@ def _given_moments(given: Labelled) -> OtherUnits:
 # ---- weights
 
 
-def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
+def _by_weight(columns: SmallTable, options: ExternalSample, others: OtherUnits | None) -> dict[str, Any]:
     """Return design and summary of units that came with weights or inclusion probabilities."""
-    size = given.population_size
+    size = options.population_size
     scale = 1.0
     n = len(columns)
     if others is not None:
         size = n + sum(count for _, _, count in others.strata.values())
-    sized = given.weight is None and given.inclusion_probability is None
-    if given.inclusion_probability is not None:
-        probabilities = columns.numbers(given.inclusion_probability, positive=True)
+    sized = options.weight is None and options.inclusion_probability is None
+    if options.inclusion_probability is not None:
+        probabilities = columns.numbers(options.inclusion_probability, positive=True)
         if np.any(probabilities > 1):
-            what = f"{columns.label}: column {given.inclusion_probability!r} holds a probability above 1"
+            what = f"{columns.label}: column {options.inclusion_probability!r} holds a probability above 1"
             raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
         if sized:  # clusters whose units came without weights: N_h / n_h
-            weights = 1.0 / _by_stratum(columns, given, others)["inclusion_probability"]
+            weights = 1.0 / _by_stratum(columns, options, others)["inclusion_probability"]
         else:
-            weights = columns.numbers(given.weight or "", positive=True)
+            weights = columns.numbers(options.weight or "", positive=True)
         total = float(weights.sum())
         scale = min(float(weights.min()), 1.0)
         probabilities = scale / weights
@@ -818,7 +840,7 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
             what = f"{columns.label}: the weights sum to no more than the number of labelled units"
             raise InputError(what, action="They are relative: give population_size= too.")
         scale *= 1.0 if size is None else size / total
-    if size is not None and size < n and given.mechanism == "poisson":
+    if size is not None and size < n and options.mechanism == "poisson":
         raise InputError(
             "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
         )
@@ -830,10 +852,10 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
         "design": {
             "kind": "given-weights",
             "scale": scale,
-            "mechanism": given.mechanism,
+            "mechanism": options.mechanism,
             "known_size": size is not None or sized,
-            "stratum": given.stratum,
-            "cluster": given.cluster,
-            "sizes_known": sized and given.stratum is not None,
+            "stratum": options.stratum,
+            "cluster": options.cluster,
+            "sizes_known": sized and options.stratum is not None,
         },
     }
