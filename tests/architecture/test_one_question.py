@@ -43,7 +43,6 @@ EXCEPTIONS = {
     ("stratal.planning.entry_points", "plan_for_rate"): "plans from counts without a file",
     ("stratal.planning.power", "width_to_detect"): "plans for a difference",
     ("stratal.planning.selection", "expected_labels"): "plans a selection of models",
-    ("stratal.population.declaration", "POINT"): "marks a note on decimal points",
     ("stratal.population.declaration", "columns_fitting"): "columns that fit a pattern",
     ("stratal.population.declaration", "fitting"): "columns that fit a pattern",
     ("stratal.population.declaration", "stored_row_base"): "reads plans of earlier versions",

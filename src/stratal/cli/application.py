@@ -60,7 +60,7 @@ class _Commands(click.Group):
 
     @property
     def prefix(self) -> str:
-        """What the names begin with."""
+        """The common beginning of the names."""
         return f"{self.name} " if self.name in GROUPS else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -62,7 +62,6 @@ def _refuse_many_columns(file: Path) -> None:
 
 def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
-    from stratal.population.declaration import POINT
     from stratal.population.inspection import (
         answer_options,
         describe_columns,
@@ -72,6 +71,7 @@ def _inspected(requested: Reading) -> Result:
         suggestion,
     )
     from stratal.question.recognition import duplicates_text
+    from stratal.report.notes import NUMBERS_AS_TEXT, has_code
     from stratal.report.pages import inspection_page
 
     declared = meanings(requested.predicts)
@@ -93,7 +93,7 @@ def _inspected(requested: Reading) -> Result:
         return Result(
             described, inspection_page, "", "The file has a header but no rows: no plan is possible."
         )
-    if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
+    if "--proxy" not in suggested and has_code(columns["notes"], NUMBERS_AS_TEXT):
         return Result(
             described, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}"
         )

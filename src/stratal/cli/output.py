@@ -1,4 +1,4 @@
-"""What subcommands print: pages, one JSON object, and how far it is with what takes over a second."""
+"""Print results of commands: pages, one JSON object, and the progress of what takes over a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command prints with `--json`, as records, and the JSON Schemas that are made of them."""
+"""The output of every command with `--json`, as records, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class EstimateRow(Label, kw_only=True):
 
 
 class Required(Struct, kw_only=True):
-    """What was required of an interval, and the verdict."""
+    """A requirement of an interval, and the verdict."""
 
     required: str
     estimate: Number
@@ -129,7 +129,7 @@ class Estimated(Label, kw_only=True):
 
 
 class Planned(Struct, kw_only=True):
-    """What a budget buys."""
+    """The precision of a budget."""
 
     labels: Object | UnsetType = UNSET
     population_size: int
@@ -179,7 +179,7 @@ class Demo(Struct, kw_only=True):
 
 
 class Recognised(Struct, kw_only=True):
-    """What a file or folder is: predictions, an annotation tool's answers, labels, a study, or logs."""
+    """The kind of a file or folder: predictions, an annotation tool's answers, labels, a study, or logs."""
 
     file: Text = UNSET
     rows: Whole = UNSET
@@ -204,7 +204,7 @@ class Recognised(Struct, kw_only=True):
 
 
 class DrawnSample(Struct, kw_only=True):
-    """What was drawn and written."""
+    """The draw and its files."""
 
     sample: str
     new: int
@@ -222,7 +222,7 @@ class DrawnSample(Struct, kw_only=True):
 
 
 class NewAnswers(Struct, kw_only=True):
-    """What the labels show of new answers of which some outcomes are unknown."""
+    """The estimates for new answers of which some outcomes are unknown."""
 
     new_version: Object
     requirements: list[Required]
@@ -285,7 +285,7 @@ class ExpectedLabels(Struct, kw_only=True):
 
 
 class Report(Struct, kw_only=True):
-    """What a report says."""
+    """The contents of a report."""
 
     kind: str
     title: str | None

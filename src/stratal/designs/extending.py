@@ -56,9 +56,10 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     if sample_digest is None:
         _compare_strata(sample, population)
         return population
-    changed = differing(sample.proxy_names, sample_digest, population.digest(sample.seed))
+    population_digest = population.digest(sample.seed)
+    changed = differing(sample.proxy_names, sample_digest, population_digest)
     if changed:
-        if changed.startswith(" ids"):
+        if sample_digest.ids != population_digest.ids:
             difference = "other ids"
         else:
             difference = "other values"

@@ -469,7 +469,7 @@ class Sample(Record, TableDisplay):
             without a proxy the sizes, are counted there. Units of it with the id of a labelled one are those;
             without ids its rows are other units. If nothing else says what the rows are a sample of, the
             table has all units: rows with a label are a random sample of its rows, or of each stratum.
-        whole : bool
+        has_all_units : bool
             Whether the table has all units, although each row has a label.
         scaled, bounds
             Whether the proxy is on the outcome's scale, and what bounds that has.

@@ -53,7 +53,7 @@ class SuccessiveWeighting(Weighting):
 
     @property
     def weights(self) -> FloatArray:
-        """Of each unit (n,): its round's share over π, and the shares of later rounds, which know it."""
+        """For each unit (n,): its round's share over π, and the shares of later rounds, which know it."""
         later = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
         round_weights = self.shares[self.round] / self.inclusion_probability + later[self.round]
         return np.asarray(round_weights / self.answered[self.round] / self.size)

@@ -42,7 +42,7 @@ class SystematicWeighting(Weighting):
         return successive_differences(variables[self.order], self.size)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Those of von Neumann's mean square successive difference, 2 (n − 1)² / (3n − 4), at least 1."""
+        """Degrees of freedom of von Neumann's successive differences, 2 (n − 1)² / (3n − 4), at least 1."""
         n = len(self.order)
         if n > 1:
             return max(2.0 * (n - 1) ** 2 / (3 * n - 4), 1.0)

@@ -209,7 +209,7 @@ class Weighting(Record, ABC):
 
     @property
     def variance_factors(self) -> FloatArray:
-        """What the variance s_h² within each stratum (H,) is multiplied by in that of the mean (Kish)."""
+        """The factor (H,) of each stratum variance s_h² in the variance of the mean (Kish)."""
         weights = self.weights
         return np.array([float(np.sum(weights**2)) / float(np.sum(weights)) ** 2])
 

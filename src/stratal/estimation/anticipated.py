@@ -1,4 +1,4 @@
-"""What an estimand anticipates of a population before any label, and the strata that a plan makes for it.
+"""Anticipated moments of an estimand before any label, and the strata that a plan makes for it.
 
 Labels are worth most where a unit's influence on the estimand is uncertain: `AnticipatedInfluence` makes
 strata of the influence, within its cells. For the mean the influence is the outcome itself, and the proxy
@@ -108,7 +108,7 @@ class _Anticipated:
 
 @dataclass(frozen=True, kw_only=True)
 class AnticipatedInfluence(_Anticipated):
-    """What an estimand's influence is expected to be, which no proxy corrects, as it is made of them.
+    """Anticipated influence of an estimand that no proxy corrects, because it is made of proxies.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class AnticipatedInfluence(_Anticipated):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What expectations rest on."""
+        """The basis of the expectations."""
         value = self.influence.value
         expectation = "" if math.isnan(value) else f", which is expected to be {value:.4g}"
         return (
@@ -194,7 +194,7 @@ class AnticipatedInfluence(_Anticipated):
 
 @dataclass(frozen=True, kw_only=True)
 class AnticipatedOutcome(_Anticipated):
-    """What a proxy says of the outcome itself.
+    """Anticipated moments of the outcome itself, given a proxy.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ class AnticipatedOutcome(_Anticipated):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What expectations rest on: the proxy's word."""
+        """The basis of the expectations: the proxy alone."""
         stratum = self.population_stratum
         if not self.n_proxies:
             return ("Nothing is known of the outcome before the first label.",)

@@ -47,7 +47,7 @@ FEWEST_LABELS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoldFit(Record):
-    """What one fold is predicted by.
+    """The predictor of one fold.
 
     Parameters
     ----------

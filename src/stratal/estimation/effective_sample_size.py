@@ -1,4 +1,4 @@
-"""What labels are worth: the simple random sample with as small an error, or as narrow an interval."""
+"""Effective number of labels: the simple random sample with the same error, or the same width of interval."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def title(self) -> str:
-        """What a sentence calls it: `f1 of match`, `mean by language`.
+        """The name in a sentence: `f1 of match`, `mean by language`.
 
         Examples
         --------
@@ -542,7 +542,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def label(self) -> dict[str, str]:
-        """What an estimate of it is labelled with."""
+        """The label of its estimate."""
         return {"estimand": self.text}
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:

@@ -140,7 +140,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def target(self) -> str:
-        """What it is the value of: the `population`, or the `superpopulation` that its units came from."""
+        """The target: the `population`, or the `superpopulation` that its units came from."""
         if self.evidence.superpopulation:
             return "superpopulation"
         return "population"
@@ -152,7 +152,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What the value cannot leave; None for an unbounded outcome."""
+        """The bounds of the value; None for an unbounded outcome."""
         return self.evidence.bounds
 
     @property
@@ -190,23 +190,23 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
-        """What each distinct raw value of the labels counts as, and how many have it."""
+        """The number for each distinct raw value of the labels, and how many labels have it."""
         return () if self.read is None else self.read.table
 
     @property
     def general_notes(self) -> tuple[Note, ...]:
-        """What the reader should know, but for what the labels contradict."""
+        """Notes for the reader, without those on contradicted assumptions."""
         of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
         return as_notes(interpretation_notes(self.read, (*self.remarks, *of_outcome)))
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the reader should know: how labels were read, what was assumed, and what they contradict."""
+        """Notes for the reader: how labels were read, what was assumed, and what they contradict."""
         return (*self.general_notes, *self.refuted)
 
     @property
     def refuted(self) -> tuple[Note, ...]:
-        """What the plan took for granted and the labels refute; the last of the notes."""
+        """Assumptions of the plan that the labels contradict; the last of the notes."""
         if self.note_inputs is None:
             return ()
         return self.note_inputs.of_plan(self)
@@ -615,7 +615,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the reader should know of all, and then of each by its name."""
+        """Notes on all estimates, and then on each one with its name."""
         rows: dict[Note, list[str]] = {}
         for row in self:
             for note in dict.fromkeys(row.general_notes):
@@ -630,7 +630,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
-        """What each distinct raw value of the labels counts as, and how many have it."""
+        """The number for each distinct raw value of the labels, and how many labels have it."""
         return () if self.read is None else self.read.table
 
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:

@@ -416,7 +416,7 @@ def inflation(counts: AnyArray, spent: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LambdaPrior:
-    """What is known before any label of how far a fitted λ can be trusted.
+    """The prior uncertainty of a fitted λ, before any label.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Linearised:
 
     @property
     def variance(self) -> float:
-        """Of the chosen target."""
+        """The variance of the chosen target."""
         return self.design_variance + self.population_variance
 
     @property

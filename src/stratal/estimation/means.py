@@ -48,7 +48,7 @@ _EVERYONE = Cells(names=("all",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnticipatedMoments(Record):
-    """What a proxy says of a numeric outcome: E[z | x] and Var(z | x), as formulas."""
+    """Moments of a numeric outcome given the proxy: E[z | x] and Var(z | x), as formulas."""
 
     mean: Expression
     variance: Expression

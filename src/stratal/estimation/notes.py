@@ -1,4 +1,4 @@
-"""What a plan took for granted, held against the labels: a note where they refute all of its ways.
+"""Compare a plan's assumptions with the labels: a note where the labels contradict all of its scenarios.
 
 A plan promises a width on the proxy's word, over ways in which the proxy may be off
 (`stratal.strata.strata`). The sample's file carries the strata that they follow from, so that its labels
@@ -41,7 +41,7 @@ _MOST = 1000.0
 
 
 class EstimatedMean(Protocol):
-    """What notes read of an `Estimate`."""
+    """The attributes of an `Estimate` that notes need."""
 
     @property
     def value(self) -> float:
@@ -49,7 +49,7 @@ class EstimatedMean(Protocol):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Of the outcome."""
+        """The bounds of the outcome."""
 
     @property
     def evidence(self) -> Evidence:
@@ -65,7 +65,7 @@ class EstimatedMean(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedOutcome(Record):
-    """What a plan expected of the outcome, with the labelled units that it can be compared with.
+    """A plan's expectations of the outcome, with the labelled units that it can be compared with.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class PlannedOutcome(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoteInputs(Record):
-    """What the notes of a mean are computed from when they are read; arrays of labelled units and strata.
+    """The data from which the notes of a mean are computed when they are read: arrays of units and strata.
 
     Parameters
     ----------

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Number, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.group_clusters import GroupClusters
 from stratal.designs.sample import Sample
@@ -117,8 +117,83 @@ def _own_counts(weighting: Weighting) -> IntArray:
     return np.asarray(weighting.counts * weighting.random_within_strata)
 
 
-# Shares (d, …) to values (…); NaN where there is none.
-ShareFunction = Callable[[FloatArray], FloatArray]
+class TwoShareFunction(Protocol):
+    """A metric of one class as a function of three shares of the units."""
+
+    def __call__(self, hits: FloatArray, misses: FloatArray, answered: Number) -> FloatArray:
+        """Return the metric at shares (…,) of hits, of misses, and of answers with the class."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstShare:
+    """The first share itself."""
+
+    def __call__(self, shares: FloatArray) -> FloatArray:
+        """Return it from shares (1, …)."""
+        return np.asarray(shares[0])[()]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOfTwo:
+    """The first of two shares over their sum."""
+
+    def __call__(self, shares: FloatArray) -> FloatArray:
+        """Return it from shares (2, …); NaN where both are 0."""
+        both = shares[0] + shares[1]
+        return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatesOfClass:
+    """A metric of a class as a function of the rates of the class where it is answered and elsewhere.
+
+    Parameters
+    ----------
+    metric : TwoShareFunction
+    needs : (bool, bool)
+        Whether the metric depends on hits and on misses; a rate that it does not depend on is left out.
+    answered : float
+        The share of units with the answer, if it is no further rate.
+    """
+
+    metric: TwoShareFunction
+    needs: tuple[bool, bool]
+    answered: float
+
+    def __call__(self, rates: FloatArray) -> FloatArray:
+        """Return the metric at rates (d, …)."""
+        remaining_rates = iter(rates)
+        hit, missed = (
+            next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in self.needs
+        )
+        answered = next(remaining_rates, np.full(rates.shape[1:], self.answered))
+        return self.metric(hit * answered, missed * (1.0 - answered), answered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellsOfClass:
+    """A metric of two classes as a function of the shares of all cells of its confusion but the largest.
+
+    Parameters
+    ----------
+    metric : TwoShareFunction
+    largest : int
+        The number of the cell that is left out: hits, misses, false alarms, and the others.
+    """
+
+    metric: TwoShareFunction
+    largest: int
+
+    def __call__(self, shares: FloatArray) -> FloatArray:
+        """Return the metric at shares (3, …)."""
+        rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        every = np.insert(shares, self.largest, rest, axis=0) / (shares.sum(axis=0) + rest)
+        return self.metric(every[0], every[1], every[0] + every[2])
+
+
+# Shares (d, …) to values (…); NaN where there is none. One record for each kind, so that an interval can be
+# stored and compared.
+ShareFunction = FirstShare | FirstOfTwo | RatesOfClass | CellsOfClass
 
 # Directions of two shares: what lies between them changes an end by under 1e-4 of its distance.
 _CIRCLE = 256
@@ -151,7 +226,11 @@ def directions(correlation: FloatArray) -> FloatArray:
 
 
 def ends_over(
-    function: ShareFunction, centre: FloatArray, low: FloatArray, high: FloatArray, around: FloatArray
+    function: Callable[[FloatArray], FloatArray],
+    centre: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    around: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest value (…) over the ellipsoid; replicate axes may follow the shares.
 
@@ -194,8 +273,7 @@ class ShareFunctionInterval(OffsetInterval):
 
     Parameters
     ----------
-    function : callable
-        Shares (d, …) to values (…).
+    function : ShareFunction
     rates : tuple of Term (d,)
         The shares, at most three.
     correlation : float (d, d)
@@ -276,7 +354,7 @@ def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) ->
 
 
 def hits_and_misses(
-    function: Callable[..., FloatArray],
+    metric: TwoShareFunction,
     is_class: AnyArray,
     answered: BoolArray,
     weighting: Weighting,
@@ -287,8 +365,8 @@ def hits_and_misses(
 
     Parameters
     ----------
-    function : callable
-        Shares of hits, of misses and of answers to the metric; see `confusion.of_two_shares`.
+    metric : TwoShareFunction
+        See `confusion.of_two_shares`.
     is_class : (n,)
         Whether the labelled units are of the class.
     answered : bool (H,)
@@ -315,18 +393,8 @@ def hits_and_misses(
 
     units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
     is_finite_population = target == "population" and not getattr(weighting, "with_replacement", False)
-    of_rates = partial(_at_rates, function, needs, share)
+    of_rates = RatesOfClass(metric=metric, needs=needs, answered=share)
     return ShareFunctionInterval.of(of_rates, rates, units=units if is_finite_population else np.inf)
-
-
-def _at_rates(
-    function: Callable[..., FloatArray], needs: tuple[bool, bool], share: float, rates: FloatArray
-) -> FloatArray:
-    """Return a metric of a class at its rates (d, …) where it is answered and elsewhere; see above."""
-    remaining_rates = iter(rates)
-    hit, missed = (next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in needs)
-    part = next(remaining_rates, np.full(rates.shape[1:], share))
-    return function(hit * part, missed * (1.0 - part), part)
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
@@ -351,7 +419,7 @@ def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") 
 
 
 def four_cells(
-    function: Callable[..., FloatArray],
+    metric: TwoShareFunction,
     true: BoolArray,
     answered: BoolArray,
     weighting: Weighting,
@@ -365,7 +433,7 @@ def four_cells(
 
     Parameters
     ----------
-    function : callable
+    metric : TwoShareFunction
         As for `hits_and_misses`.
     true, answered : bool (n,)
         Whether the labelled units are of the class, and answered so.
@@ -390,17 +458,10 @@ def four_cells(
     ]
     domain_units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = domain_units if target == "population" else np.inf
-    of_cells = partial(_at_cells, function, largest)
+    of_cells = CellsOfClass(metric=metric, largest=largest)
     return ShareFunctionInterval.of(
         of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units
     )
-
-
-def _at_cells(function: Callable[..., FloatArray], largest: int, shares: FloatArray) -> FloatArray:
-    """Return a metric of two classes at the shares (3, …) of all cells of its confusion but the largest."""
-    rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
-    every = np.insert(shares, largest, rest, axis=0) / (shares.sum(axis=0) + rest)
-    return function(every[0], every[1], every[0] + every[2])
 
 
 def shares_above(
@@ -838,18 +899,7 @@ def of_two_sums(
         units = weighting.population_size
     else:
         units = np.inf
-    return ShareFunctionInterval.of(_first_of_both, rates, cell_correlation(sums, weighting, target), units)
-
-
-def _first_of_both(shares: FloatArray) -> FloatArray:
-    """Return the first share over the sum of both (2, …); NaN where both are 0."""
-    both = shares[0] + shares[1]
-    return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
-
-
-def first_share(shares: FloatArray) -> FloatArray:
-    """Return the first share (1, …) itself."""
-    return np.asarray(shares[0])[()]
+    return ShareFunctionInterval.of(FirstOfTwo(), rates, cell_correlation(sums, weighting, target), units)
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:

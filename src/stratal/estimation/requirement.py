@@ -32,7 +32,7 @@ _PARTS = re.compile(r"\s*(.*?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What an estimate must be at least, or at most; the whole interval says whether it is.
+    """A lower or an upper limit of an estimate, which its whole interval must satisfy.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What is required of the intervals, one text each."""
+        """The requirements of the intervals, one text each."""
         if self.require is None:
             return ()
         texts = self.require.split(";") if isinstance(self.require, str) else self.require

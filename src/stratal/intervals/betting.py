@@ -142,7 +142,7 @@ _BISECTIONS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomOrder(Record):
-    """What is known of the order in which units are labelled.
+    """The order in which units are labelled.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def interval(self) -> Interval | None:
-        """What `auto` takes instead of a method for means."""
+        """The method of `auto` instead of one for means."""
 
     @property
     def linearised(self) -> bool:
@@ -165,7 +165,7 @@ class IntervalEvidence(Protocol):
 
 
 class DerivedEvidence:
-    """What follows from the rest of the evidence in the same way for one estimate and for replicates."""
+    """Quantities derived from the evidence in the same way for one estimate and for replicates."""
 
     __slots__ = ()
     interval: Interval | None = None
@@ -206,7 +206,7 @@ class DerivedEvidence:
 
     @property
     def rates(self: IntervalEvidence) -> StratumRates:
-        """What the labels say of each stratum, on the 0–1 scale."""
+        """The labels' summary of each stratum, on the 0–1 scale."""
         low, high = self.limits
         labels = self.moments
         value = (self.value - low) / (high - low)
@@ -287,7 +287,7 @@ class DerivedEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence(DerivedEvidence, Record):
-    """What the interval methods see of an estimate.
+    """The input of the interval methods for one estimate.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def few_clusters(self) -> tuple[float, float]:
-        """What few clusters multiply the standard error by, and the degrees of freedom that they leave."""
+        """The factor of the standard error for few clusters, and their degrees of freedom."""
         clusters = self.weighting.group_clusters(self.member)
         if clusters is None or clusters.count < 2:
             return 1.0, np.inf
@@ -425,7 +425,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def moments(self) -> UnitMoments:
-        """What the labels add up to, on the 0–1 scale."""
+        """The moments of the labels, on the 0–1 scale."""
         return UnitMoments.of(self.unit, self.weighting, binary=self.outcome == "binary")
 
     @property

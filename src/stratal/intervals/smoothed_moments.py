@@ -60,7 +60,7 @@ ROUNDING = 1e-24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitMoments(Record):
-    """What the labels of an outcome on the 0–1 scale add up to, per stratum; replicate axes may lead.
+    """The moments of the labels of an outcome on the 0–1 scale, per stratum; replicate axes may lead.
 
     Parameters
     ----------

@@ -370,7 +370,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumRates(Record):
-    """What the labels say of each stratum of an outcome on the 0–1 scale; replicate axes may lead.
+    """The labels' summary of each stratum of an outcome on the 0–1 scale; replicate axes may lead.
 
     Parameters
     ----------

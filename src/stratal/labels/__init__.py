@@ -1,4 +1,4 @@
-"""What annotators said: labels, their files, several annotators and their agreement."""
+"""Labels of annotators: their files, several annotators and their agreement."""
 
 from stratal.labels.annotators import annotator_agreement
 from stratal.labels.labels import Labels

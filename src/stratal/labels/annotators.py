@@ -56,7 +56,7 @@ class AnnotatorAgreement:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against an estimate from these answers: agreement below chance, many open cases."""
+        """Reasons against an estimate from these answers: agreement below chance, many open cases."""
         warnings = []
         if self.alpha is not None and self.alpha < 0:
             warnings.append(

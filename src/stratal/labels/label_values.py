@@ -132,7 +132,7 @@ def describe_label_values(table: Sequence[LabelValue]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMapping:
-    """What labels count as, as the user declared it.
+    """The values of labels as numbers, as the user declared them.
 
     Parameters
     ----------

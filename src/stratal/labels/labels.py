@@ -149,7 +149,7 @@ class UnitRows(Protocol):
 
     @property
     def question(self) -> Question:
-        """What labels count as (`outcome`), unless they declare it themselves, and the id column."""
+        """The values of labels as numbers (`outcome`), unless they declare them, and the id column."""
 
 
 # Column that identifies the rows that a sample's ids number.
@@ -650,7 +650,7 @@ class LabelInterpretation:
 
     @property
     def table(self) -> tuple[LabelValue, ...]:
-        """What each distinct value counts as."""
+        """The number for each distinct value."""
         rows = [
             column_labels.table(self.answers, classes=self.classes, column=name)
             for name, column_labels in self.columns.items()

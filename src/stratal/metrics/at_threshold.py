@@ -69,7 +69,7 @@ class _AtThreshold(Estimand):
 
     @property
     def title(self) -> str:
-        """What a sentence calls it."""
+        """The name in a sentence."""
         return f"{self.kind.rstrip('@')} at threshold {self.threshold:g}"
 
     @property

@@ -109,10 +109,11 @@ class Classification(Estimand):
             ],
         ).reshape(3, k)
         shares = measures.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
-        value, slopes, why = measures.metric_function(self.name, self._which(levels), k)(shares)
+        metric = measures.metric_function(self.name, self._which(levels), k)
+        value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
             raise InputError(
-                f"nothing can be expected of {self.text!r}: {why.replace('labelled unit', 'unit')}",
+                f"nothing can be expected of {self.text!r}: {problem}",
                 given="answers are " + suggest_names("", [name for name in levels if name != self.of]),
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
@@ -161,10 +162,10 @@ class Classification(Estimand):
         sums = averages(population, parts).reshape(len(tags), 3)
         shares = measures.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0)
         which = 0 if self.classes else self.of
-        value, slopes, why = measures.metric_function(self.name, which, len(tags))(shares)
+        value, slopes, problem = measures.metric_function(self.name, which, len(tags))(shares)
         if not np.isfinite(value):
             action = "Ask for a micro average, or plan for the accuracy."
-            raise InputError(f"nothing can be expected of {self.text!r}: {why}", action=action)
+            raise InputError(f"nothing can be expected of {self.text!r}: {problem}", action=action)
         means = []
         variances = []
         for at, beliefs in enumerate(each):

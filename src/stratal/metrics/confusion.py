@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import scipy
@@ -24,10 +23,10 @@ from stratal.errors import InputError, check_choice
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.proportion_functions import (
+    FirstShare,
     ShareFunctionInterval,
     clustered,
     domain_mean,
-    first_share,
     four_cells,
     hits_and_misses,
     mean_of,
@@ -151,12 +150,12 @@ class ClassRatio:
         ratio = (part * each).sum(axis=-1) / np.where(is_defined, total, 1.0)
         return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
 
-    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
-        """Return it, its slopes, and what is wrong where there is none."""
+    def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
+        """Return it, its slopes, and what is wrong where there is none; `unit` is what the shares count."""
         value = float(self.value(shares))
         each, part, below = self._parts(shares)
         if np.isnan(value) and isinstance(self.which, int):
-            return np.nan, shares, "no labelled unit counts towards its denominator"
+            return np.nan, shares, f"no {unit} counts towards its denominator"
         if np.isnan(value):
             missing = self.n_classes - int(np.sum(part > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
@@ -199,7 +198,8 @@ class _Signed:
         is_defined = np.minimum(first, second) > _DUST * shares.everything**2
         return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
 
-    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+    def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
+        """Return it, its slopes, and what is wrong where there is none."""
         value = float(self.value(shares))
         if np.isnan(value):
             return np.nan, shares, "only one class was seen"
@@ -249,7 +249,27 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     return ClassRatio(above, below, which, n_classes)
 
 
-def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray] | None:
+@dataclass(frozen=True, slots=True)
+class TwoShareMetric:
+    """A metric of one of two classes as a function of three shares of the units.
+
+    Parameters
+    ----------
+    metric : Metric
+    """
+
+    metric: Metric
+
+    def __call__(self, hits: Number, misses: Number, answered: Number) -> FloatArray:
+        """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
+        hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
+        true = hits + misses
+        either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
+        first, second, third = (np.stack(pair, axis=-1) for pair in either)
+        return self.metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
+
+
+def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:
     """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
 
     That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
@@ -266,17 +286,7 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
         metric = replace(function, which=0)
     elif n_classes != 2:
         return None
-
-    return partial(_at_two_shares, metric)
-
-
-def _at_two_shares(metric: Metric, hits: Number, misses: Number, answered: Number) -> FloatArray:
-    """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
-    hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
-    true = hits + misses
-    either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
-    first, second, third = (np.stack(pair, axis=-1) for pair in either)
-    return metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
+    return TwoShareMetric(metric)
 
 
 def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -533,7 +543,7 @@ class Confusion:
         either = (which,) if isinstance(which, int) else (1, 0)
         if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
-            return ShareFunctionInterval.of(first_share, [share])
+            return ShareFunctionInterval.of(FirstShare(), [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None

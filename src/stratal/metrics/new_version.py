@@ -36,7 +36,7 @@ _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewVersion(PageDisplay):
-    """What a labelled sample says of a new version of the model.
+    """The evidence of a labelled sample on a new version of the model.
 
     Parameters
     ----------

@@ -350,7 +350,7 @@ class AnticipatedSet(AnticipatedOutcome):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the expectations rest on."""
+        """The basis of the expectations."""
         return ("Expected numbers assume that the score is a probability; the guarantee does not.",)
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ class Planner:
 
     @cached_property
     def anticipated(self) -> Anticipated:
-        """What is expected of the estimand, and the strata for it."""
+        """The expectations of the estimand, and its strata."""
         return self.estimand.anticipated(self.population, self.options)
 
     @cached_property

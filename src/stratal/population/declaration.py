@@ -1,4 +1,4 @@
-"""What the user says of a table's columns: the id, the proxies, groups, features and payload."""
+"""Declared columns of a table: the id, the proxies, groups, features and payload."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ MISSING_PROXY = "missing"
 # How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded.
 ROUNDED = 0.02
 
-POINT = (
+# What to do about numbers that are written with a comma or a percent sign.
+DECIMAL_POINT = (
     "Write them with a decimal point and without a percent sign, shares between 0 and 1: 0.976. A "
     "spreadsheet can change the column's format."
 )

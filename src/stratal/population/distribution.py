@@ -196,7 +196,7 @@ class Bins:
 
 
 class Counter(Protocol):
-    """What the algorithm asks of an engine."""
+    """The queries of the algorithm to an engine."""
 
     @property
     def steps(self) -> Steps | None:

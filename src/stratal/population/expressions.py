@@ -150,7 +150,7 @@ class ByLevel(Expression, kind="by-level"):
 
     @property
     def rest(self) -> ByLevel:
-        """Of a test of levels, the test of all others."""
+        """The test of all levels but those of this test."""
         values = tuple(1.0 - value for value in self.values)
         return ByLevel(name=self.name, levels=self.levels, values=values, otherwise=1.0 - self.otherwise)
 
@@ -253,7 +253,7 @@ def logistic(line: Expression) -> Expression:
 
 
 class OnArrays:
-    """What works formulas out, on NumPy arrays; `population.queries.table` does so on a table's columns.
+    """Evaluates formulas on NumPy arrays; `population.queries.table` does so on a table's columns.
 
     The levels of a group column are found once for all formulas.
     """

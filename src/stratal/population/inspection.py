@@ -1,4 +1,4 @@
-"""What is in a file of predictions: its columns, and which of them could serve as id and proxy."""
+"""Describe a file of predictions: its columns, and which of them could serve as id and proxy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from stratal.arrays import number_of_text
 from stratal.population import declaration
-from stratal.population.declaration import POINT, Declaration
+from stratal.population.declaration import DECIMAL_POINT, Declaration
 from stratal.population.summary import proxy_info_for
 from stratal.question.recognition import ID_NAMES, MODEL_NAMES, StatedRoles, recognise
+from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import facts_of_description
 from stratal.tables.frames import register_columns
 from stratal.tables.readers import open_table
@@ -142,7 +143,8 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
             nonempty = [entry for entry in entries if entry]
             with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
             if _all_numbers(with_points) and not _all_numbers(nonempty):
-                notes.append(f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}")
+                text = f"{name!r} holds numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
+                notes.append(Note(NUMBERS_AS_TEXT, text))
     added = (
         None if rows_in_memory is None else softmax_among(described, lambda names: of(names).totals(names))
     )

@@ -121,7 +121,7 @@ class Population(ABC):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """What each proxy predicts, as declared or inferred from its scale."""
+        """The quantity that each proxy predicts, as declared or inferred from its scale."""
         inferred = (info.score(self.roles.answer) for info in self.proxies)
         return tuple(
             Score(name=score.name, predicts=self.predicts[score.name], declared=True)

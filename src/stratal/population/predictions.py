@@ -1,4 +1,4 @@
-"""What the proxies of a population are declared to predict, and what follows for their scale."""
+"""The quantities that proxies are declared to predict, and the scale that follows from them."""
 
 from __future__ import annotations
 

@@ -425,7 +425,7 @@ class Derived(Rule, kind="derived"):
 
     @property
     def n_strata(self) -> int:
-        """Those of the inner rule."""
+        """The columns of the inner rule."""
         return self.inner.n_strata
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:

@@ -22,7 +22,7 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyInfo:
-    """What is known of one proxy besides its values.
+    """Description of one proxy without its values.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _on_another_scale(low: float, high: float, bounds: tuple[float, float]) -> b
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumSummary(Record):
-    """What estimators need of the population: sizes and proxy moments per stratum.
+    """The population as estimators need it: sizes and proxy moments per stratum.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeProfile(Record):
-    """What inclusion probabilities need to know of all N sizes.
+    """Summary of all N sizes for inclusion probabilities.
 
     Parameters
     ----------

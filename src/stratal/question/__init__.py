@@ -1,4 +1,4 @@
-"""What the columns of a table mean and what is estimated from them: declared once, stored with every file."""
+"""The meaning of a table's columns and the estimand: declared once, stored with every file."""
 
 from stratal.question.question import NOT_COMPARED as NOT_COMPARED
 from stratal.question.question import Outcome as Outcome

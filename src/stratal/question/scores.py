@@ -108,7 +108,7 @@ class Score(Record):
 
     @property
     def meaning(self) -> str:
-        """What it predicts, in words."""
+        """The predicted quantity, in words."""
         if self.is_rating:
             low, high = self._rating_bounds()
             return f"a rating on [{low:g}, {high:g}]"

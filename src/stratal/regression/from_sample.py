@@ -612,7 +612,7 @@ class Quantile(Estimand):
 
     @property
     def title(self) -> str:
-        """What a sentence calls it: `0.9 quantile`."""
+        """The name in a sentence: `0.9 quantile`."""
         return f"{self.probability:g} quantile"
 
     def influence(self, population: Population) -> Influence:

@@ -424,7 +424,7 @@ class RectifiedLoss:
 
     @cached_property
     def power(self) -> LossSums:
-        """What λ multiplies of a quadratic loss at θ = 0: its sums at the proxy, the labelled taken off."""
+        """The part of a quadratic loss at θ = 0 that λ multiplies: sums at the proxy, less the labelled."""
         zero = np.zeros(self.n_parameters)
         return self.population_sums.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
 

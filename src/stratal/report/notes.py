@@ -18,6 +18,9 @@ FIRST_MODEL = "first-model"
 # Of the note that the labelled rows of a table are taken as a random sample of it.
 RANDOM_ROWS = "rows-at-random"
 
+# Of the note that a column's numbers are written with a decimal comma or a percent sign.
+NUMBERS_AS_TEXT = "numbers-as-text"
+
 # Of the note on drawn units without a label, which a page may say in a sentence of its own.
 UNLABELLED = "units-without-label"
 
@@ -49,6 +52,11 @@ def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
     """Return texts as different notes; texts without a code are remarks."""
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
     return tuple(dict.fromkeys(notes))
+
+
+def has_code(notes: Iterable[str], code: str) -> bool:
+    """Return whether a note has this code."""
+    return any(isinstance(note, Note) and note.code == code for note in notes)
 
 
 def without_code(notes: Iterable[str], code: str) -> list[str]:

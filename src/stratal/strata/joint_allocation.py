@@ -64,7 +64,7 @@ class Demands:
 
     @property
     def allowed(self) -> FloatArray:
-        """What Σ_h A_jh / n_h may be, (J,)."""
+        """The limits of Σ_h A_jh / n_h, (J,)."""
         return self.level + self.slack
 
     def used(self, n_h: FloatArray | IntArray) -> FloatArray:

@@ -461,23 +461,26 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description (without the population)."""
         described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.compare}
-        known_influences = [entry and entry.to_dict() for entry in self.known_influences]
-        described |= {"rule": self.rule.to_dict(), "known": known_influences}
-        return json_dict(
-            {name: value for name, value in described.items() if name != "known" or known_influences}
-        )
+        described["rule"] = self.rule.to_dict()
+        known_influences = described.pop("known_influences")
+        if known_influences:
+            # The name of the format of files.
+            described["known"] = [entry and entry.to_dict() for entry in known_influences]
+        return json_dict(described)
 
     @staticmethod
     def from_dict(described: dict[str, Any]) -> Strata:
         """Return the strata that `to_dict` described."""
+        values = dict(described)
+        known_influences = values.pop("known", ())
         low, high = described["bounds"]
-        known_influences = tuple(
-            entry and Expression.from_dict(entry) for entry in described.get("known", ())
+        values["bounds"] = (-np.inf if low is None else low, np.inf if high is None else high)
+        values["rule"] = Rule.from_dict(described["rule"])
+        values |= {name: tuple(described[name]) for name in ("names", "notes")}
+        return Strata(
+            **values,
+            known_influences=tuple(entry and Expression.from_dict(entry) for entry in known_influences),
         )
-        bounds = (-np.inf if low is None else low, np.inf if high is None else high)
-        texts = {name: tuple(described[name]) for name in ("names", "notes")}
-        rule = Rule.from_dict(described["rule"])
-        return Strata(**{**described, **texts, "rule": rule, "bounds": bounds, "known": known_influences})
 
 
 def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:

@@ -1,4 +1,4 @@
-"""What a study is made of: its folder, its annotators, and the items of its sample's rounds."""
+"""Create a study: its folder, its annotators, and the items of its sample's rounds."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a page wants saved; a page in one file also notes when, by a clock that nothing here trusts."""
+    """An action that a page saves; a page in one file adds the time, by a clock that is not trusted."""
 
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
@@ -72,14 +72,14 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def details(self) -> ActionDetails:
-        """What comes with the action; of a time that cannot be the study's own clock says more."""
+        """The details of the action; of a time that cannot be the study's own clock says more."""
         possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
         seconds = self.seconds if possible else None
         return {"note": self.note or "", "seconds": seconds, "request": self.request}
 
 
 class LabelsFile(msgspec.Struct):
-    """What a page in one file saves."""
+    """The actions that a page in one file saves."""
 
     format: Literal["stratal-actions"]
     version: Literal[1]
@@ -178,7 +178,7 @@ def journal_entry(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImportResult(PlainRecord):
-    """What an import does, or would do.
+    """The effect of an import, done or previewed.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ Action = Literal[
 
 
 class ActionDetails(TypedDict, total=False):
-    """What comes with an action, besides the item and the answer."""
+    """Details of an action, besides the item and the answer."""
 
     note: str
     seconds: float | None

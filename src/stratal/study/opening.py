@@ -205,7 +205,7 @@ def open_study(
 
 
 class Check(JsonRecord, frozen=True, kw_only=True):
-    """What a check found.
+    """The result of a check.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a study gives to a page and takes from it: the question, items, answers, receipts, progress."""
+"""Records that a study and its page exchange: the question, items, answers, receipts, progress."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Choice(PlainRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StudyQuestion(PlainRecord):
-    """What annotators are asked; make one by `of_choices`, `of_scale`, `of_pair`, … or from a table of TOML.
+    """The question for annotators; make one by `of_choices`, `of_scale`, `of_pair`, … or from TOML.
 
     Parameters
     ----------
@@ -668,7 +668,7 @@ class Item(JsonRecord, frozen=True, kw_only=True):
 
 
 class Receipt(JsonRecord, frozen=True, kw_only=True):
-    """What was saved, on disk before this is returned.
+    """A saved answer, on disk before this is returned.
 
     Parameters
     ----------

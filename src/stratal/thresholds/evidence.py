@@ -24,7 +24,7 @@ _UNLABELLED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEvidence:
-    """What labels show about the rate of faults in each of J sets: a mean, or a part of a sum of two means.
+    """The evidence of labels on the rate of faults in each of J sets: a mean, or a part of two means' sum.
 
     Parameters
     ----------

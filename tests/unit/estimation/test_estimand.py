@@ -151,7 +151,7 @@ def test_levels_that_are_not_asked_about_need_no_label():
     influence = LevelMeans("g", ("a",)).influence(population)
     _, square, cells = influence.moments(population)
 
-    assert influence.known == ("other g",)
+    assert influence.known_cells == ("other g",)
     assert np.all((square > 0) == (cells == "g a"))
 
 

@@ -82,7 +82,7 @@ def test_a_ratio_needs_labels_everywhere(pool):
     population, truth = pool
     estimand = Ratio(("new", "old"))
 
-    assert estimand.influence(population).known == ()
+    assert estimand.influence(population).known_cells == ()
     sample = drawn(population, estimand.text, budget=200)
     labels = truth_of(sample, truth)
     z = {

@@ -52,7 +52,7 @@ def test_strata_know_which_of_them_need_no_label(population):
 
     assert strata.is_known.sum() == 1
     assert again == strata
-    assert strata.known[int(np.argmax(strata.is_known))] == same
+    assert strata.known_influences[int(np.argmax(strata.is_known))] == same
     assert np.all(allocation.n_h[strata.is_known] == 0)
     assert np.all(allocation.n_h[~strata.is_known] >= 2)
 

@@ -1,1 +1,1 @@
-"""What a population asks of the engine that holds its rows: counts, assignments, draws."""
+"""Queries to the engine that holds a population's rows: counts, assignments, draws."""

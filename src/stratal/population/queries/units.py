@@ -1,4 +1,4 @@
-"""What is refused of a table: one pass counts, one finds duplicates, more only to name what is wrong."""
+"""Validate a table: one pass counts, one finds duplicates, more passes only name what is wrong."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
 _COMMA = "value that is written with a decimal comma or a percent sign"
 _WORD = "value that is not a number"
 _REMEDIES = {
-    _COMMA: declaration.POINT,
+    _COMMA: declaration.DECIMAL_POINT,
     _WORD: (
         "In an object of JSON name the number: judge.score. Words are no scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "

@@ -1,4 +1,4 @@
-"""What a page asks of a study and gets: items as HTML that can be shown, questions, answers, progress.
+"""Data of a study for its page: items as HTML that can be shown, questions, answers, progress.
 
 Nothing of an item is ever run: text is escaped, and Markdown and HTML pass through a sanitiser (ammonia, by
 `nh3`) that keeps a short list of elements and drops scripts, styles, ids and foreign addresses. Also the
