@@ -731,6 +731,41 @@ def thresholds(path: Path) -> None:
 
 
 @figure
+def trends(path: Path) -> None:
+    """Weekly estimates and the e-values of an alarm, before and after a fall."""
+    rng = np.random.default_rng(3)
+    rates = [0.93] * 15 + [0.84] * 10
+    waves = []
+    for week, rate in enumerate(rates):
+        population = stratal.Population.from_arrays(ids=[f"{week}-{item}" for item in range(2_000)])
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+        waves.append((sample, (rng.random(100) < rate).astype(float)))
+    result = stratal.trend(waves, require=">=.9")
+    described = result.to_dict()
+    weeks = list(range(1, len(rates) + 1))
+    estimates = [wave["estimates"][0] for wave in described["waves"]]
+    levels = [
+        Line(x=weeks, y=[row["estimate"] for row in estimates], label="estimate from 100 labels"),
+        Line(x=weeks, y=[row["confidence_interval"][0] for row in estimates], label="lower end of 95 %"),
+        Line(x=weeks, y=rates, label="truth"),
+    ]
+    values = [Line(x=weeks, y=described["alarms"][0]["e_values"], label="e-value")]
+    panels = [
+        Panel(title="Level by week", lines=levels, x_label="week", y_label="accuracy"),
+        Panel(
+            title="Alarm: at least .9 in every week",
+            lines=values,
+            x_label="week",
+            y_label="e-value",
+            logarithmic="y",
+            level=20,
+            level_label="alarm",
+        ),
+    ]
+    draw_lines(panels, path)
+
+
+@figure
 def comparisons(path: Path) -> None:
     """Standard error of a difference, paired and not, by how much the models err together."""
     shares, rng, size = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], np.random.default_rng(0), 20_000

@@ -84,6 +84,7 @@ SUBPACKAGES = {
     "regression": "Regression",
     "evaluation": "Evaluations",
     "thresholds": "Thresholds",
+    "waves": "Waves over time",
     "planning": "Plans and rounds",
     "simulation": "Simulation",
     "study": "Studies",

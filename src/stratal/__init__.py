@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from stratal.simulation import simulate as simulate
     from stratal.thresholds.threshold import Threshold as Threshold
     from stratal.thresholds.threshold import threshold as threshold
+    from stratal.waves.trends import Trend as Trend
+    from stratal.waves.trends import trend as trend
 
 
 __version__ = "0.1.0"
@@ -81,6 +83,7 @@ _NAMES = {
     "regression": "regress",
     "simulation": "simulate",
     "thresholds.threshold": "Threshold threshold",
+    "waves.trends": "Trend trend",
 }
 
 _MODULES_BY_NAME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -25,7 +25,7 @@ LAYERS = (
     *("__init__", "errors", "arrays", "randomness"),
     *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "metrics", "regression", "planning", "simulation", "study"),
-    *("evaluation", "thresholds", "cli"),
+    *("evaluation", "thresholds", "waves", "cli"),
     *("estimands", "testing", "__main__"),
 )
 """Subpackages and single modules in the order of imports: each may import itself and those before it."""

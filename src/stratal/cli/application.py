@@ -30,6 +30,7 @@ FILES = {
     "draw": "draw",
     "estimate": "estimate",
     "threshold": "threshold",
+    "trend": "trend",
     "select": "select",
     "report": "estimate",
     "demo": "simulate",

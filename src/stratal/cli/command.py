@@ -30,7 +30,7 @@ MAX_SHOWN = 20
 
 # Section and order of the options in a help text; other options come first, in the order of declaration.
 GROUPS = {
-    "Columns": "id proxy predicted tags judge groups by show features chosen",
+    "Columns": "wave id proxy predicted tags judge groups by show features chosen",
     "Design": """half_width require score estimand design seed extend labels additional looks look strata
         stratify allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators

@@ -273,6 +273,21 @@ class ThresholdFound(Struct, kw_only=True):
     files: dict[str, int] | UnsetType = UNSET
 
 
+class TrendResult(Struct, kw_only=True):
+    """The level of each wave, the changes to the latest one, and the alarms."""
+
+    waves: Objects
+    latest: str
+    rows: Objects
+    confidence_level: float
+    row_level: float
+    outcome: str
+    score: Objects
+    notes: list[str]
+    verdict: Text = UNSET
+    alarms: Objects | UnsetType = UNSET
+
+
 class ExpectedLabels(Struct, kw_only=True):
     """How many labels it takes to find the best of several models."""
 
@@ -443,6 +458,7 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "plan": (Planned, Detection, ExpectedLabels),
     "select": (Selected,),
     "threshold": (ThresholdFound,),
+    "trend": (TrendResult,),
     "report": (Report,),
     "schema": (Object,),
     "simulate": (Simulated,),

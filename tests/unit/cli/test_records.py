@@ -101,6 +101,7 @@ LATER = {
     "--failed-answers",  # answers of a log that failed
     "--tags",  # answers and labels that are sets
     "--score",  # thresholds
+    *("--wave", "--reference"),  # waves over time
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

@@ -1,0 +1,89 @@
+"""`stratal trend`: how good the model is from week to week, what changed, and an alarm."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import stratal
+from stratal.cli.command import Option, argument, command
+from stratal.cli.conditions import with_any
+from stratal.cli.estimate import NEEDS, EvidenceOptions
+from stratal.cli.options import Text
+from stratal.cli.output import Result, progress
+from stratal.errors import InputError
+
+# Exit statuses of the verdict of the alarms.
+STATUSES = {"ALARM": 4, "NO ALARM": 0}
+
+# Options of `estimate` that are about one sample.
+_OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look")
+
+
+class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
+    """The options of `trend`.
+
+    Parameters
+    ----------
+    wave : COL
+        Of one table with labels: the column of the wave, such as its date (2026-03-02) or number.
+    require : LEVEL or CHANGE
+        Raise an alarm unless every wave meets it: '>=.9', '<=.05', or since the reference 'fell<=.03',
+        'rose<=.03'; several with semicolons.
+    reference : int
+        Number of first waves that 'fell' and 'rose' are measured from.
+    output : FILE
+        Write the report: a new .html.
+    details : bool
+        Print all waves.
+    """
+
+    files: Annotated[
+        list[Path] | None,
+        argument(
+            "WAVE…",
+            "In their order in time: folders that `draw` wrote, with the labels in their to_label.csv or as "
+            "FOLDER=FILE,…; studies; or one table with --wave.",
+        ),
+    ] = None
+    wave: Text = None
+    require: Text = None
+    reference: Annotated[int, Option(needs=(with_any("require"),))] = 4
+    output: Annotated[Path | None, Option()] = None
+    details: bool = False
+
+
+@command(TrendOptions, without="against answers new_labels look", needs=NEEDS)
+def trend(requested: TrendOptions) -> Result:
+    """Compare weeks: the level of each, the change since the previous and the first, and an alarm.
+
+    The intervals of the latest level, its changes and the groups of --by hold together; earlier waves keep
+    their own. A wave without labels counts for the drift of the score only.
+
+    With --require the exit status is 4 if any wave violates it (ALARM), and 0 otherwise. The probability of
+    a false alarm, ever, is at most 5 % (1 − --confidence-level).
+    """
+    if not requested.files:
+        raise InputError(
+            "the waves are missing",
+            allowed="stratal trend week1/ week2/, or stratal trend labels.csv --wave week",
+        )
+    keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}
+    waves: Any = requested.files if requested.wave is None else requested.files[:1]
+    if requested.wave is not None and len(requested.files) > 1:
+        raise InputError("--wave is a column of one table", given=f"{len(requested.files)} files")
+    with progress("comparing waves"):
+        result = stratal.trend(waves, wave=requested.wave, reference=requested.reference, **keywords)
+        described = result.to_dict()
+        line = None
+        if requested.output is not None:
+            line = f"Report: {result.write(requested.output)}"
+    page = partial(_page, details=requested.details)
+    return Result(described, page, line, status=STATUSES[result.verdict or "NO ALARM"])
+
+
+def _page(described: dict[str, Any], *, details: bool) -> Any:
+    from stratal.report.trends import trend_page
+
+    return trend_page(described, details=details)

@@ -1,0 +1,235 @@
+"""Pages of trends: the verdict, the latest level with its changes, all waves, and the drift of the score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stratal.report.document import sections_html
+from stratal.report.estimates import bar
+from stratal.report.sections import forest_drawing
+from stratal.report.text import (
+    Page,
+    ReportTable,
+    interval_text,
+    level_text,
+    noted,
+    number,
+    table_of,
+    value_text,
+)
+
+_LEVEL = "level"
+# Waves in the table of a terminal; the JSON output has all.
+_MOST_WAVES = 16
+
+
+def trend_page(result: Mapping[str, Any], *, details: bool = True) -> Page:
+    """Return the page of `Trend.to_dict`.
+
+    Without details, the latest waves, and groups only where a change is shown.
+    """
+    tables = [_wave_table(result, details=details)]
+    groups = [row for row in result["rows"] if _name(row)]
+    if groups:
+        tables.append(_group_table(result, groups))
+    return Page(lines=_sentences(result), tables=tables, notes=noted(result["notes"]))
+
+
+def trend_html(result: Mapping[str, Any], version: str) -> str:
+    """Return a self-contained HTML page of `Trend.to_dict`."""
+    share = _is_share(result)
+    lines = _sentences(result)
+    sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
+    for place, label in enumerate(dict.fromkeys(_name(row) for row in result["rows"])):
+        rows = [
+            {"name": wave["wave"], **_estimate_of(wave, label), "reported": wave["wave"] == result["latest"]}
+            for wave in result["waves"]
+        ]
+        title = f"Level by wave{f': {label}' if label else ''}"
+        drawing = forest_drawing(f"wave-{place}", title, rows, share)
+        sections.append(Page(title=title, name=f"waves-{place}", drawings=[drawing]))
+    sections.append(Page(title="Waves", name="waves", tables=[_wave_table(result, details=True)]))
+    changes = [row for row in result["rows"] if row["quantity"] != _LEVEL]
+    if changes:
+        table = _group_table(result, result["rows"])
+        sections.append(Page(title="Latest wave", name="changes", tables=[table]))
+    if result["score"]:
+        sections.append(Page(title="Score, without labels", name="score", tables=[_score_table(result)]))
+    labels = sum(wave["labels"] for wave in result["waves"])
+    return sections_html(
+        title=f"What changed since {result['waves'][0]['wave']}?",
+        subtitle=f"{labels:,} labels in {len(result['waves'])} waves",
+        answer=lines[0],
+        sections=sections,
+        kind="stratal-trend",
+        version=version,
+    )
+
+
+def _is_share(result: Mapping[str, Any]) -> bool:
+    return bool(result["outcome"] == "binary")
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """Return what a row is of, empty for the mean of all items."""
+    names = ("estimand", "judge", "metric", "class", "question", "outcome", "a", "b", "domain")
+    return " ".join(str(row[name]) for name in names if row.get(name) is not None)
+
+
+def _estimate_of(wave: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return estimate and interval of a row of a wave; None where it has none."""
+    for row in wave["estimates"]:
+        if _name(row) == label:
+            return {"estimate": row["estimate"], "confidence_interval": row["confidence_interval"]}
+    return {"estimate": None, "confidence_interval": None}
+
+
+def _sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return the verdicts, the latest level with its changes, and the drift of the score."""
+    share = _is_share(result)
+    lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
+    first = _name(result["rows"][0])
+    rows = [row for row in result["rows"] if _name(row) == first]
+    labels = next(wave["labels"] for wave in result["waves"] if wave["wave"] == result["latest"])
+    lines.append(
+        f"{result['latest']}: {first + ' ' if first else ''}{_with_interval(rows[0], share)}, from "
+        f"{labels:,} labels."
+    )
+    lines += [_change_sentence(row, share) for row in rows[1:]]
+    level = level_text(result["confidence_level"])
+    if len(result["rows"]) > 1:
+        lines.append(f"The {len(result['rows'])} intervals of the latest wave hold together ({level}s).")
+    return [*lines, *_score_sentences(result)]
+
+
+def _alarm_sentence(alarm: Mapping[str, Any]) -> str:
+    """Return the verdict on a requirement of all waves."""
+    bound = f"at most {100 * alarm['error']:.3g}% false alarms ever"
+    limit = f"alarm at {number(alarm['threshold'])}; {bound}"
+    since = f" since {_range_text(alarm['reference'])}" if alarm["reference"] else ""
+    head = f"Required {alarm['required']}{since}: {alarm['verdict']}"
+    if not alarm["waves"]:
+        return f"{head}; no wave is tested yet."
+    largest = max(value if value is not None else float("inf") for value in alarm["e_values"])
+    if alarm["wave"] is not None:
+        return f"{head} in {alarm['wave']} (e-value {number(largest)}, {limit})."
+    return f"{head} (e-value {number(alarm['e_values'][-1])}, {limit})."
+
+
+def _range_text(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def _with_interval(row: Mapping[str, Any], share: bool) -> str:
+    text = value_text(row["estimate"], share)
+    if row["confidence_interval"] is None:
+        return text
+    return f"{text} ({interval_text(row['confidence_interval'], share)})"
+
+
+def _change_sentence(row: Mapping[str, Any], share: bool) -> str:
+    """Return a change in points or in the outcome's units, and whether it is shown."""
+    ends = row["confidence_interval"]
+    head = f"Since {row['reference']}: {_change_text(row['estimate'], share)}"
+    if ends is None or row["estimate"] is None:
+        return f"{head}, no interval."
+    low, high = ends
+    limits = f"{_signed(low, share)} to {_signed(high, share)}"
+    if low is not None and low > 0:
+        verdict = "it rose"
+    elif high is not None and high < 0:
+        verdict = "it fell"
+    else:
+        verdict = "no change is shown"
+    return f"{head} ({limits}): {verdict}."
+
+
+def _change_text(value: float | None, share: bool) -> str:
+    unit = " points" if share else ""
+    return f"{_signed(value, share)}{unit}"
+
+
+def _signed(value: float | None, share: bool) -> str:
+    """Return a change with its sign, of shares in percentage points."""
+    if value is None:
+        return "unlimited"
+    if share:
+        return f"{100 * value:+.1f}".replace("-", "−")
+    return f"{value:+.3g}".replace("-", "−")
+
+
+def _score_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return a line for each score: how its mean over all items moved."""
+    lines = []
+    for score in dict.fromkeys(row["score"] for row in result["score"]):
+        rows = [row for row in result["score"] if row["score"] == score]
+        last = rows[-1]
+        line = f"Score {score} of all items in {last['wave']}, without labels: mean {number(last['mean'])}"
+        shifts = [("shift_since_previous", rows[-2]["wave"])]
+        if len(rows) > 2:
+            shifts.append(("shift_since_first", rows[0]["wave"]))
+        for name, wave in shifts:
+            if last[name] is not None:
+                shift = f"{last[name]:+.2f}".replace("-", "−")
+                line += f", {shift} standard deviations since {wave}"
+        lines.append(f"{line}. This is no estimate of quality.")
+    return lines
+
+
+def _wave_table(result: Mapping[str, Any], *, details: bool) -> ReportTable:
+    """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
+    share = _is_share(result)
+    first = _name(result["rows"][0])
+    rows = [{**wave, **_estimate_of(wave, first)} for wave in result["waves"]]
+    title = "Waves"
+    if not details and len(rows) > _MOST_WAVES:
+        title = f"Waves: the last {_MOST_WAVES} of {len(rows)} (--details: all)"
+        rows = rows[-_MOST_WAVES:]
+    ends = [
+        end for row in rows for end in row["confidence_interval"] or (row["estimate"],) if end is not None
+    ]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    columns: dict[str, Any] = {
+        "wave": "wave",
+        "labels": "labels",
+        "estimate": lambda row: None if row["estimate"] is None else value_text(row["estimate"], share),
+        level_text(result["confidence_level"]): lambda row: (
+            None if row["confidence_interval"] is None else interval_text(row["confidence_interval"], share)
+        ),
+        "": lambda row: bar(row["confidence_interval"], row["estimate"], low, high),
+    }
+    return table_of(title, rows, columns)
+
+
+def _group_table(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> ReportTable:
+    """Return the level of each group in the latest wave, and its changes."""
+    share = _is_share(result)
+
+    def text(row: Mapping[str, Any]) -> str:
+        if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
+            return _with_interval(row, share)
+        low, high = row["confidence_interval"]
+        return f"{_change_text(row['estimate'], share)} ({_signed(low, share)} to {_signed(high, share)})"
+
+    names = list(dict.fromkeys(_name(row) for row in rows))
+    table: list[dict[str, Any]] = [{"group": name or "all"} for name in names]
+    columns = {"group": "group", "level": "level"}
+    for row in rows:
+        column = "level" if row["quantity"] == _LEVEL else f"since {row['reference']}"
+        table[names.index(_name(row))][column] = text(row)
+        columns[column] = column
+    return table_of(f"{result['latest']}, simultaneous intervals", table, columns)
+
+
+def _score_table(result: Mapping[str, Any]) -> ReportTable:
+    """Return mean and spread of the scores by wave."""
+    columns = {
+        "score": "score",
+        "wave": "wave",
+        "mean": "mean",
+        "sd": "standard_deviation",
+        "shift since the previous wave (sd)": "shift_since_previous",
+        "shift since the first wave (sd)": "shift_since_first",
+    }
+    return table_of("Mean of the score over all items; no estimate of quality", result["score"], columns)

@@ -1,0 +1,212 @@
+"""The change of an estimate between two waves, and its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray
+from stratal.designs import PoissonWeighting
+from stratal.errors import InputError
+from stratal.estimation.estimate import Estimate
+from stratal.intervals.interval_types import SumInterval
+from stratal.labels.labels import join_labels
+from stratal.randomness import id_texts
+from stratal.waves.wave import Label, Wave
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """The difference of two estimates: the later one less the earlier one.
+
+    Parameters
+    ----------
+    value, standard_error : float
+    correlation : float
+        Of the two estimates: 0 if the waves have different items.
+    interval : SumInterval
+        From the intervals of the two estimates (Zou & Donner 2008).
+    """
+
+    value: float
+    standard_error: float
+    correlation: float
+    interval: SumInterval
+
+    def limits(self, confidence_level: float) -> list[float | None] | None:
+        """Return the ends of the interval; None for an infinite end, and where there is no interval."""
+        try:
+            ends = self.interval.ends(confidence_level, "two-sided")
+        except InputError:  # labels of an outcome without bounds that all agree
+            return None
+        limits = [float(end) if np.isfinite(end) else None for end in ends]
+        return None if limits == [None, None] else limits
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of no change; None where there is no interval."""
+        try:
+            return self.interval.p_value(0.0)
+        except InputError:
+            return None
+
+
+def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Change:
+    """Return the change from one estimate to another.
+
+    Parameters
+    ----------
+    later, earlier : Estimate
+    correlation : float
+        Of the two; see `correlation_between`.
+    """
+    correlations = np.array([[1.0, correlation], [correlation, 1.0]])
+    errors = np.array([later.standard_error, earlier.standard_error])
+    signs = np.array([1.0, -1.0])
+    bounds = None
+    if later.bounds is not None and earlier.bounds is not None:
+        bounds = (later.bounds[0] - earlier.bounds[1], later.bounds[1] - earlier.bounds[0])
+    value = later.value - earlier.value
+    interval = SumInterval(
+        value=value,
+        bounds=bounds,
+        terms=(later, earlier),
+        coefficients=signs,
+        correlation=correlations,
+    )
+    return Change(
+        value=value,
+        standard_error=float(np.sqrt(max((signs * errors) @ correlations @ (signs * errors), 0.0))),
+        correlation=correlation,
+        interval=interval,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Influences:
+    """The labelled units of an estimate: ids, design weights, and deviations from the mean, (m,) each."""
+
+    ids: AnyArray
+    weights: FloatArray
+    deviations: FloatArray
+
+
+def correlation_between(later: Wave, earlier: Wave, label: Label) -> float:
+    """Return the correlation of two estimates, of the same items or of different ones.
+
+    Of the same items, labels of the same units depend on each other. If both waves have the same labelled
+    units, their covariance is the one that the design gives. Otherwise, with w the design weights, π the
+    inclusion probabilities and d the deviations from the stratum means, it is
+    Σ w₁ w₂ d₁ d₂ − (1/N) · mean(d₁ d₂) over the units that both have. For permanent random numbers with
+    one seed this estimates S₁₂ (1/max(n₁, n₂) − 1/N), and for independent draws 0. Samples of clusters and
+    of intervals of an order have no such formula: 0, which makes the interval longer if outcomes of one item
+    agree.
+
+    Parameters
+    ----------
+    later, earlier : Wave
+    label
+        Which row of both waves.
+    """
+    first = later.rows[label]
+    second = earlier.rows[label]
+    if not _have_same_items(later, earlier):
+        return 0.0
+    first_units = _influences(later, first)
+    second_units = _influences(earlier, second)
+    if first_units is None or second_units is None:
+        return 0.0
+    common, places, other_places = np.intersect1d(first_units.ids, second_units.ids, return_indices=True)
+    if len(common) < 2:
+        return 0.0
+    of_population = first.target == "superpopulation"
+    if len(common) == len(first_units.ids) == len(second_units.ids):
+        order = other_places[np.argsort(places)]
+        pair = np.column_stack([first.evidence.residuals, second.evidence.residuals[order]])
+        outcomes = np.column_stack([first.evidence.z, second.evidence.z[order]])
+        covariance = _covariance(first, pair, outcomes)
+        return _correlation(covariance[0, 1], covariance[0, 0], covariance[1, 1])
+    if not all(_draws_single_units(row) for row in (first, second)):
+        return 0.0
+    products = first_units.deviations[places] * second_units.deviations[other_places]
+    weights = first_units.weights[places]
+    other_weights = second_units.weights[other_places]
+    covariance_of_draws = float(np.sum(weights * other_weights * products))
+    if not of_population:
+        shares = np.maximum(weights, other_weights)
+        covariance_of_draws -= float(shares @ products / shares.sum()) / first.population_size
+    variances = [
+        _covariance(row, row.evidence.residuals[:, None], row.evidence.z[:, None])[0, 0]
+        for row in (first, second)
+    ]
+    return _correlation(covariance_of_draws, *variances)
+
+
+def _covariance(row: Estimate, residuals: FloatArray, outcomes: FloatArray) -> FloatArray:
+    """Return the covariance of means (q, q) under the design of an estimate, without guards."""
+    weighting = row.evidence.weighting
+    covariance = weighting.covariance(residuals)
+    if row.target == "superpopulation":
+        covariance = covariance + weighting.superpopulation_covariance(outcomes)
+    return covariance
+
+
+def _correlation(covariance: float, variance: float, other_variance: float) -> float:
+    """Return a correlation between −1 and 1; 0 of what does not vary."""
+    if not variance > 0 or not other_variance > 0:
+        return 0.0
+    return float(np.clip(covariance / np.sqrt(variance * other_variance), -1.0, 1.0))
+
+
+def _draws_single_units(row: Estimate) -> bool:
+    """Return whether inclusion probabilities of single units describe the draw."""
+    weighting = row.evidence.weighting
+    return weighting.random_within_strata or isinstance(weighting, PoissonWeighting)
+
+
+def _have_same_items(later: Wave, earlier: Wave) -> bool:
+    """Return whether an id in both waves is the same item.
+
+    Row numbers occur in every file: they are the same items only if the files have the same columns.
+    """
+    samples = (later.sample, earlier.sample)
+    if any(sample is None for sample in samples):
+        return False
+    first, second = (sample for sample in samples if sample is not None)
+    if first.question.row_base is None and second.question.row_base is None:
+        return True
+    digests = (first.population_digest(), second.population_digest())
+    if digests[0] is None or digests[1] is None or digests[0].ids != digests[1].ids:
+        return False
+    shared_columns = set(digests[0].columns) & set(digests[1].columns)
+    return bool(shared_columns) and not digests[0].differing(digests[1])
+
+
+def _influences(wave: Wave, row: Estimate) -> _Influences | None:
+    """Return the labelled units of an estimate; None if its arrays are of other units."""
+    evaluation = wave.evaluation
+    if evaluation is None or isinstance(evaluation.labels, dict):
+        return None
+    ids = np.array(id_texts(evaluation.sample.ids))
+    labelled = join_labels(evaluation.sample, evaluation.labels).labelled
+    evidence = row.evidence
+    residuals = evidence.residuals
+    if len(residuals) != int(labelled.sum()):
+        domain = row.label.get("domain")
+        groups = evaluation.sample.groups.get(evaluation.request.by or "")
+        if domain is None or groups is None:
+            return None
+        labelled = labelled & (groups == domain)
+        if len(residuals) != int(labelled.sum()):
+            return None
+    weighting = evidence.weighting
+    deviations = residuals
+    if weighting.random_within_strata:
+        counts = weighting.counts
+        sums = np.bincount(weighting.stratum, residuals, minlength=len(counts))
+        means = sums / np.maximum(counts, 1)
+        # s² has the divisor n − 1.
+        factors = np.sqrt(counts / np.maximum(counts - 1, 1))
+        deviations = (residuals - means[weighting.stratum]) * factors[weighting.stratum]
+    return _Influences(ids=ids[labelled], weights=weighting.weights, deviations=deviations)

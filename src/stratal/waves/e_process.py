@@ -1,0 +1,142 @@
+"""E-values of waves, and the e-process that an alarm follows; arrays only.
+
+The e-value of a wave is the capital of a bet that its mean is below a level: under the null hypothesis that
+it is not, its expectation is at most 1. For simple random sampling within strata this holds exactly, with
+any allocation and any prediction of the outcomes: by Maclaurin's inequality the expectation of the product
+over a sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1.
+
+The e-process mixes over the wave in which a change begins. It stays below 1/α in all waves together with
+probability 1 − α at least (Ville's inequality).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+
+# Falls, as shares of the outcome's range, for which the bets are largest; the capital is shared among them.
+EFFECTS = np.array([0.03, 0.08])
+
+# Labels that the prediction counts as much as, in each stratum.
+PRIOR_LABELS = 4.0
+
+# A predicted rate of 0 or 1 would stake everything on outcomes that have merely not been seen.
+_LOWEST_RATE = 0.05
+_HIGHEST_RATE = 0.995
+
+# Part of the largest stake that cannot lose everything.
+_LARGEST_STAKE = 0.95
+
+# Weights of the first wave of a change: .2 on waves 1 to 5, .6 on waves 1 to 200, .2 on all later ones.
+_FIRST_WAVES = 5
+_FIRST_WEIGHT = 0.04
+_PLANNED_WAVES = 200
+_PLANNED_WEIGHT = 0.003
+_LATE_WEIGHT = 0.2
+
+
+def change_point_weight(wave: int) -> float:
+    """Return the weight of a change that begins in a wave, counted from 1; all weights add up to 1.
+
+    Examples
+    --------
+    >>> round(sum(change_point_weight(wave) for wave in range(1, 201)), 9)
+    0.8
+    """
+    if wave > _PLANNED_WAVES:
+        return _LATE_WEIGHT * (_PLANNED_WAVES + 1) / (wave * (wave + 1))
+    return _PLANNED_WEIGHT + (_FIRST_WEIGHT if wave <= _FIRST_WAVES else 0.0)
+
+
+def log_e_process(log_e_values: FloatArray) -> FloatArray:
+    """Return the logarithm of the e-process after each wave (…, T).
+
+    M_t = E_t (M_{t−1} + w_t) for each effect, and e_t = mean of M_t + Σ_{k>t} w_k.
+
+    Parameters
+    ----------
+    log_e_values : float (…, T, D)
+        Of each wave and effect.
+    """
+    waves = log_e_values.shape[-2]
+    log_capital = np.full(log_e_values.shape[:-2] + log_e_values.shape[-1:], -np.inf)
+    remaining = 1.0
+    values = np.empty(log_e_values.shape[:-1])
+    for wave in range(waves):
+        weight = change_point_weight(wave + 1)
+        log_capital = log_e_values[..., wave, :] + np.logaddexp(log_capital, np.log(weight))
+        remaining -= weight
+        mean = np.logaddexp.reduce(log_capital, axis=-1) - np.log(log_capital.shape[-1])
+        values[..., wave] = np.logaddexp(mean, np.log(max(remaining, np.finfo(float).tiny)))
+    return values
+
+
+def log_e_values(
+    outcomes: FloatArray,
+    expected: FloatArray,
+    lowest: FloatArray,
+    weights: FloatArray,
+    variances: FloatArray,
+    labels: int,
+) -> FloatArray:
+    """Return the logarithm of a wave's e-value (…, D) for each effect: Σ log(1 + c w_i (m_i − z_i)).
+
+    c = δ / (V + δ²/n) maximises the expected growth for a fall by δ to second order.
+
+    Parameters
+    ----------
+    outcomes : float (…, J)
+        w z of each independent draw: of a unit, or summed over a cluster. z lies between 0 and 1.
+    expected : float (…, J)
+        w m of each draw; the mean of m over the population is the level of the null hypothesis.
+    lowest : float (…, J)
+        The smallest possible w m, from which the largest stake follows; known before any label.
+    weights : float (…, J)
+        w of each draw, which includes 1/N.
+    variances : float (…, J)
+        Expected variance of z in each draw.
+    labels : int
+        n.
+    """
+    variance = np.sum(weights**2 * variances, axis=-1)[..., None]
+    # The largest loss of a draw is w (1 − m).
+    loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
+    stakes = np.minimum(EFFECTS / (variance + EFFECTS**2 / labels), _LARGEST_STAKE / loss)
+    gains = expected - outcomes
+    return np.stack(
+        [np.sum(np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(EFFECTS))], axis=-1
+    )
+
+
+def smoothed_rates(totals: FloatArray, labels: FloatArray, prior: FloatArray) -> FloatArray:
+    """Return the expected outcome of each stratum (…, H) from labels of earlier waves.
+
+    Parameters
+    ----------
+    totals, labels : float (…, H)
+        Sum of the outcomes, and number of labels.
+    prior : float (…, H)
+        What counts as much as `PRIOR_LABELS` labels.
+    """
+    rates = (totals + PRIOR_LABELS * prior) / (labels + PRIOR_LABELS)
+    return np.clip(rates, _LOWEST_RATE, _HIGHEST_RATE)
+
+
+def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return rates (…, H) shifted so that their mean over the population is the level (…).
+
+    Parameters
+    ----------
+    rates : float (…, H)
+    shares : float (H,)
+        W_h.
+    levels : float (…)
+    """
+    return rates + (levels - rates @ shares)[..., None]
+
+
+def expected_variances(rates: FloatArray, ratio: float | FloatArray = 1.0) -> FloatArray:
+    """Return the variance of an outcome between 0 and 1 with these means: r (1 − r), times a ratio."""
+    inside = np.clip(rates, 1.0 - _HIGHEST_RATE, _HIGHEST_RATE)
+    return ratio * inside * (1.0 - inside)

@@ -1,0 +1,70 @@
+"""Drift of the score: its mean and spread over all items of each wave, which need no label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.designs.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreMoments:
+    """Mean and standard deviation of a score over all items of a wave."""
+
+    mean: float
+    standard_deviation: float
+
+
+def moments_of_column(values: FloatArray) -> ScoreMoments:
+    """Return the moments of a score (N,)."""
+    return ScoreMoments(mean=float(values.mean()), standard_deviation=float(values.std()))
+
+
+def moments_of_sample(sample: Sample) -> dict[str, ScoreMoments]:
+    """Return the moments of each proxy over the population, from the summaries of its strata."""
+    summary = sample.summary
+    combined = summary.merged(np.zeros(len(summary.sizes), dtype=np.int64))
+    means = combined.proxy_means[0].tolist()
+    deviations = np.sqrt(np.diag(combined.proxy_covariances[0])).tolist()
+    return {
+        name: ScoreMoments(mean=mean, standard_deviation=deviation)
+        for name, mean, deviation in zip(sample.proxy_names, means, deviations, strict=True)
+    }
+
+
+def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments]]) -> list[dict[str, Any]]:
+    """Return the mean of each score by wave, and its shift since the previous and the first wave.
+
+    Shifts are in standard deviations of the wave that they are counted from. Only scores that two waves have.
+
+    Parameters
+    ----------
+    names : sequence of str (T,)
+    scores : sequence of mapping (T,)
+    """
+    rows = []
+    for score in dict.fromkeys(name for moments in scores for name in moments):
+        waves = [
+            (name, moments[score]) for name, moments in zip(names, scores, strict=True) if score in moments
+        ]
+        if len(waves) < 2:
+            continue
+        for place, (name, moments) in enumerate(waves):
+            row = {"score": score, "wave": name, "mean": moments.mean}
+            row["standard_deviation"] = moments.standard_deviation
+            row["shift_since_previous"] = _shift(moments, waves[place - 1][1]) if place else None
+            row["shift_since_first"] = _shift(moments, waves[0][1]) if place else None
+            rows.append(row)
+    return rows
+
+
+def _shift(moments: ScoreMoments, reference: ScoreMoments) -> float | None:
+    """Return the difference of two means in standard deviations of the reference; None if it has none."""
+    if reference.standard_deviation > 0:
+        return (moments.mean - reference.mean) / reference.standard_deviation
+    return None

@@ -1,0 +1,340 @@
+"""`trend`: the level of each wave, its changes, the drift of the score, and an alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stratal import __version__
+from stratal.errors import InputError, listing, names_mistyped
+from stratal.estimation.estimate import Estimate
+from stratal.evaluation.evaluation import PopulationReader
+from stratal.evaluation.request import EvaluationRequest
+from stratal.intervals.interval import tail_shares
+from stratal.report.figures import Intervals, PlotDisplay
+from stratal.report.text import Page, PageDisplay, json_dict, json_value
+from stratal.report.trends import trend_html, trend_page
+from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
+from stratal.waves.changes import Change, change_between, correlation_between
+from stratal.waves.score import score_drift
+from stratal.waves.wave import Label, Wave, read_waves
+
+LEVEL = "level"
+SINCE_PREVIOUS = "change since the previous wave"
+SINCE_FIRST = "change since the first wave"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRow:
+    """A level of the latest wave or a change to it, with an interval that holds for all rows together.
+
+    Parameters
+    ----------
+    label : mapping of str
+        What it is of, where that is not the mean of all items.
+    quantity : {"level", "change since the previous wave", "change since the first wave"}
+    reference : str, optional
+        The wave that a change is counted from.
+    estimate : Estimate or Change
+    confidence_interval : list, optional
+        Of all rows together; None where there is no interval.
+    """
+
+    label: dict[str, str | None]
+    quantity: str
+    reference: str | None
+    estimate: Estimate | Change
+    confidence_interval: list[float | None] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        change = self.estimate if isinstance(self.estimate, Change) else None
+        return json_dict(
+            {
+                **self.label,
+                "quantity": self.quantity,
+                "reference": self.reference,
+                "estimate": self.estimate.value,
+                "standard_error": self.estimate.standard_error,
+                "confidence_interval": self.confidence_interval,
+                "p_value": None if change is None else change.p_value,
+                "same_items": change is not None and change.correlation != 0,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Trend(PageDisplay, PlotDisplay):
+    """Levels by wave, changes to the latest wave, drift of the score, and alarms.
+
+    Parameters
+    ----------
+    waves : tuple of Wave
+    rows : tuple of TrendRow
+        Of the latest wave with labels.
+    alarms : tuple of Alarm, optional
+        One for each requirement; None if nothing is required.
+    confidence_level : float
+    row_level : float
+        The level of each row's interval, so that all hold together with `confidence_level` (Šidák).
+    interval : str
+        Method of the intervals of levels.
+    notes : tuple of str
+    """
+
+    waves: tuple[Wave, ...]
+    rows: tuple[TrendRow, ...]
+    alarms: tuple[Alarm, ...] | None
+    confidence_level: float
+    row_level: float
+    interval: str
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        verdict = "" if self.verdict is None else f", verdict={self.verdict!r}"
+        return f"Trend({len(self.waves)} waves, latest={self.latest.name!r}{verdict})"
+
+    @property
+    def latest(self) -> Wave:
+        """The latest wave with labels."""
+        return [wave for wave in self.waves if wave.evaluation is not None][-1]
+
+    @property
+    def verdict(self) -> str | None:
+        """ALARM if a requirement is violated in any wave, otherwise NO ALARM; None if nothing is required."""
+        if self.alarms is None:
+            return None
+        return ALARM if any(alarm.verdict == ALARM for alarm in self.alarms) else NO_ALARM
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict: what the command prints with `--json`."""
+        described: dict[str, Any] = {
+            "waves": [self._wave(wave) for wave in self.waves],
+            "latest": self.latest.name,
+            "rows": [row.to_dict() for row in self.rows],
+            "confidence_level": self.confidence_level,
+            "row_level": self.row_level,
+            "outcome": next(iter(self.latest.rows.values())).outcome,
+            "score": score_drift([wave.name for wave in self.waves], [wave.scores for wave in self.waves]),
+            "notes": list(self.notes),
+        }
+        if self.alarms is not None:
+            described["verdict"] = self.verdict
+            described["alarms"] = [json_dict(alarm.to_dict()) for alarm in self.alarms]
+        return described
+
+    def _wave(self, wave: Wave) -> dict[str, Any]:
+        """Return name, labels and estimates of a wave; its intervals are those of the wave alone."""
+        sample = wave.sample
+        estimates = [
+            {
+                **dict(label),
+                "estimate": json_value(row.value),
+                "standard_error": json_value(row.standard_error),
+                "confidence_interval": row.limits(self.confidence_level, self._method(row)),
+                "n": row.n,
+            }
+            for label, row in wave.rows.items()
+        ]
+        labels = next(iter(wave.rows.values())).labels if wave.rows else 0
+        return {
+            "wave": wave.name,
+            "labels": labels,
+            "drawn": None if sample is None else sample.size,
+            "population_size": None if sample is None else sample.population_size,
+            "estimates": estimates,
+        }
+
+    def _method(self, row: Estimate) -> str:
+        return "auto" if row.label else self.interval
+
+    def write(self, path: str | Path) -> Path:
+        """Write the report, a self-contained HTML page, and return its path.
+
+        Raises
+        ------
+        InputError
+            If the name does not end in .html, or the file exists.
+        """
+        path = Path(path)
+        if path.suffix != ".html" or path.exists():
+            raise InputError(f"{path}: cannot be written", allowed="a new file that ends in .html")
+        path.write_text(trend_html(self.to_dict(), __version__), encoding="utf-8")
+        return path
+
+    def _page(self) -> Page:
+        return trend_page(self.to_dict())
+
+    def _plot(self) -> Intervals:
+        first = next(iter(self.latest.rows))
+        rows = [wave.rows.get(first) for wave in self.waves]
+        return Intervals(
+            title=f"{len(self.waves)} waves",
+            x_label=" ".join(str(value) for _, value in first) or "mean outcome",
+            rows=[
+                (wave.name, None, None)
+                if row is None
+                else (wave.name, row.value, row.limits(self.confidence_level, self._method(row)))
+                for wave, row in zip(self.waves, rows, strict=True)
+            ],
+            confidence_level=self.confidence_level,
+        )
+
+
+@names_mistyped
+@listing(EvaluationRequest, without=("against", "answers", "new_labels", "look"))
+def trend(
+    waves: Any,
+    *,
+    wave: str | None = None,
+    require: str | Sequence[str] | None = None,
+    reference: int = 4,
+    read_population: PopulationReader | None = None,
+    **options: Any,
+) -> Trend:
+    """Compare waves of items: the level of each, the change since the previous and the first, and an alarm.
+
+    Parameters
+    ----------
+    waves : list, mapping of name to wave, or table
+        In their order in time. A wave is a pair (sample, labels); a folder that `draw` wrote, with the labels
+        in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels counts for the score.
+    wave : str, optional
+        Of one table with labels, the column of the wave. Numbers, and texts with numbers such as 2026-03-02
+        or week 9, are sorted by these; other texts keep the order of the rows.
+    require : str or sequence of str, optional
+        An alarm for `>=.9` or `<=.05` (the level of every wave), `fell<=.03` or `rose<=.03` (the change
+        since the reference).
+    reference : int
+        Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
+    read_population : callable, optional
+        See `stratal.evaluate`.
+    **options
+        As in `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
+
+    Returns
+    -------
+    Trend
+
+    Raises
+    ------
+    InputError, LabelError
+        For fewer than two waves, no labels at all, and what `stratal.evaluate` refuses in a wave.
+
+    Notes
+    -----
+    The intervals of the latest level, its two changes and their groups hold together (Šidák 1967); earlier
+    waves keep the interval that they had. The alarm is an e-process: the probability that it is ever raised
+    while every wave meets the requirement is at most 1 − `confidence_level`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=range(1000))
+    >>> samples = [stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed) for seed in (1, 2)]
+    >>> result = stratal.trend([(samples[0], [1] * 95 + [0] * 5), (samples[1], [1] * 80 + [0] * 20)])
+    >>> round(result.rows[1].estimate.value, 2), result.rows[1].quantity
+    (-0.15, 'change since the previous wave')
+    """
+    level = options.get("confidence_level", 0.95)
+    tail_shares(level, "two-sided")
+    if reference < 1:
+        raise InputError("reference= (--reference) counts waves", given=reference, allowed="1 or more")
+    results = read_waves(waves, wave, options, read_population)
+    labelled = [one for one in results if one.evaluation is not None]
+    if not labelled:
+        raise InputError(
+            "no wave has a label",
+            given=", ".join(one.name for one in results),
+            action="Fill in the column label of each to_label.csv, or name the files: FOLDER=FILE.",
+        )
+    method = options.get("interval", "auto")
+    rows, row_level = _family(labelled, level, method)
+    texts = require.split(";") if isinstance(require, str) else require
+    alarms = None if texts is None else raise_alarms(results, list(texts), reference, level)
+    return Trend(
+        waves=tuple(results),
+        rows=rows,
+        alarms=alarms,
+        confidence_level=level,
+        row_level=row_level,
+        interval=method,
+        notes=tuple(_notes(results, rows, alarms)),
+    )
+
+
+def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[TrendRow, ...], float]:
+    """Return the rows of the latest wave with simultaneous intervals, and the level of each of these."""
+    latest = labelled[-1]
+    references = {}
+    if len(labelled) > 2:
+        references[SINCE_PREVIOUS] = labelled[-2]
+    if len(labelled) > 1:
+        references[SINCE_FIRST if len(labelled) > 2 else SINCE_PREVIOUS] = labelled[0]
+    entries: list[tuple[Label, str, str | None, Estimate | Change]] = []
+    for label, row in latest.rows.items():
+        entries.append((label, LEVEL, None, row))
+        for quantity, wave in references.items():
+            if label in wave.rows:
+                correlation = correlation_between(latest, wave, label)
+                change = change_between(row, wave.rows[label], correlation)
+                entries.append((label, quantity, wave.name, change))
+    row_level = level ** (1.0 / len(entries))
+    rows = []
+    for label, quantity, reference, estimate in entries:
+        if isinstance(estimate, Change):
+            ends = estimate.limits(row_level)
+        else:
+            ends = estimate.limits(row_level, "auto" if estimate.label else method)
+        rows.append(
+            TrendRow(
+                label=dict(label),
+                quantity=quantity,
+                reference=reference,
+                estimate=estimate,
+                confidence_interval=ends,
+            )
+        )
+    return tuple(rows), row_level
+
+
+def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Alarm] | None) -> list[str]:
+    """Return what a reader must know."""
+    notes = []
+    unlabelled = [wave.name for wave in waves if wave.evaluation is None]
+    if unlabelled:
+        notes.append(f"without labels, and not in any estimate: {', '.join(unlabelled)}")
+    partial = [
+        f"{wave.name} ({row.labels:,} of {row.nonresponse.drawn:,})"
+        for wave in waves
+        for row in [*wave.rows.values()][:1]
+        if row.labels < row.nonresponse.drawn
+    ]
+    if partial:
+        notes.append(
+            f"not all drawn items are labelled in {', '.join(partial)}; late labels change these estimates"
+        )
+    if any(isinstance(row.estimate, Change) and row.estimate.correlation for row in rows):
+        notes.append("waves share labelled items: the interval of a change accounts for it")
+    if next(iter(waves_with_labels(waves)[0].rows.values())).target == "superpopulation":
+        notes.append("levels are those of future items from the same source (target superpopulation)")
+    for alarm in alarms or ():
+        if not alarm.waves:
+            notes.append(f"{alarm.requirement}: all waves are part of the reference, so none is tested yet")
+        if not alarm.exact:
+            notes.append(
+                f"{alarm.requirement}: the bound on false alarms is proved for simple random and stratified "
+                "samples; for these designs it is an approximation"
+            )
+    # The warnings of the latest evaluation concern the level that is read first.
+    evaluation = waves_with_labels(waves)[-1].evaluation
+    if evaluation is not None:
+        notes += [f"{waves[-1].name}: {text}" for text in evaluation.to_dict().get("warnings", ())]
+    return notes
+
+
+def waves_with_labels(waves: Sequence[Wave]) -> list[Wave]:
+    """Return the waves that have labels."""
+    return [wave for wave in waves if wave.evaluation is not None]

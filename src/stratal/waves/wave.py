@@ -1,0 +1,297 @@
+"""`Wave`: the evaluation of one week, from a sample with labels, a folder, a study or the rows of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import number_of_text
+from stratal.designs.labelling_files import TO_LABEL_NAME
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.evaluation.evaluation import Evaluation, PopulationReader, evaluate
+from stratal.evaluation.evidence import gather
+from stratal.evaluation.labelled_table import read_labelled_table
+from stratal.evaluation.request import EvaluationRequest
+from stratal.evaluation.sources import Form, form_of, sample_file
+from stratal.question.recognition import NO_COLUMN
+from stratal.question.selection import UNKNOWN
+from stratal.study.database import DATABASE
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
+
+# What an estimate is of, as pairs of a name and a value; no pair for the mean of all items.
+Label = tuple[tuple[str, str | None], ...]
+
+FORMS = (
+    "folders that `draw` wrote, with the labels in their to_label.csv; studies; pairs (sample, labels); or "
+    "one table with a column of waves"
+)
+_DIGITS = re.compile(r"(\d+)")
+# A date such as 3/12/2026, whose order cannot be read from its text.
+_AMBIGUOUS_DATE = re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """The items of one week, and what their labels show.
+
+    Parameters
+    ----------
+    name : str
+    evaluation : Evaluation, optional
+        None while the wave has no labels.
+    scores : mapping of str to ScoreMoments
+        Mean and spread of each proxy over all items of the wave.
+    """
+
+    name: str
+    evaluation: Evaluation | None
+    scores: Mapping[str, ScoreMoments]
+
+    @property
+    def rows(self) -> dict[Label, Estimate]:
+        """The estimates by what they are of: all items first, then the groups."""
+        if self.evaluation is None:
+            return {}
+        result = self.evaluation.estimate
+        rows = [*result] if isinstance(result, Estimates) else [result]
+        for table in self.evaluation.tables:
+            rows += [*table]
+        return {tuple(row.label.items()): row for row in rows}
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample; None while the wave has no labels."""
+        return None if self.evaluation is None else self.evaluation.sample
+
+
+def read_waves(
+    waves: Any, wave_column: str | None, options: Mapping[str, Any], read_population: PopulationReader | None
+) -> list[Wave]:
+    """Return the evaluation of each wave, in the order of the arguments or of the sorted time.
+
+    Parameters
+    ----------
+    waves
+        As `stratal.trend` takes them.
+    wave_column : str, optional
+        Of one table, the column of the wave.
+    options
+        Keywords of `stratal.evaluate`.
+    read_population : callable, optional
+        As in `stratal.evaluate`.
+
+    Raises
+    ------
+    InputError
+        For waves of another form, duplicate names, and fewer than two waves.
+    """
+    if wave_column is not None:
+        requests = [*_waves_of_table(waves, wave_column, options)]
+    else:
+        requests = [(name, source, labels, dict(options)) for name, source, labels in _named_sources(waves)]
+    if len(requests) < 2:
+        raise InputError("a trend needs two waves or more", given=f"{len(requests)} wave", allowed=FORMS)
+    result = [_read_wave(*request, read_population) for request in requests]
+    targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
+    if len(targets) > 1 and options.get("target") is None:
+        # A week with all of its items labelled is known exactly, but not the level of future items.
+        return read_waves(waves, wave_column, {**options, "target": "superpopulation"}, read_population)
+    return result
+
+
+def _read_wave(
+    name: str, source: Any, labels: Any, options: dict[str, Any], read_population: PopulationReader | None
+) -> Wave:
+    """Return one wave; without an evaluation while it has no labels."""
+    request = EvaluationRequest(**options)
+    if _has_labels(request, source, labels):
+        evaluation = evaluate(source, labels, read_population=read_population, **options)
+        return Wave(name=name, evaluation=evaluation, scores=_scores(evaluation.sample, source, request))
+    sample = None
+    form = form_of(source, labels)
+    if form == Form.SAMPLE:
+        sample = source if isinstance(source, Sample) else Sample.read(sample_file(Path(source)))
+    if form == Form.STUDY:
+        sample = _study_sample(source)
+    return Wave(name=name, evaluation=None, scores=_scores(sample, source, request))
+
+
+def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
+    """Return whether any unit of a wave has a label."""
+    form = form_of(source, labels)
+    if form == Form.SAMPLE:
+        if labels is None or (hasattr(labels, "__len__") and len(labels) == 0):
+            return False
+        evidence = gather(request, source, labels)
+        return any(evidence.read(name).answered for name in evidence.names)
+    if form == Form.STUDY:
+        from stratal.study import Study, open_study
+
+        if isinstance(source, Study):
+            return any(source.labels(name).answered for name in source.form.columns)
+        with open_study(source, reading=True) as study:
+            return any(study.labels(name).answered for name in study.form.columns)
+    if form == Form.TABLE and isinstance(source, SmallTable):
+        names = request.compare or (request.label_column,)
+        return any(not is_missing(entry) for name in names for entry in source.values(name))
+    return True
+
+
+def _study_sample(source: Any) -> Sample:
+    """Return the sample of a study or of its folder."""
+    from stratal.study import Study, open_study
+
+    if isinstance(source, Study):
+        return source.sample()
+    with open_study(source, reading=True) as study:
+        return study.sample()
+
+
+def _scores(sample: Sample | None, source: Any, request: EvaluationRequest) -> dict[str, ScoreMoments]:
+    """Return the moments of each proxy over all items: of the sample's summary, or of the rows of a table."""
+    if not isinstance(source, SmallTable):
+        return {} if sample is None else moments_of_sample(sample)
+    moments = {}
+    for name in () if request.states_no_proxy else request.proxy:
+        column = np.array([number_of_text(str(plain_text(entry))) for entry in source.values(name)])
+        if np.all(np.isfinite(column)):
+            moments[name] = moments_of_column(column)
+    return moments
+
+
+# ---- waves as arguments
+
+
+def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
+    """Return name, source and labels of each wave."""
+    if isinstance(waves, Mapping):
+        items = [(str(name), *_source_and_labels(wave)) for name, wave in waves.items()]
+    elif isinstance(waves, Sequence) and not isinstance(waves, str):
+        parts = [_source_and_labels(wave) for wave in waves]
+        names = _wave_names([source for source, _ in parts])
+        items = [(name, *part) for name, part in zip(names, parts, strict=True)]
+    else:
+        raise InputError(
+            "waves are a list, a mapping of names, or a table with wave= (--wave)", allowed=FORMS
+        )
+    names = [name for name, _, _ in items]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two waves are called {name!r}", action="Give each wave once.")
+    return items
+
+
+def _wave_names(sources: Sequence[Any]) -> list[str]:
+    """Return the names of folders and files, and numbers for waves in memory."""
+    paths = [Path(source) if isinstance(source, str | Path) else None for source in sources]
+    names = []
+    for number, path in enumerate(paths, start=1):
+        if path is None:
+            names.append(f"wave {number}")
+        elif path.suffix:
+            names.append(path.resolve().parent.name)
+        else:
+            names.append(path.resolve().name)
+    if len(set(names)) < len(names):
+        return [name if path is None else str(path) for name, path in zip(names, paths, strict=True)]
+    return names
+
+
+def _source_and_labels(wave: Any) -> tuple[Any, Any]:
+    """Return the source of a wave and its labels; of a folder that `draw` wrote the files that it names.
+
+    `FOLDER=FILE,…` names other files of labels.
+    """
+    if isinstance(wave, tuple | list):
+        if len(wave) != 2:
+            raise InputError("a wave is a pair (sample, labels)", given=f"{len(wave)} values", allowed=FORMS)
+        return wave[0], wave[1]
+    if not isinstance(wave, str | Path):
+        return wave, None
+    text = str(wave)
+    folder, equals, files = text.partition("=")
+    if equals and not Path(text).exists():
+        return Path(folder), [Path(file) for file in files.split(",")]
+    path = Path(wave)
+    file = sample_file(path)
+    is_study = path.is_dir() and (path / DATABASE).is_file()
+    if not is_study and (file != path or path.suffix) and (file.parent / TO_LABEL_NAME).is_file():
+        return path, [file.parent / TO_LABEL_NAME]
+    return path, None
+
+
+# ---- waves as levels of a column
+
+
+def _waves_of_table(
+    table: Any, wave_column: str, options: Mapping[str, Any]
+) -> Iterator[tuple[str, SmallTable, None, dict[str, Any]]]:
+    """Yield name, rows and options of each level of a column; roles are recognised on the whole table."""
+    if isinstance(table, list | tuple) and len(table) == 1:
+        table = table[0]
+    required = [name for name in (wave_column, options.get("value")) if name]
+    rows = SmallTable.of(table, "the table of labels", required)
+    levels = rows.texts(wave_column).tolist()
+    column = rows.find(wave_column)
+    others = {name: entries for name, entries in rows.lists.items() if name != column}
+    rows = replace(rows, lists=others)
+    if options.get("chosen") == UNKNOWN:
+        raise InputError(
+            "changes between rows that were chosen in an unknown way cannot be estimated",
+            action="Draw the rows to label at random.",
+        )
+    stated = {**options, **_recognised_roles(rows, options)}
+    for level in _sorted_levels(levels):
+        indices = [row for row, text in enumerate(levels) if text == level]
+        yield level, rows.only(indices), None, stated
+
+
+def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the whole table as options, so that every wave has the same."""
+    request = EvaluationRequest(**options)
+    table = read_labelled_table(rows, request)
+    recognition = table.recognition
+    is_compared = table.request.predicted is not None and table.request.predicted is not False
+    models = request.compare or recognition.models
+    return {
+        "value": request.value or recognition.value,
+        "id": request.id or recognition.id,
+        "predicted": table.request.predicted if is_compared else (None if models else NO_COLUMN),
+        "judge": table.request.judge or (() if request.estimand is not None or models else (NO_COLUMN,)),
+        "proxy": request.proxy or ((recognition.proxy,) if recognition.proxy else (NO_COLUMN,)),
+        "model": request.model or recognition.model,
+        "compare": models,
+    }
+
+
+def _sorted_levels(levels: Sequence[str]) -> list[str]:
+    """Return the distinct waves in their order in time.
+
+    Numbers, and texts such as `2026-03-02` and `week 9`, are sorted by their numbers. Other texts, such as
+    names of months, keep the order in which they first occur.
+    """
+    distinct = list(dict.fromkeys(levels))
+    for level in distinct:
+        if _AMBIGUOUS_DATE.fullmatch(level):
+            raise InputError(
+                "the order of the waves is not clear", given=repr(level), allowed="dates such as 2026-03-02"
+            )
+    numbers = [number_of_text(level) for level in distinct]
+    if np.all(np.isfinite(numbers)):
+        return [distinct[place] for place in np.argsort(numbers, kind="stable").tolist()]
+    if all(_DIGITS.search(level) for level in distinct):
+        return sorted(distinct, key=_natural_key)
+    return distinct
+
+
+def _natural_key(level: str) -> list[tuple[int, str]]:
+    """Return the parts of a text, its digits as numbers."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in _DIGITS.split(level)]

@@ -1,0 +1,82 @@
+"""`stratal trend` on folders that `draw` wrote, with labels that come in week by week."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+RATES = (0.95, 0.93, 0.6)
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory, run_command):
+    folder = tmp_path_factory.mktemp("weeks")
+    rng = np.random.default_rng(0)
+    for week, rate in enumerate(RATES, start=1):
+        rows = [[f"{week}-{item}", round(float(rng.beta(6, 1)), 3)] for item in range(400)]
+        with open(folder / f"week{week}.csv", "w", newline="") as stream:
+            csv.writer(stream).writerows([["id", "confidence"], *rows])
+        output = folder / f"week{week}"
+        done = run_command(
+            *("draw", f"{output}.csv", "--proxy", "confidence", "--budget", "60", "--seed", "7"),
+            *("--output", str(output)),
+        )
+        assert done.status == 0, done.message
+        fill(output / "to_label.csv", lambda rate=rate: int(rng.random() < rate))
+    return folder
+
+
+def fill(path, label):
+    with open(path, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with open(path, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows([{**row, "label": label()} for row in rows])
+
+
+def test_folders_in_their_order_give_levels_and_changes(weeks, run_command):
+    done = run_command("trend", *(str(weeks / f"week{week}") for week in (1, 2, 3)), "--json")
+    result = json.loads(done.stdout)
+
+    assert done.status == 0
+    assert [wave["wave"] for wave in result["waves"]] == ["week1", "week2", "week3"]
+    assert [row["reference"] for row in result["rows"]] == [None, "week2", "week1"]
+    single = run_command("estimate", str(weeks / "week3"), str(weeks / "week3/to_label.csv"), "--json")
+    assert result["waves"][2]["estimates"][0]["estimate"] == json.loads(single.stdout)["estimate"]
+    assert result["rows"][1]["confidence_interval"][1] < 0
+
+
+def test_an_alarm_ends_with_status_4_and_is_the_first_line(weeks, run_command, tmp_path):
+    folders = [str(weeks / f"week{week}") for week in (1, 2, 3)]
+    report = tmp_path / "trend.html"
+    done = run_command("trend", *folders, "--require", ">=.9", "--output", str(report))
+
+    assert done.status == 4
+    assert done.stdout.startswith("Required value>=0.9: ALARM in week3 (e-value ")
+    assert "ALARM in week3" in report.read_text(encoding="utf-8")
+    quiet = run_command("trend", *folders[:2], "--require", ">=.8")
+    assert quiet.status == 0
+    assert quiet.stdout.startswith("Required value>=0.8: NO ALARM")
+
+
+def test_other_files_of_labels_are_named_after_the_folder(weeks, run_command, tmp_path):
+    shutil.copytree(weeks / "week2", tmp_path / "week2")
+    (tmp_path / "week2/to_label.csv").rename(tmp_path / "labels.csv")
+    named = f"{tmp_path / 'week2'}={tmp_path / 'labels.csv'}"
+    results = [
+        json.loads(run_command("trend", str(weeks / "week1"), wave, "--json").stdout)
+        for wave in (named, str(weeks / "week2"))
+    ]
+    assert results[0]["rows"] == results[1]["rows"]
+
+
+def test_mistakes_are_one_error(weeks, run_command):
+    week = str(weeks / "week1")
+    assert "the waves are missing" in run_command("trend").message
+    assert "--wave is a column of one table" in run_command("trend", week, week, "--wave", "week").message
+    assert "--reference would have no effect" in run_command("trend", week, week, "--reference", "2").message

@@ -1,0 +1,297 @@
+"""Waves of items over time: levels, changes and their intervals, from every form of evidence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.waves.changes import change_between, correlation_between
+
+RATES = (0.9, 0.92, 0.8)
+
+
+def population(wave, size=1000, prefix=None, proxy=None):
+    prefix = f"w{wave}" if prefix is None else prefix
+    return stratal.Population.from_arrays(
+        ids=[f"{prefix}-{row}" for row in range(size)],
+        proxy=None if proxy is None else {"confidence": proxy},
+        groups={"language": ["de", "en"] * (size // 2)},
+    )
+
+
+def sample(wave, budget=100, seed=7, **how):
+    return stratal.designs.SimpleRandom(budget=budget).draw(population(wave, **how), seed=seed)
+
+
+def labels(drawn, rate, seed=0):
+    right = np.random.default_rng(seed).permutation(drawn.size) < round(rate * drawn.size)
+    return right.astype(float)
+
+
+@pytest.fixture(scope="module")
+def waves():
+    return [(sample(w), labels(sample(w), rate, w)) for w, rate in enumerate(RATES)]
+
+
+def row(result, quantity, **label):
+    return next(r for r in result.rows if r.quantity.startswith(quantity) and r.label == label)
+
+
+def test_levels_are_those_of_estimate_and_changes_their_differences(waves):
+    result = stratal.trend(waves)
+    estimates = [stratal.estimate(*wave) for wave in waves]
+
+    assert [wave.rows[()].value for wave in result.waves] == [e.value for e in estimates]
+    assert row(result, "change since the previous").estimate.value == pytest.approx(0.8 - 0.92)
+    assert row(result, "change since the first").reference == "wave 1"
+    errors = [e.standard_error for e in estimates]
+    assert row(result, "change since the previous").estimate.standard_error == pytest.approx(
+        np.hypot(errors[2], errors[1])
+    )
+
+
+def test_intervals_hold_together_by_sidak_and_past_waves_keep_theirs(waves):
+    result = stratal.trend(waves, by="language")
+
+    assert len(result.rows) == 9
+    assert result.row_level == pytest.approx(0.95 ** (1 / 9))
+    latest = stratal.estimate(*waves[-1])
+    assert row(result, "level").confidence_interval == pytest.approx(
+        [*latest.confidence_interval(0.95 ** (1 / 9))]
+    )
+    described = result.to_dict()["waves"]
+    for (drawn, values), wave in zip(waves, described, strict=True):
+        own = [*stratal.estimate(drawn, values).confidence_interval()]
+        assert wave["estimates"][0]["confidence_interval"] == pytest.approx(own)
+
+
+def test_groups_have_their_own_changes(waves):
+    result = stratal.trend(waves, by="language")
+    tables = [stratal.estimate(*wave, by="language") for wave in waves]
+
+    change = row(result, "change since the first", domain="de")
+    assert change.estimate.value == pytest.approx(
+        tables[2].of(domain="de").value - tables[0].of(domain="de").value
+    )
+
+
+def test_the_same_units_relabelled_have_the_error_of_paired_differences():
+    drawn = sample(1)
+    before = labels(drawn, 0.8, 1)
+    after = np.where(np.arange(drawn.size) < 10, 1.0, before)
+    result = stratal.trend([(drawn, before), (drawn, after)])
+
+    paired = stratal.estimate(drawn, after - before, outcome="unbounded", estimator="horvitz-thompson")
+    change = row(result, "change since the previous")
+    assert change.estimate.standard_error == pytest.approx(paired.standard_error)
+    assert change.to_dict()["same_items"]
+
+
+def test_a_new_version_of_the_model_is_two_waves_of_the_same_sample():
+    drawn = stratal.designs.SimpleRandom(budget=60).draw(
+        stratal.Population.from_arrays(
+            ids=range(500), groups={"answer": ["a", "b"] * 250}, predicted="answer"
+        ),
+        seed=3,
+    )
+    truth = {unit: "a" if unit % 3 else "b" for unit in range(500)}
+    words = {unit: truth[unit] for unit in drawn.ids.tolist()}
+    new = {unit: "a" if unit % 5 else "b" for unit in range(500)}
+    version = stratal.new_version(drawn, words, new, estimator="horvitz-thompson").to_dict()
+    from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
+
+    old = stratal.evaluate(drawn, words, estimator="horvitz-thompson").estimate.value
+    right = [float(new[unit] == truth[unit]) for unit in drawn.ids.tolist()]
+    was_right = [
+        float(a == truth[u]) for u, a in zip(drawn.ids.tolist(), drawn.groups["answer"], strict=True)
+    ]
+    result = stratal.trend(
+        [(drawn, was_right), (drawn, right)], predicted="none", estimator="horvitz-thompson"
+    )
+
+    change = row(result, "change since the previous").estimate
+    assert change.value == pytest.approx(version["difference"]["estimate"])
+    assert result.waves[0].rows[()].value == pytest.approx(old)
+    single = stratal.compare(drawn, {"new": np.array(right), "old": np.array(was_right)})[0]
+    assert change.standard_error == pytest.approx(single.standard_error, rel=0.02)
+    assert with_new_answers(drawn, new).question.answer == NEW_ANSWER
+
+
+@pytest.mark.parametrize("budgets", [(40, 40), (30, 60)])
+def test_permanent_random_numbers_give_the_covariance_of_two_draws(budgets):
+    rng = np.random.default_rng(1)
+    size = 200
+    first = (rng.random(size) < 0.7).astype(float)
+    second = np.where(rng.random(size) < 0.8, first, 1 - first)
+    units = stratal.Population.from_arrays(ids=[f"u{row}" for row in range(size)])
+    place = {f"u{row}": row for row in range(size)}
+    values, covariances = [], []
+    for seed in range(400):
+        draws = [stratal.designs.SimpleRandom(budget=b).draw(units, seed=seed) for b in budgets]
+        outcomes = [
+            z[[place[unit] for unit in drawn.ids.tolist()]]
+            for drawn, z in zip(draws, (first, second), strict=True)
+        ]
+        values.append([z.mean() for z in outcomes])
+        if seed < 25:
+            result = stratal.trend(list(zip(draws, outcomes, strict=True)), outcome="binary")
+            first_row, second_row = (wave.rows[()] for wave in result.waves)
+            correlation = row(result, "change since the previous").estimate.correlation
+            covariances.append(correlation * first_row.standard_error * second_row.standard_error)
+    covariance = np.cov(first, second)[0, 1] * (1 / max(budgets) - 1 / size)
+
+    assert np.mean(covariances) == pytest.approx(covariance, rel=0.15)
+    assert np.cov(np.array(values).T)[0, 1] == pytest.approx(covariance, rel=0.25)
+
+
+def test_independent_draws_of_the_same_items_have_no_covariance():
+    rng = np.random.default_rng(2)
+    outcome = (rng.random(300) < 0.7).astype(float)
+    correlations = []
+    for seed in range(25):
+        drawn = [sample(0, budget=100, seed=s, size=300) for s in (seed, seed + 1000)]
+        pairs = [(d, outcome[[int(i.split("-")[1]) for i in d.ids.tolist()]]) for d in drawn]
+        correlations.append(row(stratal.trend(pairs), "change since the previous").estimate.correlation)
+
+    assert abs(np.mean(correlations)) < 4 * np.std(correlations) / np.sqrt(25)
+    assert abs(np.mean(correlations)) < 0.2
+
+
+def test_row_numbers_of_different_files_are_different_items():
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(2):
+        units = stratal.Population.from_arrays(proxy={"confidence": rng.random(200)})
+        draws.append(stratal.designs.SimpleRandom(budget=50).draw(units, seed=7))
+    outcome = np.array([1.0, 0.0] * 25)
+    assert draws[0].ids.tolist() == draws[1].ids.tolist()
+
+    separate = stratal.trend([(draws[0], outcome), (draws[1], outcome)])
+    same = stratal.trend([(draws[0], outcome), (draws[0], outcome)])
+
+    assert row(separate, "change").estimate.correlation == 0
+    assert row(same, "change").estimate.standard_error == 0
+
+
+def test_a_wave_without_labels_counts_for_the_score_only():
+    rng = np.random.default_rng(0)
+    scores = [rng.random(1000), rng.random(1000), 0.5 * rng.random(1000)]
+    draws = [sample(w, proxy=score) for w, score in enumerate(scores)]
+    result = stratal.trend(
+        [(draws[0], labels(draws[0], 0.9)), (draws[1], labels(draws[1], 0.8)), (draws[2], None)]
+    )
+
+    assert result.latest.name == "wave 2"
+    described = result.to_dict()
+    assert described["waves"][2]["labels"] == 0
+    assert [entry["mean"] for entry in described["score"]] == pytest.approx([s.mean() for s in scores])
+    shift = (scores[2].mean() - scores[1].mean()) / scores[1].std()
+    assert described["score"][2]["shift_since_previous"] == pytest.approx(shift)
+    assert "no estimate of quality" in str(result)
+
+
+def test_a_table_gives_what_its_waves_give_one_by_one(tmp_path):
+    rng = np.random.default_rng(4)
+    lines = ["week,id,confidence,label,language"]
+    tables = {}
+    for week in (9, 10, 11):
+        rows = []
+        for item in range(200):
+            label = ("pass" if rng.random() < 0.8 else "fail") if item < 50 else ""
+            rows.append([f"{week}-{item}", round(float(rng.random()), 3), label, ("de", "en")[item % 2]])
+        tables[week] = rows
+    for week in (11, 9, 10):  # not in their order in time
+        lines += [f"week {week},{','.join(map(str, entries))}" for entries in tables[week]]
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(lines) + "\n")
+    result = stratal.trend(path, wave="week", by="language")
+
+    assert [wave.name for wave in result.waves] == ["week 9", "week 10", "week 11"]
+    for week, wave in zip((9, 10, 11), result.waves, strict=True):
+        columns = dict(
+            zip(("id", "confidence", "label", "language"), zip(*tables[week], strict=True), strict=True)
+        )
+        single = stratal.evaluate({name: list(column) for name, column in columns.items()}, by="language")
+        assert wave.rows[()].value == pytest.approx(single.estimate.value)
+        assert wave.rows[()].standard_error == pytest.approx(single.estimate.standard_error)
+        assert wave.rows[(("domain", "de"),)].value == pytest.approx(single.tables[-1].of(domain="de").value)
+
+
+def test_waves_without_numbers_keep_the_order_of_the_rows():
+    table = {"month": ["March"] * 30 + ["April"] * 30, "label": [1, 0, 1] * 20, "id": range(60)}
+    result = stratal.trend(table, wave="month")
+
+    assert [wave.name for wave in result.waves] == ["March", "April"]
+
+
+def test_dates_whose_order_is_not_clear_are_refused():
+    table = {"day": ["3/12/2026"] * 30 + ["4/11/2026"] * 30, "label": [1, 0, 1] * 20, "id": range(60)}
+    with pytest.raises(InputError, match="the order of the waves is not clear"):
+        stratal.trend(table, wave="day")
+
+
+def test_a_fully_labelled_wave_makes_all_waves_about_future_items():
+    table = {
+        "week": [1] * 40 + [2] * 80,
+        "label": [1, 0, 1, 1] * 10 + [1, 0, 1, 1] * 10 + [None] * 40,
+        "id": [*range(120)],
+    }
+    result = stratal.trend(table, wave="week")
+
+    assert {next(iter(wave.rows.values())).target for wave in result.waves} == {"superpopulation"}
+
+
+def test_several_estimands_and_metrics_have_a_row_each(waves):
+    pairs = [
+        (drawn, {unit: "cat" if z else "dog" for unit, z in zip(drawn.ids.tolist(), values, strict=True)})
+        for drawn, values in waves
+    ]
+    answered = []
+    for w, (_, words) in enumerate(pairs):
+        units = stratal.Population.from_arrays(
+            ids=[f"w{w}-{r}" for r in range(1000)],
+            groups={"answer": ["cat"] * 900 + ["dog"] * 100},
+            predicted="answer",
+        )
+        answered.append((stratal.designs.SimpleRandom(budget=100).draw(units, seed=7), words))
+    result = stratal.trend(answered, estimand="recall:cat;precision:cat")
+
+    assert len(result.rows) == 6
+    assert len({tuple(r.label.items()) for r in result.rows}) == 2
+
+
+def test_what_is_no_trend_is_refused(waves):
+    with pytest.raises(InputError, match="two waves or more"):
+        stratal.trend(waves[:1])
+    with pytest.raises(InputError, match="no wave has a label"):
+        stratal.trend([(waves[0][0], None), (waves[1][0], None)])
+    with pytest.raises(InputError, match="a wave is a pair"):
+        stratal.trend([waves[0], (*waves[1], 3)])
+    with pytest.raises(InputError, match="two waves are called"):
+        stratal.trend(["somewhere/week1", "somewhere/week1"])
+
+
+def test_the_result_is_plain_short_and_drawn(waves, tmp_path):
+    result = stratal.trend(waves, by="language")
+
+    json.dumps(result.to_dict(), allow_nan=False)
+    assert repr(result) == "Trend(3 waves, latest='wave 3')"
+    page = result.write(tmp_path / "trend.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 3
+    assert result.plot().get_title() == "3 waves"
+    with pytest.raises(InputError, match=r"ends in \.html"):
+        result.write(tmp_path / "trend.html")
+
+
+def test_change_and_covariance_are_symmetric(waves):
+    result = stratal.trend([waves[0], (waves[0][0], labels(waves[0][0], 0.7, 9))])
+    later, earlier = result.waves[::-1]
+
+    assert correlation_between(later, earlier, ()) == pytest.approx(correlation_between(earlier, later, ()))
+    forward = change_between(later.rows[()], earlier.rows[()], 0.0)
+    backward = change_between(earlier.rows[()], later.rows[()], 0.0)
+    assert forward.limits(0.95) == pytest.approx([-end for end in backward.limits(0.95)[::-1]])
