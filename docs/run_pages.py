@@ -21,6 +21,9 @@ from typing import Any
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 WIDTH = "92"
 
+# Exit statuses of FAIL or ALARM, and of UNDECIDED.
+VERDICTS = (4, 5)
+
 
 def rerun(page: str, folder: Path) -> str:
     """Return a page with the outputs that its blocks have when run, one after another, in a folder."""
@@ -74,13 +77,13 @@ def run_command(part: str) -> str:
 
 
 def run_stratal(arguments: list[str]) -> None:
-    """Run the command in this process and print what it says; a mistake ends the run."""
+    """Run the command in this process and print what it says; a mistake ends the run, a verdict does not."""
     from click.testing import CliRunner
 
     from stratal.cli.application import app
 
     done = CliRunner().invoke(app, arguments)
-    if done.exit_code:
+    if done.exit_code not in (0, *VERDICTS):
         raise RuntimeError(f"stratal {shlex.join(arguments)}: {done.output}") from done.exception
     print(done.output, end="")
 
