@@ -56,8 +56,9 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 @command(TrendOptions, without="against answers new_labels look", needs=NEEDS)
 def trend(requested: TrendOptions) -> Result:
-    """Compare weeks: the level of each, the change since the previous and the first, and an alarm.
+    """Compare weeks: level, change, and an alarm.
 
+    Prints the level of each wave, and the change since the previous and since the first one.
     The intervals of the latest level, its changes and the groups of --by hold together; earlier waves keep
     their own. A wave without labels counts for the drift of the score only.
 
@@ -72,7 +73,8 @@ def trend(requested: TrendOptions) -> Result:
     keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}
     waves: Any = requested.files if requested.wave is None else requested.files[:1]
     if requested.wave is not None and len(requested.files) > 1:
-        raise InputError("--wave is a column of one table", given=f"{len(requested.files)} files")
+        given = f"{len(requested.files)} files"
+        raise InputError("--wave is a column of one table", given=given, allowed="one file with all waves")
     with progress("comparing waves"):
         result = stratal.trend(waves, wave=requested.wave, reference=requested.reference, **keywords)
         described = result.to_dict()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray
 
 # Falls, as shares of the outcome's range, for which the bets are largest; the capital is shared among them.
 EFFECTS = np.array([0.03, 0.08])
@@ -78,7 +78,7 @@ def log_e_values(
     lowest: FloatArray,
     weights: FloatArray,
     variances: FloatArray,
-    labels: int,
+    labels: int | IntArray,
 ) -> FloatArray:
     """Return the logarithm of a wave's e-value (…, D) for each effect: Σ log(1 + c w_i (m_i − z_i)).
 
@@ -96,13 +96,14 @@ def log_e_values(
         w of each draw, which includes 1/N.
     variances : float (…, J)
         Expected variance of z in each draw.
-    labels : int
+    labels : int or int (…)
         n.
     """
     variance = np.sum(weights**2 * variances, axis=-1)[..., None]
     # The largest loss of a draw is w (1 − m).
     loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
-    stakes = np.minimum(EFFECTS / (variance + EFFECTS**2 / labels), _LARGEST_STAKE / loss)
+    count = np.asarray(labels)[..., None]
+    stakes = np.minimum(EFFECTS / (variance + EFFECTS**2 / count), _LARGEST_STAKE / loss)
     gains = expected - outcomes
     return np.stack(
         [np.sum(np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(EFFECTS))], axis=-1

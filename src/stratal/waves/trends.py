@@ -194,7 +194,7 @@ def trend(
     read_population: PopulationReader | None = None,
     **options: Any,
 ) -> Trend:
-    """Compare waves of items: the level of each, the change since the previous and the first, and an alarm.
+    """Compare waves of items over time: levels, changes, drift of the score, and an alarm.
 
     Parameters
     ----------
