@@ -62,7 +62,7 @@ def id_text(value: object) -> str:
         return str(value)
     if isinstance(value, str) and "\0" in value:
         action = "Remove it; NumPy would drop it."
-        raise InputError("an id holds the character NUL", given=repr(value), action=action)
+        raise InputError("an id contains the character NUL", given=repr(value), action=action)
     if isinstance(value, str | UUID):
         return str(value)
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):

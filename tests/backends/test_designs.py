@@ -73,7 +73,7 @@ def test_tables_refuse_what_arrays_refuse(populations):
     for units in populations:
         with pytest.raises(InputError, match="holds a probability above 1"):
             stratal.designs.Poisson(probability="length").draw(units, 1)
-        with pytest.raises(InputError, match="holds categories"):
+        with pytest.raises(InputError, match="contains categories"):
             stratal.designs.Poisson(budget=5, size="topic").draw(units, 1)
         with pytest.raises(InputError, match="no such column"):
             stratal.designs.Poisson(budget=5, size="lengths").draw(units, 1)

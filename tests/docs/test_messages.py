@@ -64,7 +64,7 @@ INTERNAL = {
     "a unit occurs twice",
     "its inclusion probabilities are not those of its design",
     "known must have one entry per stratum",
-    "the page asks for something unknown",
+    "unknown request of the page",
     "the request is not JSON",
     "'before' must be a line of the journal",
     "…: item …: …",

@@ -54,7 +54,7 @@ ROWS = [
     ("plan p.csv --proxy confidence --groups knd --budget 40", "'kind'", f"{PLAN} --groups kind"),
     ("plan p.csv --proxy confidence --features size --budget 40", "with --stratify features", PLAN),
     ("draw p.csv --proxy confidence --show prompt --budget 40 --output new", "no such column", DRAW),
-    ("draw p.csv --proxy confidence --show confidence --budget 40 --output new", "would lead", DRAW),
+    ("draw p.csv --proxy confidence --show confidence --budget 40 --output new", "would influence", DRAW),
     ("draw p.csv --proxy confidence --predicted anser --budget 40 --output new", "'answer'",
      f"{DRAW} --predicted answer"),
     (f"{ESTIMATE} --value lable", "'label'", f"{ESTIMATE} --value label"),

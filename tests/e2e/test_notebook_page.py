@@ -85,7 +85,7 @@ def test_trouble_is_shown(tmp_path, browser):
         window = shown(browser, tmp_path, study)
         window.focus(".stratal")
         press_all(window, "u")
-        assert "nothing to take back" in window.inner_text(".banner")
+        assert "no action to undo" in window.inner_text(".banner")
         window.context.close()
 
 

@@ -114,7 +114,7 @@ def test_there_is_nothing_to_take_back_at_first(tmp_path, opened):
         window = opened(f"file://{tmp_path}/ann.html")
         press(window, "u")
 
-        assert "nothing to take back" in window.inner_text(".banner")
+        assert "no action to undo" in window.inner_text(".banner")
         assert said(window) == ""
 
 

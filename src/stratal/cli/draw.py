@@ -136,7 +136,7 @@ def draw(requested: DrawOptions) -> Result:
         plan = None if source is None else PlanFile.read(source)
         requested = requested.with_plan(plan, extending=False)
         if source is None:
-            raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
+            raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
         sample, pilot_note = requested.sample(pilot=requested.half_width is not None)
         if plan is not None and sample.population is not None:
             plan.require_unchanged(source, sample.population)
@@ -218,7 +218,7 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     if requested.file is None:
         raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
-        problem = "--extend needs the labels so far and the number of units to add, or a half-width"
+        problem = "--extend needs the existing labels and the number of units to add, or a half-width"
         allowed = "--extend SAMPLE --labels FILE, with --additional N or --half-width W"
         raise InputError(problem, allowed=allowed)
     sample = stratal.Sample.read(extend)

@@ -174,7 +174,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         leading = [name for name in listed(self.show) if name in (*listed(self.proxy), *self.role_columns)]
         if leading:
             action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
-            raise InputError(f"--show: '{leading[0]}' would lead the annotators", action=action)
+            raise InputError(f"--show: '{leading[0]}' would influence the annotators", action=action)
         texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
         lists: dict[str, Any] = {name: listed(text) for name, text in texts.items() if text}
         return stratal.Population.read(

@@ -29,7 +29,7 @@ _IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
 # Lines that were printed.
 SHOWN: list[str] = []
 
-# Seconds before it is said how far a command is, and from one time to the next.
+# Seconds before the progress of a command is printed, and from one time to the next.
 PATIENCE = 1.0
 
 

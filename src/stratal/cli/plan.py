@@ -128,7 +128,7 @@ def plan(requested: PlanOptions) -> Result:
         size = requested.population_size
         if size is None:
             usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
-            raise InputError("there is nothing to plan for", allowed=usage)
+            raise InputError("the population to plan for is missing", allowed=usage)
         options = selected_fields(requested, "budget", "half_width", "confidence_level")
         return Result(plan_for_rate(size, requested.rate, **options).to_dict(), page)
     if requested.select:

@@ -86,7 +86,7 @@ def answers_as_groups(requested: Reading) -> Reading:
 
     if requested.file is None or requested.answers is None:
         usage = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
-        raise InputError("there is nothing to select from", allowed=usage)
+        raise InputError("the file of the models' answers is missing", allowed=usage)
     reading: Any = requested.of_file
     existing = list(open_table(requested.file, reading).names)
     file = str(requested.file)
@@ -118,7 +118,9 @@ def select(requested: SelectOptions) -> Result:
     if output is not None:
         empty_folder(output)
     elif requested.extend is None:
-        raise InputError("--output is missing", action="Say where the units to label go: --output round1/.")
+        raise InputError(
+            "--output is missing", action="Name a directory for the units to label: --output round1/."
+        )
     if requested.extend is None:
         reading = answers_as_groups(requested)
         with progress("reading and drawing"):
@@ -161,7 +163,7 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
     from stratal.labels.label_files import read_labels_or_verdicts
 
     if not requested.labels:
-        raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
+        raise InputError("--extend needs the existing labels", allowed="--extend DIR --labels FILE")
     path = extend / SAMPLE_NAME if extend.is_dir() else extend
     sample = stratal.Sample.read(path)
     plan = PlanFile.beside(path)

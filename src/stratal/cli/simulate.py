@@ -212,7 +212,7 @@ def check_places(requested: SimulateOptions) -> None:
         if output.suffix.lower() not in (".parquet", ".pq"):
             raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
         if not output.parent.is_dir():
-            raise InputError(f"{output}: there is no directory {output.parent}", action="Make it first.")
+            raise InputError(f"{output}: there is no directory {output.parent}", action="Create it first.")
         if output.exists():
             SimulationTable.from_parquet(output)  # nothing else is written over
     if figures is not None:

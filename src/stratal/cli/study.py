@@ -138,7 +138,7 @@ def new(requested: NewOptions) -> Result:
     for folder in (requested.file, requested.output):
         if (folder / DATABASE).is_file():
             action = f"Go on with it: stratal study label {quote(str(folder))}."
-            raise InputError(f"{folder}: is a study already", action=action)
+            raise InputError(f"{folder}: is already a study", action=action)
     empty_folder(requested.output)
     kinds = selected_fields(requested, *KINDS)
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
@@ -146,7 +146,7 @@ def new(requested: NewOptions) -> Result:
     if _draws(structs.asdict(requested)):
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
-            raise InputError(f"{requested.file}: is drawn already", action=action)
+            raise InputError(f"{requested.file}: is already a sample", action=action)
         sample, _ = requested.sample(pilot=requested.half_width is not None)
         sample = replace(sample, question=requested.declared(sample.question))
     else:
@@ -443,7 +443,7 @@ def extend(requested: ExtendOptions) -> Result:
             )
             if not reading_options:
                 action = "Name it with --population."
-                raise InputError("this study does not know its file of predictions", action=action)
+                raise InputError("the file of predictions of this study is unknown", action=action)
             with progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
                 named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
@@ -682,7 +682,7 @@ def _page(requested: ExportOptions) -> Result:
     annotator = requested.annotator
     if annotator is None:
         action = "Say whom: --annotator NAME; or which other tool the items are for: --to TOOL."
-        raise InputError("a page is for one annotator", action=action)
+        raise InputError("a page requires one annotator", action=action)
     if output.suffix.lower() not in (".html", ".htm"):
         action = f"Call it {output.stem}.html, or say which other tool the items are for: --to TOOL."
         raise InputError(f"{output}: a page needs another name", action=action)

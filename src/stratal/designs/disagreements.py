@@ -189,7 +189,7 @@ class Disagreements(Design):
     def larger(self, sample: Sample, additional: int) -> Design:
         """Refuse: the labels decide which units are next."""
         action = "Give the labels too: Selection.update(labels), or stratal select --extend with --labels."
-        raise InputError("the labels so far decide which disagreements are next", action=action)
+        raise InputError("the next disagreements depend on the existing labels", action=action)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
         """Refuse: where all models agree no unit is ever labelled, so that no mean is estimated."""

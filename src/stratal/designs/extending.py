@@ -256,7 +256,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
     where = sample.population if population is None else population
     if where is None:
         raise InputError(
-            "this sample does not hold the population that it was drawn from",
+            "this sample does not contain the population that it was drawn from",
             action="Give population=, the one that it was drawn from.",
         )
     return require_same_population(sample, where)

@@ -314,7 +314,7 @@ def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], 
     else:
         allowed = "none was drawn along"
     action = "Draw with groups= (--groups COL), or give its total in totals=."
-    raise InputError(f"nothing is known of a margin {name!r}", allowed=allowed, action=action)
+    raise InputError(f"the totals are unknown of margin {name!r}", allowed=allowed, action=action)
 
 
 def _is_number(value: Any) -> bool:

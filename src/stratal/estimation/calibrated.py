@@ -412,7 +412,7 @@ def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> N
             action = "Name one: proxy=."
         else:
             action = "Give the population a proxy."
-        raise InputError("calibration needs one proxy", action=action)
+        raise InputError("calibration requires one proxy", action=action)
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
 

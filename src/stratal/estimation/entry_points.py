@@ -150,9 +150,7 @@ def estimate(
     if judge is not None:
         if estimand is not None:
             stated_options = f"judge={judge!r} and estimand="
-            raise InputError(
-                "a judge is an estimand of its own", given=stated_options, action="Leave one out."
-            )
+            raise InputError("a judge is a separate estimand", given=stated_options, action="Leave one out.")
         estimand = Estimand.of_kind("judge")(judge)
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
     # A mean of all units that was declared needs no option of an estimand that has no other target.

@@ -389,7 +389,7 @@ class Estimand(Described, noun="estimand", registry={}):
         if strange or (listed and not cls.listed):
             unexpected = strange[0] if strange else listed[0]
             raise InputError(
-                f"'{cls.kind.rstrip('@')}' does not take that",
+                f"'{cls.kind.rstrip('@')}' does not support this argument",
                 given=f"{unexpected!r} in {text!r}",
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
@@ -478,7 +478,7 @@ class Estimand(Described, noun="estimand", registry={}):
         Raises
         ------
         InputError
-            If the population lacks what it needs, or nothing can be expected.
+            If the population lacks what it needs, or no forecast is possible.
         """
         action = "Plan for the mean or a metric, and ask for it when there are labels."
         raise InputError(f"{self.quoted_name} cannot be planned for", action=action)
@@ -782,7 +782,7 @@ class Listed(Several, kind="list"):
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
             action = "Give estimands of stratal.estimands, or their texts, such as 'f1:match'."
-            raise InputError("every entry of a list of estimands must be one", action=action)
+            raise InputError("every entry of a list of estimands must be an estimand", action=action)
 
     @property
     def text(self) -> str:

@@ -289,7 +289,7 @@ def require(
         An AssertionError that says the estimate, its interval, the verdict (FAIL, or UNDECIDED with the
         labels that would decide) and what was required.
     InputError
-        If nothing is required, or what no estimate within these bounds could miss or meet.
+        If no requirement is given, or what no estimate within these bounds could miss or meet.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def require(
         action = "Make one first: stratal.estimate(sample, labels)."
         raise InputError("require takes an Estimate or Estimates", given=type_text(estimate), action=action)
     if not requirements:
-        raise InputError("nothing is required", allowed="such as require(estimate, 'value>=.9')")
+        raise InputError("no requirement is given", allowed="such as require(estimate, 'value>=.9')")
     verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
     missed = [
         entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
@@ -358,11 +358,11 @@ def log_to_mlflow(
     >>> estimate = stratal.estimate(sample, [1, 0])
     >>> log_to_mlflow(estimate, "a/b c!")
     Traceback (most recent call last):
-    stratal.errors.InputError: a metric cannot be called so (given: 'a/b c!'...
+    stratal.errors.InputError: invalid name of a metric (given: 'a/b c!'...
     """
     if not name or not all(mark.isalnum() or mark in "_-. " for mark in name):
         raise InputError(
-            "a metric cannot be called so", given=repr(name), allowed="letters, digits, _, -, . and spaces"
+            "invalid name of a metric", given=repr(name), allowed="letters, digits, _, -, . and spaces"
         )
     with optional_import("mlflow-skinny", extra="mlflow"):
         import mlflow

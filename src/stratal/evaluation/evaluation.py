@@ -58,7 +58,7 @@ class Evaluation:
     model : str, optional
         Name of the estimated model, if several are compared.
     verdicts : tuple of dict, optional
-        On each requirement; None if nothing is required.
+        On each requirement; None if no requirement is given.
     unscored : dict, optional
         Numbers of failed answers and missing scores in the log of an evaluation tool.
     new : NewVersion, optional
@@ -91,7 +91,7 @@ class Evaluation:
 
     @property
     def status(self) -> str | None:
-        """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None if nothing is required."""
+        """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None without requirements."""
         from stratal.estimation.requirement import status_of
 
         if self.verdicts is None:

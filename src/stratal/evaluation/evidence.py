@@ -269,7 +269,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     if not columns[first].answered:
         folder = quote(str(study.folder))
         raise LabelError(
-            f"{study.folder}: nothing is labelled yet",
+            f"{study.folder}: no item is labelled yet",
             action=f"Let annotators label: stratal study label {folder}.",
         )
     one_question = request.estimand is not None or request.compare or request.model or request.metric
@@ -280,7 +280,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     def read(name: str) -> Labels:
         if name != LABEL and name not in columns:
             allowed = ", ".join(columns)
-            what = "the study asks no such question"
+            what = "the study has no such question"
             raise MissingColumnError(what, column=name, given=repr(name), allowed=allowed)
         return columns.get(name, columns[first])
 

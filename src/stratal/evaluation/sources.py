@@ -54,7 +54,7 @@ def require_present(path: Path) -> None:
         existing_file(path)  # its error names the files that are there
     elif not path.exists():
         allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
-        raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
+        raise InputError(f"{path}: it is neither a study nor a sample", allowed=allowed)
 
 
 def form_of(source: Any, labels: Any = None) -> Form:

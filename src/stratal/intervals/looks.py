@@ -95,7 +95,9 @@ class PlannedLooks:
         """
         if not isinstance(look, int | np.integer) or not 1 <= look <= self.number:
             raise InputError(
-                "that look was not planned", given=repr(look), allowed=f"1 to {self.number}, in their order"
+                "this interim analysis was not planned",
+                given=repr(look),
+                allowed=f"1 to {self.number}, in their order",
             )
         if information is None:
             times = np.arange(1.0, look + 1.0)

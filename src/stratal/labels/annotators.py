@@ -120,7 +120,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     1.0
     """
     if level not in LEVELS:
-        raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
+        raise InputError("unknown level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
         action = "Read them with stratal.read_labels(file), or make Labels(ids=…, values=…, annotators=…)."
         raise InputError("annotator_agreement takes Labels", given=type_text(labels), action=action)

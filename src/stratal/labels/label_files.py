@@ -449,9 +449,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
     if not tasks:
-        raise InputError(
-            "there is nothing left to label", action="Run `stratal study status` to list the answers."
-        )
+        raise InputError("no item is left to label", action="Run `stratal study status` to list the answers.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export.") as temporary_folder:
@@ -636,7 +634,7 @@ def read_labels(
             parts.append(part)
     if not parts:
         action = "Give the files of the first labels too, before it."
-        raise InputError(f"{paths[0]}: is a second look at labels, which are not given", action=action)
+        raise InputError(f"{paths[0]}: is a review of labels that are not given", action=action)
     labels = parts[0] if len(parts) == 1 else _combine_files(parts)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)

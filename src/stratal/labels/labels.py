@@ -851,7 +851,7 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
     missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
     if missing_row is not None:
         raise LabelError(
-            f"{labels.place(missing_row)}: ids are row numbers, and nothing states of which rows",
+            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated of which rows",
             given=f"no {SAMPLE_TOKEN}",
             allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as to_label.csv has it",
             action="Fill in the file that was handed out, or draw with a column of ids (id=). "

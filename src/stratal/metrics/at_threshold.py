@@ -56,7 +56,7 @@ class _AtThreshold(Estimand):
     def __post_init__(self) -> None:
         self._set(threshold=float(self.threshold))
         if not np.isfinite(self.threshold):
-            raise InputError("this is no threshold", given=repr(self.threshold), allowed="a finite number")
+            raise InputError("invalid threshold", given=repr(self.threshold), allowed="a finite number")
         if self.positive is not None:
             self._set(positive=class_text(self.positive))
 
@@ -95,7 +95,7 @@ class _AtThreshold(Estimand):
         strange = set(options) - {"positive", "score"}
         if name != "threshold" or not equals or strange:
             allowed = f"{cls.kind}threshold=.5,.8 with positive=CLASS and score=COL"
-            raise InputError("this is no metric at a threshold", given=repr(text), allowed=allowed)
+            raise InputError("unsupported metric at a threshold", given=repr(text), allowed=allowed)
         parts = tuple(cls(threshold, **options) for threshold in thresholds)
         if len(parts) == 1:
             return parts[0]
@@ -176,7 +176,7 @@ class _AtThreshold(Estimand):
         total = float(np.dot(self.below, shares))
         if total <= 0:
             raise InputError(
-                f"nothing can be expected of {self.text!r}",
+                f"no forecast is possible for {self.text!r}",
                 given=f"{answers:.2%} of the units reach the threshold",
                 action="Name a threshold that some units reach.",
             )

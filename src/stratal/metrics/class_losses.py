@@ -157,7 +157,7 @@ def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, st
     names = feature_columns(population, patterns)
     if len(names) < 2:
         raise InputError(
-            "a loss needs a probability of each class", given=names[0], allowed="two columns or more"
+            "a loss requires a probability of each class", given=names[0], allowed="two columns or more"
         )
     return dict(zip(class_names(names), names, strict=True))
 

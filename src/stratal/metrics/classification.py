@@ -113,7 +113,7 @@ class Classification(Estimand):
         value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
             raise InputError(
-                f"nothing can be expected of {self.text!r}: {problem}",
+                f"no forecast is possible for {self.text!r}: {problem}",
                 given="answers are " + suggest_names("", [name for name in levels if name != self.of]),
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
@@ -165,7 +165,7 @@ class Classification(Estimand):
         value, slopes, problem = measures.metric_function(self.name, which, len(tags))(shares)
         if not np.isfinite(value):
             action = "Ask for a micro average, or plan for the accuracy."
-            raise InputError(f"nothing can be expected of {self.text!r}: {problem}", action=action)
+            raise InputError(f"no forecast is possible for {self.text!r}: {problem}", action=action)
         means = []
         variances = []
         for at, beliefs in enumerate(each):

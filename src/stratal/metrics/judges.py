@@ -312,7 +312,7 @@ class Association(OfScores):
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
         if second - first**2 <= _DUST:
-            problem = f"nothing can be expected of '{self.text}': all scores are equal"
+            problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
             raise InputError(problem, given=f"{first:g}", action=action)
         product = SLOPE * second + (1.0 - SLOPE) * first**2
@@ -503,7 +503,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):
             raise InputError(
-                f"a calibration error is of probabilities, and {score!r} is none",
+                f"a calibration error requires probabilities, and {score!r} is none",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
                 allowed="right, class:NAME",
                 action="Declare what it predicts (predicts=, --predicts), or ask how far they go together: "
@@ -512,9 +512,9 @@ class CalibrationError(OfScores, kind="calibration_error"):
         x, y, frame, _ = self.units(sample, labels)
         if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
             raise InputError(
-                "a calibration error is of probabilities and of labels from 0 to 1",
+                "a calibration error requires probabilities and labels from 0 to 1",
                 given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
-                action="Ask how far they go together: pearson, spearman or icc.",
+                action="Ask for their association: pearson, spearman or icc.",
             )
         estimate = calibration_error(x, y, frame.weighting, request.target)
         return frame.complete(estimate, sample, label=self.label)

@@ -258,7 +258,7 @@ def _old_answers(sample: Sample, old_answers: object, predicted: bool | str) -> 
             old_answers = sample.question.answer
     if old_answers is None:
         allowed = "old_answers=, or a sample drawn with the model's answers (--predicted COL)"
-        raise InputError("nothing says what the model answered before", allowed=allowed)
+        raise InputError("the earlier answers of the model are unknown", allowed=allowed)
     if isinstance(old_answers, str):
         if old_answers in sample.shown:
             column = sample.shown[old_answers]

@@ -143,7 +143,7 @@ def plan(
     if pilot and labels is not None:
         raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
     if pilot and budget is not None:
-        raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+        raise InputError("a pilot needs a target half-width", action="Give half_width=.")
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")

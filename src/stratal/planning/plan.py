@@ -48,13 +48,13 @@ class PlannedDesign:
     ----------
     design, estimator : str
     expected_standard_error : float
-        In the outcome's units; None if the proxy only orders units, so that nothing can be expected.
+        In the outcome's units; None if the proxy only orders units, so that no forecast is possible.
     optimistic_standard_error, conservative_standard_error : float
         The ends of its range over the scenarios of a miscalibrated proxy.
     relative_efficiency : float
         Expected variance of a simple random sample's mean over this variance; above 1 is better.
     worst_standard_error : float, optional
-        If nothing can be expected: the standard error of labels of which half lie at either end of the
+        If no forecast is possible: the standard error of labels of which half lie at either end of the
         outcome's bounds, or of 0 and 1 if the bounds are unknown.
 
     Examples
@@ -75,7 +75,7 @@ class PlannedDesign:
     worst_standard_error: float | None = None
 
     def standard_error(self, assumption: str) -> float | None:
-        """Return the standard error under one of `PROXY_ASSUMPTIONS`; None if nothing can be expected."""
+        """Return the standard error under one of `PROXY_ASSUMPTIONS`; None if no forecast is possible."""
         return {
             "conservative": self.conservative_standard_error,
             "expected": self.expected_standard_error,
@@ -222,7 +222,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """
         drawn_population = self.population if population is None else population
         if drawn_population is None:
-            raise InputError("this plan does not hold its population", action="Give population=.")
+            raise InputError("this plan does not contain its population", action="Give population=.")
         sample = self.design.draw(drawn_population, seed)
         if self.population is not None:
             require_planned(sample, self.population)
@@ -246,7 +246,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             return self
         rows = [row for row in self.designs if row.design == design]
         if design == Stratified.kind or not rows:
-            action = "Say how to stratify: n_strata=, by= (--strata, --by)."
+            action = "State how to stratify: n_strata=, by= (--strata, --by)."
             raise InputError(f"this plan has no {design} design", action=action)
         return replace(self, recommended=rows[0])
 
@@ -311,7 +311,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def worst_half_width(self) -> float | None:
-        """The half-width if nothing can be expected: half of the labels at either end of their bounds."""
+        """The half-width if no forecast is possible: half of the labels at either end of their bounds."""
         error = self.recommended.worst_standard_error
         if error is None:
             return None

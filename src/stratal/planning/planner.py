@@ -271,7 +271,7 @@ class Planner:
         width = partial(self._planned_half_width, assume=assume)
         if not self.is_worst_case:
             if not math.isfinite(width(max_budget)):
-                problem = "nothing can be expected of this proxy, so no half-width can be planned for"
+                problem = "no forecast is possible with this proxy, so no half-width can be planned for"
                 raise BudgetError(problem, action="Give a budget, or plan a pilot (pilot=True).")
             # The normal interval is faster to compute, and nearly as wide.
             normal_width = partial(self._normal_half_width, assume=assume)
@@ -280,27 +280,27 @@ class Planner:
         return replace(self.plan_budget(budget), half_width=target, assume=assume)
 
     def _planned_half_width(self, budget: int, *, assume: str) -> float:
-        """Return the half-width that a budget is expected to give; infinite if nothing can be expected."""
+        """Return the half-width that a budget is expected to give; infinite if no forecast is possible."""
         plan = self.plan_budget(budget)
         half_width = plan.worst_half_width if self.is_worst_case else plan.half_width_if(assume)
         return math.inf if half_width is None else half_width
 
     def _normal_half_width(self, budget: int, *, assume: str) -> float:
-        """Return the half-width of the normal interval; infinite if nothing can be expected."""
+        """Return the half-width of the normal interval; infinite if no forecast is possible."""
         error = self.plan_budget(budget).recommended.standard_error(assume)
         return math.inf if error is None else self.normal_quantile * float(error)
 
     def plan_pilot(self) -> Plan:
         """Return the plan of a pilot: half of the labels that suffice in the optimistic scenario."""
         targets = self.target_half_widths
-        # If nothing can be expected of the proxy, the pilot will show what it is worth.
+        # If no forecast is possible with the proxy, the pilot will show what it is worth.
         is_worst_case = len(targets) == 1 and self.is_worst_case
         sufficient = PILOT_LABELS if is_worst_case else self.plan_half_width("optimistic").budget
         min_budget = max(self.anticipated.budgets[0], min(PILOT_LABELS, sufficient))
         share = round(PILOT_BUDGET_SHARE * sufficient)
         plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
         if is_worst_case and self.population.proxies:
-            reason = "fewer teach too little, and nothing can be expected of the proxy"
+            reason = "fewer teach too little, and no forecast is possible with the proxy"
         elif is_worst_case:
             reason = "fewer teach too little, and there is no proxy"
         elif share < min_budget:

@@ -262,7 +262,7 @@ def more_labels(
     confidence_level: float = 0.95,
     interval: str = "auto",
 ) -> list[dict[str, Any]]:
-    """Return the current half-width and those expected with more labels; empty if nothing can be expected.
+    """Return the current half-width and those expected with more labels; empty if no forecast is possible.
 
     Each round is allocated as by `next_round`, with the response rate of the existing units. For designs
     without a next round, the width is that of a larger sample of the same kind. Several estimands have no
@@ -537,10 +537,10 @@ def _calibration_options(
 ) -> Calibrating:
     """Return the options of a learner, which must improve on the first proxy."""
     if learner is None:
-        raise InputError("features are what a learner learns from", action="Name a learner.")
+        raise InputError("features= needs a learner", action="Name a learner.")
     if not is_learner(learner):
         raise InputError(
-            "no such learner",
+            "unknown learner",
             given=repr(learner),
             allowed=f"{', '.join(LEARNER_NAMES)}, or a scikit-learn estimator",
         )

@@ -41,7 +41,7 @@ def mixed_answers(column: str, cell: str, place: str, declared: str | None) -> I
         f'Write every answer as a list, such as ["a", "b"], or state that none is a set: tags={NO_SETS!r} '
     )
     return InputError(
-        f"the answers in {column!r} are sets of tags, but that of {place} is none",
+        f"the answers in {column!r} are sets of tags, but the one of {place} is none",
         given=repr(str(cell)),
         allowed="lists or JSON lists" if declared is None else f"sets of tags in the format {declared!r}",
         action=f"{action}(--tags {NO_SETS}).",

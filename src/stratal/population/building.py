@@ -319,7 +319,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     """Build a population from a file; see `Population.read`."""
     if not isinstance(path, str | os.PathLike):
         action = "A dataframe is read by Population.from_table, arrays by Population.from_arrays."
-        raise InputError("a file is given by its path", given=type(path).__name__, action=action)
+        raise InputError("a file must be given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(keywords)
     reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}
     if columns.get("history") is not None:

@@ -396,7 +396,7 @@ class ArrayPopulation(Population):
 
     def _numeric(self, name: str) -> FloatArray:
         if name in self.group_names and name not in (*self.proxy_names, *self.feature_names):
-            raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
+            raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self._column(name)
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:

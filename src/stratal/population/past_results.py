@@ -94,7 +94,8 @@ def _history_of(table: Table) -> History:
         if len(result_columns) != 1:
             names_text = ", ".join(result_columns[:5]) or "none"
             allowed = "one: 1 or 0, true or false, pass or fail"
-            raise InputError(f"{rows.label}: which column is the result?", given=names_text, allowed=allowed)
+            problem = f"{rows.label}: the column of the results is not recognised"
+            raise InputError(problem, given=names_text, allowed=allowed)
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
     invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
     if len(invalid):
@@ -104,7 +105,7 @@ def _history_of(table: Table) -> History:
         raise InputError(problem, allowed=allowed, action="Leave other columns than those of models out.")
     if None in items or len(set(items)) < len(items):
         allowed = f"each item once; results in rows have a column {MODEL!r}"
-        raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
+        raise InputError(f"{rows.label}: an item has no id, or occurs twice", allowed=allowed)
     return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
 
 

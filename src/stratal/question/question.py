@@ -276,7 +276,7 @@ class Question(ColumnRoles):
         answer = predicted if compares and isinstance(predicted, str) else self.answer
         if compares and answer is None:
             action = "Name the column of the model's answers: predicted='COLUMN' (--predicted COLUMN)."
-            raise InputError("nothing holds the model's answers", given="predicted=True", action=action)
+            raise InputError("no column contains the model's answers", given="predicted=True", action=action)
         decoding = COMPARISON if compares else NUMBER
         return replace(self, answer=answer).with_outcome(decoding=decoding)
 

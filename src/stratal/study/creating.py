@@ -129,7 +129,7 @@ def payloads(sample: Sample, form: Form) -> list[str]:
     leading = set(sample.shown) & {*sample.proxy_names, *sample.question.stored_columns}
     if leading:
         allowed = "shown columns that are neither a proxy nor the model's answer"
-        raise InputError(f"column '{min(leading)}' would lead the annotators", allowed=allowed)
+        raise InputError(f"column '{min(leading)}' would influence the annotators", allowed=allowed)
     missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
         raise InputError(f"column '{missing[0]}' is not shown", action="Draw the sample with it (--show).")

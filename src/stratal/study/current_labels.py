@@ -31,7 +31,7 @@ def present_labels(
     """
     name = next(iter(form.columns)) if column is None else column
     if name not in form.columns:
-        raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(form.columns))
+        raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
 
     def value(stored: str | None) -> Any:
         answer = form.answer_text(name, stored)

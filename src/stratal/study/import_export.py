@@ -240,7 +240,7 @@ def one_question(connection: Connection) -> StudyQuestion:
     if not form.plain:
         kinds = ", ".join(question.kind for question in form.questions)
         action = "Use the page, or the page in one file: stratal study export STUDY --output page.html."
-        raise InputError("another tool cannot ask this study's questions", given=kinds, action=action)
+        raise InputError("other tools do not support the questions of this study", given=kinds, action=action)
     return form.first
 
 

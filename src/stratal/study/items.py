@@ -306,7 +306,7 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
     )
     if last is None:
         action = "Only your own last answer can be taken back."
-        raise StudyError("there is nothing to take back", kind="refused", action=action)
+        raise StudyError("there is no action to undo", kind="refused", action=action)
     seq = append(connection, structs.replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
     _settle(connection, entry.annotator, last["item"])
     assign(connection, entry.annotator, last["item"])

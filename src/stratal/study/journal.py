@@ -93,7 +93,7 @@ def require_storable(name: str, text: str, longest: int) -> None:
     if len(text) > longest:
         raise InputError(f"{name} is too long", given=f"{len(text):,} characters", allowed=f"{longest:,}")
     if "\0" in text or any("\ud800" <= mark <= "\udfff" for mark in text):
-        raise InputError(f"{name} holds a character that is not text", allowed="Unicode text")
+        raise InputError(f"{name} contains a character that is not text", allowed="Unicode text")
 
 
 def append(connection: Connection, entry: Entry) -> int:
@@ -310,7 +310,10 @@ def version(connection: Connection, place: Path | str = "the study") -> int:
         found_version = f"version {number}"
         action = "Run: pip install --upgrade stratal"
         raise StudyError(
-            f"{place}: was made by a newer stratal", kind="damaged", given=found_version, action=action
+            f"{place}: was written by a newer version of stratal",
+            kind="damaged",
+            given=found_version,
+            action=action,
         )
     return number
 

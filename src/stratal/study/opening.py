@@ -93,7 +93,7 @@ def create_study(
     Raises
     ------
     InputError
-        For a folder that holds anything, columns that would lead the annotators, and names that repeat.
+        For a folder that holds anything, columns that would influence the annotators, and names that repeat.
 
     Examples
     --------
@@ -179,12 +179,12 @@ def open_study(
     --------
     >>> open_study("nowhere")
     Traceback (most recent call last):
-    stratal.study.database.StudyError: nowhere: there is no study here...
+    stratal.study.database.StudyError: nowhere: it is not a study...
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():
         action = "Give the folder that `stratal study new` made."
-        raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
+        raise StudyError(f"{place}: it is not a study", kind="missing", action=action)
     # What is written below would follow a link of a received study to any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
         refuse_leaving_link(place, place / name)

@@ -209,7 +209,7 @@ class StudyQuestion(PlainRecord):
         kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
-                "a question needs a text and one kind of answers", given=", ".join(map(str, table)),
+                "a question requires a text and one kind of answers", given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]
@@ -395,7 +395,7 @@ class Form(PlainRecord):
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the file of questions is not TOML ({error})", allowed=allowed) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise InputError("the file of questions holds none", allowed=allowed)
+            raise InputError("the file of questions contains none", allowed=allowed)
         return cls(questions=tuple(StudyQuestion.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod

@@ -332,7 +332,7 @@ class Study:
         """Take back this annotator's last answer or skip; again and again, one further back each time.
 
         `item` of the receipt is what `next_item` gives next. Raises `StudyError` of kind `refused` where
-        there is nothing to take back.
+        there is no action to undo.
         """
         return self.act(annotator, "undo", request=request)
 

@@ -139,7 +139,7 @@ def find_parts(folder: Path) -> list[Path]:
         if not any(name.startswith(("_", ".")) for name in part.relative_to(folder).parts)
     )
     if not parts:
-        raise InputError(f"{folder} holds no Parquet file", allowed="files called *.parquet")
+        raise InputError(f"{folder} contains no Parquet file", allowed="files called *.parquet")
     return parts
 
 

@@ -136,7 +136,7 @@ MISTAKES = [
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "label", "--output", "OUT"],
      "label"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "confidence", "--output", "OUT"],
-     "would lead the annotators"),
+     "would influence the annotators"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--output", "FULL"], "not empty"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--seed", "-1", "--output", "OUT"], "seed"),
     (["estimate", "FILE", "FILE"], "neither a sample nor a study"),
@@ -397,7 +397,7 @@ def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeyp
     done = run_command(*words)
 
     assert done.status != 0
-    assert done.message.startswith("nowhere: there is n")
+    assert done.message.startswith("nowhere: it is n")
     assert "the folder that `stratal study new` made" in done.message
     assert not any(tmp_path.iterdir())
 

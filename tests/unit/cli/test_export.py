@@ -157,7 +157,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--to", "html"), "a page is for one annotator"),
+        (("--to", "html"), "a page requires one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),
         (("--to", "excel"), "Excel needs another name"),

@@ -71,7 +71,7 @@ def test_a_study_is_made_of_predictions_in_one_step(predictions, drawn, tmp_path
     ("given", "message"),
     [
         (("--seed", 7), "--seed would have no effect"),
-        (("--budget", 7), "is drawn already"),
+        (("--budget", 7), "is already a sample"),
     ],
 )
 def test_a_draw_is_not_drawn_again(drawn, tmp_path, given, message):
@@ -81,7 +81,7 @@ def test_a_draw_is_not_drawn_again(drawn, tmp_path, given, message):
 
 def test_a_study_is_named_where_a_draw_or_an_empty_folder_is_wanted(drawn, audit, tmp_path):
     for source, target in ((audit, tmp_path / "more"), (drawn, audit)):
-        with pytest.raises(StratalError, match=r"is a study already.*stratal study label"):
+        with pytest.raises(StratalError, match=r"is already a study.*stratal study label"):
             run("study", "new", source, "--output", target, *ASKED)
 
 
@@ -102,7 +102,7 @@ def test_a_study_is_made_of_a_sample_without_its_plan_too(drawn, tmp_path):
     words = ["--question", "q", "--choices", "a,b", "--annotators", "ann", "--output", tmp_path / "s"]
     run("study", "new", drawn / "sample.parquet", *words)
 
-    with pytest.raises(StratalError, match=r"does not know its file of predictions.*--population"):
+    with pytest.raises(StratalError, match=r"file of predictions of this study is unknown.*--population"):
         run("study", "extend", tmp_path / "s", "--additional", 5, "--without-labels")
 
 
@@ -140,7 +140,7 @@ def test_estimate_of_a_study_takes_no_files_and_no_other_column(audit, tmp_path)
 
     with pytest.raises(StratalError, match="already contains its labels"):
         run("estimate", audit, tmp_path / "labels.csv")
-    with pytest.raises(StratalError, match="asks no such question"):
+    with pytest.raises(StratalError, match="has no such question"):
         run("estimate", audit, "--value", "correct")
 
 
@@ -279,5 +279,5 @@ def test_mistakes_are_said_before_anything_is_written(drawn, tmp_path, words, pr
 
 def test_a_study_is_never_made_over_another(audit, drawn):
     words = ["--output", audit, "--question", "q", "--choices", "a,b", "--annotators", "ann"]
-    with pytest.raises(StratalError, match="is a study already"):
+    with pytest.raises(StratalError, match="is already a study"):
         run("study", "new", drawn, *words)

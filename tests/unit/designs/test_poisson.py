@@ -113,7 +113,7 @@ def test_a_margin_says_nothing_of_the_variance():
 
 
 def test_a_category_is_no_size():
-    with pytest.raises(InputError, match="holds categories"):
+    with pytest.raises(InputError, match="contains categories"):
         stratal.designs.Poisson(budget=5, size="topic").draw(population(), seed=1)
 
 

@@ -100,7 +100,7 @@ def test_class_labels_are_compared_with_the_models_answers():
 
 def test_class_labels_without_the_models_answers_are_refused(population, truth):
     sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
-    with pytest.raises(InputError, match="nothing holds the model's answers"):
+    with pytest.raises(InputError, match="no column contains the model's answers"):
         stratal.estimate(sample, revealed(sample, truth), predicted=True)
 
 

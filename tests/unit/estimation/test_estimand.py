@@ -56,8 +56,8 @@ def test_a_text_and_a_record_are_one_estimand(text):
     [
         ("f1", "needs more"),
         ("f11:match", "no such estimand"),
-        ("mcc:match", "does not take that"),
-        ("f1:match,beta=2", "does not take that"),
+        ("mcc:match", "does not support this argument"),
+        ("f1:match,beta=2", "does not support this argument"),
         ("difference:new", "needs different models"),
         ("difference:new,old,older", "needs different models"),
         ("difference:new,old,proxies=p", "each model needs its proxy"),

@@ -63,7 +63,7 @@ def test_requirements_that_cannot_be(found, text):
 
 
 def test_something_is_required_of_an_estimate(found):
-    with pytest.raises(stratal.InputError, match="nothing is required"):
+    with pytest.raises(stratal.InputError, match="no requirement is given"):
         stratal.require(found)
     with pytest.raises(stratal.InputError, match="takes an Estimate"):
         stratal.require(None, "value>=.9")

@@ -49,7 +49,7 @@ def test_text_answers_and_undefined_alpha():
     assert "undefined" in str(found)
     with pytest.raises(LabelError, match="needs numbers"):
         stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "dog")]), level="interval")
-    with pytest.raises(InputError, match="no such level"):
+    with pytest.raises(InputError, match="unknown level"):
         stratal.annotator_agreement(labels([("u", "a", 1)]), level="interval-ish")
     with pytest.raises(LabelError, match="no annotators are named"):
         stratal.annotator_agreement(stratal.Labels(ids=("u",), values=(1,)))

@@ -214,7 +214,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
 
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         read_labels(path)
 
 

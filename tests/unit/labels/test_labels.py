@@ -117,7 +117,7 @@ def test_every_format_reads_the_same(tmp_path, name):
     ("content", "message"),
     [
         ("", "is empty"),
-        ("id,label\n", "holds no row"),
+        ("id,label\n", "contains no row"),
         ("name,label\na,1\n", "no id column"),
         ("id,lable\na,1\n", "no column 'label'.*'lable'"),
         ("id,label\na,1,2\n", "line 2: wrong number of columns"),

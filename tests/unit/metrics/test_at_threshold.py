@@ -95,7 +95,7 @@ def test_texts_and_records_are_read_again():
     "text", ["precision@threshold", "precision@threshold=x", "precision@threshold=.5,a=b"]
 )
 def test_other_texts_are_refused(text):
-    with pytest.raises(InputError, match="no metric at a threshold"):
+    with pytest.raises(InputError, match="unsupported metric at a threshold"):
         Estimand.parse_text(text)
 
 
@@ -106,7 +106,7 @@ def test_a_score_of_right_answers_is_no_probability_of_the_class(data):
 
 
 def test_a_threshold_that_no_unit_reaches_cannot_be_planned_for(data):
-    with pytest.raises(InputError, match="nothing can be expected"):
+    with pytest.raises(InputError, match="no forecast is possible"):
         stratal.plan(data[0], 100, estimand="precision@threshold=1.5")
 
 

@@ -158,7 +158,7 @@ def test_a_second_look_at_other_labels_is_refused(judged, run_command):
         stratal.LabelError, match=f"the first label of '{rows[0][0]}' is not that of the labels"
     ):
         stratal.read_labels("other.csv", "again.csv")
-    with pytest.raises(stratal.InputError, match="is a second look at labels, which are not given"):
+    with pytest.raises(stratal.InputError, match="is a review of labels that are not given"):
         stratal.read_labels("again.csv")
     done = run_command("estimate", "s.parquet", "l.csv", "--judge", "verdict", "--disagreements", "again.csv")
     assert "disagreements need a new file" in done.message

@@ -251,7 +251,7 @@ def test_two_scores_have_their_mean(judged):
 def test_a_judge_and_an_estimand_are_one_too_many(crowd):
     population, truth = crowd
     sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=5)
-    with pytest.raises(stratal.InputError, match="a judge is an estimand of its own"):
+    with pytest.raises(stratal.InputError, match="a judge is a separate estimand"):
         stratal.estimate(sample, truth[sample.ids], judge="judge_0", estimand="kappa:judge_0")
 
 

@@ -210,7 +210,7 @@ def test_without_old_answers_and_without_bounds():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 9, 50), scaled=True)
     sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
     answers = dict.fromkeys(range(50), "a")
-    with pytest.raises(stratal.InputError, match="what the model answered before"):
+    with pytest.raises(stratal.InputError, match="earlier answers of the model"):
         stratal.new_version(sample, np.arange(10.0), answers)
     with pytest.raises(stratal.InputError, match="has no bounds"):
         stratal.new_version(sample, np.arange(10.0), answers, old_answers=dict.fromkeys(range(50), "b"))

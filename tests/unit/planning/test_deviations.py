@@ -99,7 +99,7 @@ def test_strata_that_nobody_answered_take_their_neighbours():
     ("options", "match"),
     [
         ({"features": ["second"]}, "Name a learner"),
-        ({"learner": "isotonic"}, "no such learner"),
+        ({"learner": "isotonic"}, "unknown learner"),
         ({"learner": "ridge", "features": ["third"]}, "no column 'third'"),
     ],
 )

@@ -28,5 +28,5 @@ def test_its_half_width_is_kept_and_one_label_fewer_would_not_do():
 
 
 def test_it_says_that_there_is_nothing_to_draw_from():
-    with pytest.raises(stratal.InputError, match="does not hold its population"):
+    with pytest.raises(stratal.InputError, match="does not contain its population"):
         plan_for_rate(5000, 0.9, budget=100).draw(seed=1)

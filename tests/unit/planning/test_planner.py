@@ -123,7 +123,7 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
     assert pilot.pilot
     assert pilot.half_width == 0.05
     assert pilot.budget <= stratal.plan(population, half_width=0.05, assume="optimistic").budget
-    nothing = "nothing can be expected of the proxy"
+    nothing = "no forecast is possible with the proxy"
     without = (stratal.Population.from_arrays(ids=range(500)), "there is no proxy")
     for other, why in ((margin, nothing), (certain, nothing), without):
         blind = stratal.plan(other, half_width=0.05, pilot=True)
@@ -132,7 +132,7 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
     narrow = stratal.plan(population, half_width=0.01, pilot=True)
     enough = stratal.plan(population, half_width=0.01, assume="optimistic").budget
     assert f"{narrow.budget:,} labels: half of the {enough:,} that would do" in narrow.to_dict()["notes"][-1]
-    with pytest.raises(InputError, match="half-width to lead to"):
+    with pytest.raises(InputError, match="needs a target half-width"):
         stratal.plan(population, 50, pilot=True)
 
 

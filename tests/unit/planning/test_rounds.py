@@ -116,7 +116,7 @@ class TestNextRound:
 
     def test_after_a_trip_through_a_file_the_population_is_given(self, pilot, tmp_path):
         again = stratal.Sample.read(pilot.write(tmp_path / "pilot.parquet"))
-        with pytest.raises(InputError, match="does not hold the population") as caught:
+        with pytest.raises(InputError, match="does not contain the population") as caught:
             stratal.next_round(again, labelled(again), additional=10)
         assert "Give population=" in str(caught.value)
 

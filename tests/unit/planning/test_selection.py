@@ -256,7 +256,7 @@ def test_other_samples_and_other_labels_are_refused() -> None:
         first.update(dict.fromkeys(first.sample.ids.tolist(), "Katze"))
     with pytest.raises(stratal.InputError, match="only distinguishes models"):
         stratal.estimate(first.sample, labels_of(first), predicted="m0")
-    with pytest.raises(stratal.InputError, match="labels so far decide"):
+    with pytest.raises(stratal.InputError, match="depend on the existing labels"):
         stratal.next_round(first.sample, additional=5)
     assert isinstance(first.sample.design, Disagreements)
     assert replace(first.sample.design, budget=9).budget == 9

@@ -139,8 +139,8 @@ def test_another_history_is_another_population(files):
     [
         ("a,m1,m2\nq1,1,0\n", "lack a column of ids"),
         ("id,m1,m2\nq1,1,perhaps\n", "'m2' holds what is neither"),
-        ("id,m1,m2\nq1,1,0\nq1,0,1\n", "stands twice"),
-        ("id,model,a,b\nq1,m,1,0\n", "which column is the result"),
+        ("id,m1,m2\nq1,1,0\nq1,0,1\n", "occurs twice"),
+        ("id,model,a,b\nq1,m,1,0\n", "column of the results is not recognised"),
         ("id,model,a\nq1,m,1\nq1,m,0\n", "two results for one item"),
         ("id,model,a\n,m,1\nq1,m,0\n", "has no id"),
         ("id,model,a\nq1,,1\nq2,m,0\n", "has no model"),

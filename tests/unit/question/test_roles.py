@@ -152,7 +152,7 @@ def test_a_verdict_is_not_shown(files, run_command):
         "draw", "file.csv", "--judge", "verdict", "--show", "verdict", "--budget", "9", "--output", "shown"
     )
 
-    assert "would lead the annotators" in refused.message
+    assert "would influence the annotators" in refused.message
 
 
 def test_compared_models_are_declared_before_labelling(sample):

@@ -110,7 +110,7 @@ def test_undo_goes_back_one_action_each_time(study):
     assert study.undo("ann").item == first
     assert said(study, "ann") == {}
     assert study.next_item("ann").id == first
-    with pytest.raises(StudyError, match="nothing to take back"):
+    with pytest.raises(StudyError, match="no action to undo"):
         study.undo("ann")
     assert check_study(study).sound
 
@@ -119,7 +119,7 @@ def test_nobody_undoes_what_another_said(study):
     item = study.next_item("ann")
     study.submit("ann", item.id, "Pass")
 
-    with pytest.raises(StudyError, match="nothing to take back"):
+    with pytest.raises(StudyError, match="no action to undo"):
         study.undo("bob")
 
 
@@ -339,7 +339,7 @@ def test_what_would_lead_annotators_is_refused(make_study):
         proxy=[0.1, 0.9], groups={"answer": ["x", "y"]}, predicted="answer"
     )
     sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
-    with pytest.raises(InputError, match="'answer' would lead"):
+    with pytest.raises(InputError, match="'answer' would influence"):
         make_study(sample=replace(sample, shown={"answer": np.array(["x", "y"])}))
 
 

@@ -193,7 +193,7 @@ def test_what_is_not_a_regular_file(tmp_path: Path) -> None:
 
 def test_a_directory_is_asked_for(tmp_path: Path) -> None:
     assert "directory=True" in refusal(tmp_path, proxy="proxy")
-    assert "holds no Parquet file" in refusal(tmp_path, proxy="proxy", directory=True)
+    assert "contains no Parquet file" in refusal(tmp_path, proxy="proxy", directory=True)
     assert "is not a directory" in refusal(write(tmp_path, "a.csv", ""), proxy="proxy", directory=True)
 
 

@@ -683,7 +683,7 @@ class TablePopulation(Population):
     def _numeric(self, name: str) -> Any:
         """Return the Ibis column of a proxy or a feature, refusing categories."""
         if name in self.units.categories and name not in self.units.numbers:
-            raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
+            raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self.units.table[self.units.internal(name, self.units.numbers)]
 
     def _taken(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
@@ -732,7 +732,7 @@ def _summary(columns: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     """Return the summary of all H strata, including empty ones, from the rows of a group-by."""
     if np.ma.is_masked(columns["code"]) or columns["code"].dtype.kind != "i":
         raise InputError(
-            "the table has a category that the strata do not know",
+            "the table has a category that does not occur in the strata",
             given=f"rule {rule.kind!r}",
             action="Stratify this population, or give the one that the strata came from.",
         )
@@ -759,7 +759,9 @@ def _texts(column: Any) -> AnyArray:
     for text in (texts := column.to_pylist()):
         if "\0" in text:
             raise InputError(
-                "a text holds the character NUL", given=repr(text), action="Remove it; NumPy would drop it."
+                "a text contains the character NUL",
+                given=repr(text),
+                action="Remove it; NumPy would drop it.",
             )
     return np.array(texts, dtype=np.str_)
 

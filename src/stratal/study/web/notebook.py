@@ -93,7 +93,7 @@ def annotate(
         if opened.sample().ids.tolist() != sample.ids.tolist():
             opened.close()
             action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
-            raise InputError(f"{folder}: holds the study of another sample", action=action)
+            raise InputError(f"{folder}: contains the study of another sample", action=action)
     if annotator not in opened.people:
         annotator = opened.add_annotator(annotator)
     display = content.display_of(opened, content.embedded(opened))
@@ -124,7 +124,7 @@ def answer(study: Study, annotator: str, display: Display, message: Any) -> dict
     kind = str(requested.get("what"))
     try:
         if kind not in HANDLERS:
-            raise InputError("the page asks for something unknown", given=repr(kind[:60]))
+            raise InputError("unknown request of the page", given=repr(kind[:60]))
         reply: dict[str, Any] = {"answer": HANDLERS[kind](study, annotator, display, requested.get("body"))}
     except StratalError as error:
         reply = {"error": {"kind": content.error_kind(error), "message": str(error)}}
@@ -166,7 +166,7 @@ class PageMaker:
         """Return the page with some items."""
         if not items:
             action = "Ask `stratal study status` who has what."
-            raise InputError(f"nothing is left for {self.annotator!r} to label", action=action)
+            raise InputError(f"no item is left for {self.annotator!r} to label", action=action)
         shown = [
             {
                 **item_view(item, self.form, self.display),
@@ -222,7 +222,7 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
         if isinstance(error, OSError):
             problem = f"{path}: cannot be written ({error.strerror or error})"
             raise InputError(
-                problem, action="Give the name of a new file in a folder that is yours."
+                problem, action="Give the name of a new file in a folder that you can write to."
             ) from None
         raise
     return len(pages[0])

@@ -46,7 +46,7 @@ def read_evaluate(document: Mapping[str, Any], source: str) -> Log:
     score_names = {name for name, value in numbers.items() if value and set(value) != {None}}
     if not score_names:
         raise InputError(
-            f"{source}: holds no score per unit, only of all together",
+            f"{source}: contains no score per unit, only of all together",
             allowed="lists with an entry per prediction",
             action="Save what the metric gives for each: evaluate.save(path, exact_match=[…]).",
         )
@@ -77,7 +77,7 @@ def read_saved_dataset(folder: Path) -> Any | None:
     if (folder / "dataset_dict.json").is_file():
         splits = sorted(path.name for path in folder.iterdir() if (path / DATASET_STATE).is_file())
         raise InputError(
-            f"{folder}: holds several splits",
+            f"{folder}: contains several splits",
             given=", ".join(splits),
             action=f"Give one of them: {folder / splits[0]}." if splits else None,
         )

@@ -84,7 +84,8 @@ def read_inspect(document: Mapping[str, Any], source: str) -> Log:
         )
     if not samples:
         raise InputError(
-            f"{source}: holds no samples", action="Run the evaluation with its samples logged (log_samples)."
+            f"{source}: contains no samples",
+            action="Run the evaluation with its samples logged (log_samples).",
         )
     rows = _with_grades(read_rows(INSPECT, samples, f"{source}, sample", _inspect_row))
     rows.sort(key=lambda row: row.unit_columns["epoch"])

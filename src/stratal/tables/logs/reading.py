@@ -63,7 +63,7 @@ def read_log_document(document: Any, source: str) -> Log | None:
     """
     if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
         raise InputError(
-            f"{source}: holds results of all documents together",
+            f"{source}: contains only results of all documents together",
             allowed=f"samples_….jsonl of {LM_EVAL}",
             action="Run it with --log_samples; the samples are then written next to this file.",
         )

@@ -58,7 +58,7 @@ def test_a_name_of_another_kind_is_refused(tasks, asked, tmp_path):
 
 
 def test_nothing_to_label_is_said(asked, tmp_path):
-    with pytest.raises(InputError, match="nothing left to label"):
+    with pytest.raises(InputError, match="no item is left to label"):
         write_tasks(TOOLS["csv"], [], asked, tmp_path / "a.csv")
 
 

@@ -26,12 +26,12 @@ def test_scores_per_prediction_are_units(tools):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d.pop("exact_match"), "holds no score per unit"),
-        (lambda d: d.update(exact_match=0.7), "holds no score per unit"),
+        (lambda d: d.pop("exact_match"), "contains no score per unit"),
+        (lambda d: d.update(exact_match=0.7), "contains no score per unit"),
         (lambda d: d.update(exact_match=[1.0]), "lists of different lengths"),
-        (lambda d: d.update(exact_match=[1.0, "x", None]), "holds no score per unit"),
-        (lambda d: d.update(exact_match=[None, "N/A", float("nan")]), "holds no score per unit"),
-        (lambda d: d.update(exact_match=[], predictions=[]), "holds no score per unit"),
+        (lambda d: d.update(exact_match=[1.0, "x", None]), "contains no score per unit"),
+        (lambda d: d.update(exact_match=[None, "N/A", float("nan")]), "contains no score per unit"),
+        (lambda d: d.update(exact_match=[], predictions=[]), "contains no score per unit"),
     ],
 )
 def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):

@@ -97,7 +97,7 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d.pop("samples"), "holds no samples"),
+        (lambda d: d.pop("samples"), "contains no samples"),
         (
             lambda d: d.update(status="error", samples=[], error={"message": "no key\nfor the API"}),
             "the evaluation did not finish (error), and no sample was scored (given: no key)",

@@ -79,8 +79,8 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d["results"].pop("results"), "holds no results"),
-        (lambda d: d["results"]["results"].clear(), "holds no results"),
+        (lambda d: d["results"].pop("results"), "contains no results"),
+        (lambda d: d["results"]["results"].clear(), "contains no results"),
         (lambda d: d["results"]["results"][2].pop("score"), "result 3: has no 'score'"),
         (lambda d: d["results"]["results"][0].update(vars="x"), "is not as promptfoo writes it"),
         (lambda d: d["results"]["results"].append(7), "is not as promptfoo writes it"),
