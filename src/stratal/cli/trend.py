@@ -18,7 +18,7 @@ from stratal.errors import InputError
 STATUSES = {"ALARM": 4, "NO ALARM": 0}
 
 # Options of `estimate` that are about one sample.
-_OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look")
+_OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
 
 
 class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     details: bool = False
 
 
-@command(TrendOptions, without="against answers new_labels look", needs=NEEDS)
+@command(TrendOptions, without=" ".join(_OF_ONE_SAMPLE), needs=NEEDS)
 def trend(requested: TrendOptions) -> Result:
     """Compare weeks: level, change, and an alarm.
 

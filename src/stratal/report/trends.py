@@ -108,7 +108,7 @@ def _alarm_sentence(alarm: Mapping[str, Any]) -> str:
     bound = f"at most {100 * alarm['error']:.3g}% false alarms ever"
     limit = f"alarm at {number(alarm['threshold'])}; {bound}"
     since = f" since {_range_text(alarm['reference'])}" if alarm["reference"] else ""
-    head = f"Required {alarm['required']}{since}: {alarm['verdict']}"
+    head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
     if not alarm["waves"]:
         return f"{head}; no wave is tested yet."
     largest = max(value if value is not None else float("inf") for value in alarm["e_values"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.requirement import Requirement
 from stratal.labels.labels import join_labels
+from stratal.report.text import json_dict
 from stratal.waves.e_process import (
     centred_rates,
     expected_variances,
@@ -71,17 +72,7 @@ class Alarm:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        return {
-            "required": self.requirement,
-            "verdict": self.verdict,
-            "wave": self.wave,
-            "reference": list(self.reference),
-            "waves": list(self.waves),
-            "e_values": list(self.e_values),
-            "threshold": self.threshold,
-            "error": self.error,
-            "exact": self.exact,
-        }
+        return json_dict(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,7 +10,6 @@ from typing import Any
 from stratal import __version__
 from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.estimate import Estimate
-from stratal.evaluation.evaluation import PopulationReader
 from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import tail_shares
 from stratal.report.figures import Intervals, PlotDisplay
@@ -20,6 +19,9 @@ from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between
 from stratal.waves.score import score_drift
 from stratal.waves.wave import Label, Wave, read_waves
+
+# Options of `stratal.evaluate` that are about one sample.
+OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
 
 LEVEL = "level"
 SINCE_PREVIOUS = "change since the previous wave"
@@ -122,7 +124,7 @@ class Trend(PageDisplay, PlotDisplay):
         }
         if self.alarms is not None:
             described["verdict"] = self.verdict
-            described["alarms"] = [json_dict(alarm.to_dict()) for alarm in self.alarms]
+            described["alarms"] = [alarm.to_dict() for alarm in self.alarms]
         return described
 
     def _wave(self, wave: Wave) -> dict[str, Any]:
@@ -184,14 +186,13 @@ class Trend(PageDisplay, PlotDisplay):
 
 
 @names_mistyped
-@listing(EvaluationRequest, without=("against", "answers", "new_labels", "look"))
+@listing(EvaluationRequest, without=OF_ONE_SAMPLE)
 def trend(
     waves: Any,
     *,
     wave: str | None = None,
     require: str | Sequence[str] | None = None,
     reference: int = 4,
-    read_population: PopulationReader | None = None,
     **options: Any,
 ) -> Trend:
     """Compare waves of items over time: levels, changes, drift of the score, and an alarm.
@@ -209,8 +210,6 @@ def trend(
         since the reference).
     reference : int
         Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
-    read_population : callable, optional
-        See `stratal.evaluate`.
     **options
         As in `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
 
@@ -238,11 +237,14 @@ def trend(
     >>> round(result.rows[1].estimate.value, 2), result.rows[1].quantity
     (-0.15, 'change since the previous wave')
     """
+    for name in OF_ONE_SAMPLE:
+        if options.pop(name, None):
+            raise InputError(f"trend takes no {name}=", allowed="options that hold for every wave")
     level = options.get("confidence_level", 0.95)
     tail_shares(level, "two-sided")
     if reference < 1:
         raise InputError("reference= (--reference) counts waves", given=reference, allowed="1 or more")
-    results = read_waves(waves, wave, options, read_population)
+    results = read_waves(waves, wave, options)
     labelled = [one for one in results if one.evaluation is not None]
     if not labelled:
         raise InputError(

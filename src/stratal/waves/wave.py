@@ -15,7 +15,7 @@ from stratal.designs.labelling_files import TO_LABEL_NAME
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.evaluation.evaluation import Evaluation, PopulationReader, evaluate
+from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.evidence import gather
 from stratal.evaluation.labelled_table import read_labelled_table
 from stratal.evaluation.request import EvaluationRequest
@@ -72,9 +72,7 @@ class Wave:
         return None if self.evaluation is None else self.evaluation.sample
 
 
-def read_waves(
-    waves: Any, wave_column: str | None, options: Mapping[str, Any], read_population: PopulationReader | None
-) -> list[Wave]:
+def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) -> list[Wave]:
     """Return the evaluation of each wave, in the order of the arguments or of the sorted time.
 
     Parameters
@@ -85,8 +83,6 @@ def read_waves(
         Of one table, the column of the wave.
     options
         Keywords of `stratal.evaluate`.
-    read_population : callable, optional
-        As in `stratal.evaluate`.
 
     Raises
     ------
@@ -99,21 +95,19 @@ def read_waves(
         requests = [(name, source, labels, dict(options)) for name, source, labels in _named_sources(waves)]
     if len(requests) < 2:
         raise InputError("a trend needs two waves or more", given=f"{len(requests)} wave", allowed=FORMS)
-    result = [_read_wave(*request, read_population) for request in requests]
+    result = [_read_wave(*request) for request in requests]
     targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
     if len(targets) > 1 and options.get("target") is None:
         # A week with all of its items labelled is known exactly, but not the level of future items.
-        return read_waves(waves, wave_column, {**options, "target": "superpopulation"}, read_population)
+        return read_waves(waves, wave_column, {**options, "target": "superpopulation"})
     return result
 
 
-def _read_wave(
-    name: str, source: Any, labels: Any, options: dict[str, Any], read_population: PopulationReader | None
-) -> Wave:
+def _read_wave(name: str, source: Any, labels: Any, options: dict[str, Any]) -> Wave:
     """Return one wave; without an evaluation while it has no labels."""
     request = EvaluationRequest(**options)
     if _has_labels(request, source, labels):
-        evaluation = evaluate(source, labels, read_population=read_population, **options)
+        evaluation = evaluate(source, labels, **options)
         return Wave(name=name, evaluation=evaluation, scores=_scores(evaluation.sample, source, request))
     sample = None
     form = form_of(source, labels)

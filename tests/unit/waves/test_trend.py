@@ -295,3 +295,33 @@ def test_change_and_covariance_are_symmetric(waves):
     forward = change_between(later.rows[()], earlier.rows[()], 0.0)
     backward = change_between(earlier.rows[()], later.rows[()], 0.0)
     assert forward.limits(0.95) == pytest.approx([-end for end in backward.limits(0.95)[::-1]])
+
+
+def test_studies_are_waves_and_one_without_labels_waits(tmp_path):
+    from stratal.study import StudyQuestion, create_study
+
+    question = StudyQuestion.of_choices("Is it right?", ["Right", "Wrong"])
+    for week in range(3):
+        drawn = sample(week, budget=8)
+        with create_study(tmp_path / f"week{week}", drawn, question, annotators=["ann"]) as study:
+            for _ in range(8 if week < 2 else 0):
+                item = study.next_item("ann")
+                study.submit("ann", item.id, "Right" if int(item.id.split("-")[1]) % 3 else "Wrong")
+    result = stratal.trend([tmp_path / f"week{week}" for week in range(3)])
+
+    assert [wave.name for wave in result.waves] == ["week0", "week1", "week2"]
+    assert result.latest.name == "week1"
+    single = stratal.evaluate(tmp_path / "week1").estimate
+    assert row(result, "level").estimate.value == single.value
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_late_labels_change_their_wave_and_are_announced(waves):
+    drawn, values = waves[-1]
+    early = dict(zip(drawn.ids.tolist()[:60], values[:60], strict=True))
+    before = stratal.trend([*waves[:-1], (drawn, early)])
+    after = stratal.trend(waves)
+
+    assert any("wave 3 (60 of 100)" in note for note in before.notes)
+    assert not any("late labels" in note for note in after.notes)
+    assert row(before, "level").estimate.n == 60
