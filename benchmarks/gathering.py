@@ -102,6 +102,10 @@ MAIN = {
         Figure("violations", called="violations of an error of at most .05"),
         Figure("n = 400", "two rounds", "accepted over the largest valid share, two rounds of 400 labels"),
     ),
+    "over_time": (
+        Figure("together", called="coverage of level and changes together"),
+        Figure("e-process", "stratified", "false alarms in 200 waves"),
+    ),
     "weak_proxies": (Figure("coverage"),),
     "several_proxies": (Figure("coverage"), Figure("error", called="error over that of the labels alone")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),

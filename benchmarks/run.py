@@ -92,6 +92,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "weak_proxies": list,
         "cluster_groups": list,
         "thresholds": list,
+        "over_time": list,
         "several_proxies": list,
         "coefficient_intervals": list,
         "least_squares": list,

@@ -19,6 +19,7 @@ from benchmarks import (
     given_strata,
     graded,
     graded_widths,
+    over_time,
     plan_order,
     promises,
     several_proxies,
@@ -251,6 +252,25 @@ def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, m
     assert headings(quick) == headings(page)
     assert len(differences) == 2
     assert set(differences) <= set(table_rows(page))
+
+
+def test_quick_cells_of_weeks_over_time_have_the_tables_of_the_page(monkeypatch):
+    page = stored_page(over_time)
+    quick_sizes = {"SCENARIOS": ("jump",), "HORIZON": 20, "CHANGES": (5,), "TARGETS": (0.8,)}
+    for name, value in quick_sizes.items():
+        monkeypatch.setattr(over_time, name, value)
+    over_time.chart_limits.cache_clear()
+    quick = over_time.page(series=20, draws=3, labels=(50,))
+    over_time.chart_limits.cache_clear()
+    cells = [
+        row.split(" | ")
+        for row in page.partition("## False alarms")[2].partition("## Median")[0].splitlines()
+    ]
+    shares = [float(row[2]) for row in cells if len(row) == 6 and row[1].isdigit()]
+
+    assert headings(quick)[:2] == headings(page)[:2]
+    assert len(shares) == 24
+    assert max(shares) <= 0.05
 
 
 def test_quick_cells_of_thresholds_have_the_tables_of_the_page(monkeypatch):
