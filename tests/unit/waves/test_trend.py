@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
@@ -137,14 +138,14 @@ def test_permanent_random_numbers_give_the_covariance_of_two_draws(budgets):
             for drawn, z in zip(draws, (first, second), strict=True)
         ]
         values.append([z.mean() for z in outcomes])
-        if seed < 25:
+        if seed < sized(12, 60):
             result = stratal.trend(list(zip(draws, outcomes, strict=True)), outcome="binary")
             first_row, second_row = (wave.rows[()] for wave in result.waves)
             correlation = row(result, "change since the previous").estimate.correlation
             covariances.append(correlation * first_row.standard_error * second_row.standard_error)
     covariance = np.cov(first, second)[0, 1] * (1 / max(budgets) - 1 / size)
 
-    assert np.mean(covariances) == pytest.approx(covariance, rel=0.15)
+    assert np.mean(covariances) == pytest.approx(covariance, rel=0.25)
     assert np.cov(np.array(values).T)[0, 1] == pytest.approx(covariance, rel=0.25)
 
 
@@ -152,13 +153,13 @@ def test_independent_draws_of_the_same_items_have_no_covariance():
     rng = np.random.default_rng(2)
     outcome = (rng.random(300) < 0.7).astype(float)
     correlations = []
-    for seed in range(25):
+    for seed in range(sized(12, 60)):
         drawn = [sample(0, budget=100, seed=s, size=300) for s in (seed, seed + 1000)]
         pairs = [(d, outcome[[int(i.split("-")[1]) for i in d.ids.tolist()]]) for d in drawn]
         correlations.append(row(stratal.trend(pairs), "change since the previous").estimate.correlation)
 
-    assert abs(np.mean(correlations)) < 4 * np.std(correlations) / np.sqrt(25)
-    assert abs(np.mean(correlations)) < 0.2
+    assert abs(np.mean(correlations)) < 4 * np.std(correlations) / np.sqrt(len(correlations))
+    assert abs(np.mean(correlations)) < 0.3
 
 
 def test_row_numbers_of_different_files_are_different_items():
