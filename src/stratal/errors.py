@@ -91,8 +91,12 @@ class StratalError(Exception):
         """
         start = self.what.find(": ") + 1
         text = self.what[:start] + rewrite(self.what[start:])
+        # A value is the user's; keywords with their options are the library's.
+        given = None if self.given is None else str(self.given)
+        if given is not None and " (--" in given:
+            given = rewrite(given)
         details = {
-            "given": self.given,
+            "given": given,
             "allowed": None if self.allowed is None else rewrite(self.allowed),
         }
         shown = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
@@ -278,7 +282,7 @@ def invalid_confidence_level_error(level: object) -> InputError:
     return InputError("confidence_level is out of range", given=level, allowed=allowed, action=action)
 
 
-def suggest_names(name: str, names: Iterable[str]) -> str:
+def suggest_names(name: str, names: Iterable[str], *, all_names: bool = False) -> str:
     """Return the names most like `name`, or all of them, as a readable list.
 
     Parameters
@@ -287,12 +291,18 @@ def suggest_names(name: str, names: Iterable[str]) -> str:
         What was given.
     names : iterable of str
         What exists.
+    all_names : bool
+        Whether the other names follow the most similar ones, up to 20.
     """
     existing = [str(entry) for entry in names]
     import difflib  # for mistakes alone
 
-    near = list(map(repr, difflib.get_close_matches(str(name), existing, n=3) or existing[:20]))
-    return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
+    similar = difflib.get_close_matches(str(name), existing, n=3)
+    shown = similar or existing
+    if all_names:
+        shown = list(dict.fromkeys([*similar, *existing]))
+    text = ", ".join(map(repr, shown[:20]))
+    return f"{text}, …" if len(shown) > 20 else text
 
 
 def no_effect_error(option: str, allowed: str) -> InputError:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -202,6 +203,10 @@ def words(record: Struct) -> list[str]:
     return [*arguments, *options]
 
 
+# Least similarity of an option that is suggested instead of an unknown one.
+_SIMILARITY = 0.7
+
+
 class Command(click.Command):
     """A command that refuses options without effect, and options that are given twice, before it runs."""
 
@@ -255,6 +260,10 @@ class Command(click.Command):
             utf8_path(word)
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            # Click also suggests options that have little in common.
+            near = get_close_matches(error.option_name, error.possibilities or (), cutoff=_SIMILARITY)
+            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
         except click.BadParameter as error:
             if error.param is not None and re.search("valid (number|integer|float)", error.message):
                 message = error.message.rstrip(".") + number_advice(typed, error.param.opts)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import shlex
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,17 +119,12 @@ def _inspected(requested: Reading) -> Result:
     cluster = columns.get("log", {}).get("cluster")
     if cluster is not None:
         plan_words += ["--budget", _budget(columns["rows"])]
-        cluster_words = [
-            "--design",
-            "clusters",
-            "--cluster",
-            cluster,
-            "--seed",
-            7,
-            "--output",
-            new_folder("audit"),
-        ]
-        return Result(described, inspection_page, ("draw", *plan_words, *cluster_words))
+        plan_words += ["--design", "clusters", "--cluster", cluster, "--seed", 7]
+        with TemporaryDirectory() as folder:
+            problem = _problem_of("draw", [*plan_words, "--output", str(Path(folder) / "audit")])
+        if problem:
+            return Result(described, inspection_page, "", f"No draw is possible: {problem}")
+        return Result(described, inspection_page, ("draw", *plan_words, "--output", new_folder("audit")))
     return Result(described, inspection_page, _plan_command(plan_words, columns["rows"]))
 
 
@@ -330,6 +327,9 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
             *lines,
             _estimated(home, file, id=None if ids in ID_NAMES else ids, model=table.find("model")),
         ]
+    problem = _problem_of(next_command[0], next_command[1:])
+    if problem:
+        return [*lines, f"`{shlex.join(['stratal', *next_command])}` fails: {problem}"]
     return [*lines, tuple(next_command)]
 
 
@@ -345,11 +345,13 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     if open_questions:
         return [*lines, in_options(open_questions[0].error(str(file)).args[0])]
     if recognition.value is None and not recognition.models:
-        return None
+        return _with_possible_labels(file, recognition.possible_labels)
     lines += [f"{recognition.sentence()[:1].upper()}{recognition.sentence()[1:]}."]
     lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
     lines += [f"Note: {note}." for note in recognition.notes]
     command = ["estimate", file, *recognition.options]
+    if recognition.positive_class is not None:
+        command += ["--positive", recognition.positive_class]
     problem = _problem_of(str(command[0]), command[1:])
     if problem:
         return [*lines, f"No estimate is possible: {problem}"]
@@ -357,6 +359,19 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     if labels is not None and labels.is_partial:
         lines += ["If the labelled rows were not chosen at random, state how: --chosen."]
     return [*lines, tuple(command)]
+
+
+def _with_possible_labels(file: Path, names: Sequence[str]) -> list[Any] | None:
+    """Return the inspection of a table, and how to estimate if a column holds labels; None if none may."""
+    commands = [["estimate", str(file), "--value", name] for name in names]
+    lines = [
+        f"If people wrote {command[-1]!r}: {shlex.join(['stratal', *command])}"
+        for command in commands
+        if not _problem_of(command[0], command[1:])
+    ]
+    if not lines:
+        return None
+    return [*_inspected(Reading(file=file)).parts, *lines]
 
 
 def _page_of_columns(file: Path) -> Any:

@@ -63,7 +63,7 @@ def threshold(requested: ThresholdOptions) -> Result:
     confidence, however good the score is; for recall the smallest set. If there is none, it prints how many
     labels would be needed. The files are those of `estimate`.
 
-    The exit status is 0 if a set is accepted (PASS), 4 if every candidate violates the requirement (FAIL),
+    The exit status is 0 if a set is accepted (PASS), 4 if every set violates the requirement (FAIL),
     and 5 if the labels do not decide (UNDECIDED).
     """
     if requested.require is None:

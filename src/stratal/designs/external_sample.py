@@ -606,6 +606,8 @@ def _parts_of_whole_table(
         shown = f"the {len(rows):,} rows with a label are"
     note = Note(RANDOM_ROWS, f"{shown} taken as {among}")
     labels = _labels(ids[rows], columns.only(labelled), options.value, sets=sets)
+    if len(rows) == len(columns):
+        return parts, labels
     return parts, replace(labels, notes=(*labels.notes, note))
 
 

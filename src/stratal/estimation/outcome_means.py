@@ -271,7 +271,7 @@ def choose_lam(
     fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
     if not np.any(fit.lam):
         why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
-        return replace(fit, notes=(f"λ is 0: {why}",))
+        return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
         if not np.any(fit.lam):  # nothing of what was fitted is used, so nothing is charged for it

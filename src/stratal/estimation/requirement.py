@@ -160,20 +160,36 @@ def held_against(
     verdicts = []
     for requirement in map(Requirement.parse, requirements):
         rows = rows_by_name.get(requirement.name) or rows_by_name.get(_estimand_text(requirement.name), [])
+        if not rows and value_rows is not None and requirement.name in _names_of_value(value_rows[0]):
+            rows = value_rows
         if len(rows) != 1:
             single = [name for name, each in rows_by_name.items() if len(each) == 1]
             ends = [name for name in single if name.endswith(f":{requirement.name}")]
             count = "several estimates are" if rows else "no estimate is"
+            if ends:
+                allowed = ", ".join(map(repr, ends))
+                action = "Name one of these."
+            else:
+                names = [*single, *({} if value_rows is None else _names_of_value(value_rows[0]))]
+                allowed = near_names(requirement.name, names)
+                action = (
+                    "An error of at most .1 is 'value>=.9'. Other names need their option: recall:CLASS with "
+                    "metric= (--metric), kappa with judge= (--judge), value@GROUP with by= (--by)."
+                )
             raise InputError(
-                f"'{requirement}': {count} called {requirement.name!r}",
-                allowed=suggest_names(requirement.name, single) if not ends else ", ".join(map(repr, ends)),
-                action="Name one of these."
-                if ends
-                else "Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
+                f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
             )
         row_method = method if value_rows and rows[0] is value_rows[0] else "auto"
         verdicts.append(requirement.held_against(rows[0], confidence_level, row_method))
     return verdicts
+
+
+def _names_of_value(estimate: Estimate) -> tuple[str, ...]:
+    """Return other names of the estimate itself: it is a mean, and an accuracy if labels were compared."""
+    if estimate.label:
+        return ()
+    is_accuracy = estimate.read is not None and estimate.read.classes
+    return ("mean", "accuracy") if is_accuracy else ("mean",)
 
 
 def _estimand_text(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stratal.arrays import number_of_text
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample
@@ -14,16 +15,19 @@ from stratal.errors import InputError, MissingExtraError, check_choice, listing,
 from stratal.estimation.entry_points import at_look, compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
+from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.resolve import class_column
 from stratal.evaluation.evidence import Evidence, gather
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
-from stratal.labels.labels import Labels, labels_with_sample_ids
-from stratal.planning.findings import Findings, findings, more_labels_of
+from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
+from stratal.planning.findings import ACCURACY, Findings, findings, mean_quantity, more_labels_of
 from stratal.population.population import Population
+from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
+from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, UNREPRESENTATIVE, Note
 
 if TYPE_CHECKING:
@@ -99,6 +103,20 @@ class Evaluation:
         return status_of(list(self.verdicts))
 
     @property
+    def quantity(self) -> str | None:
+        """The name of the estimated mean, such as `pass rate`; None of other estimands."""
+        if isinstance(self.estimate, Estimates) or self.estimate.label:
+            return None
+        column = self.model or self.request.label_column
+        if self.estimate.read is not None and self.estimate.read.classes:
+            name = ACCURACY
+        else:
+            # A study stores numbers; its words name the quantity.
+            values = join_labels(self.sample, self.words).table()
+            name = mean_quantity(self.estimate, values, column)
+        return f"{name} of {self.model}" if self.model is not None and column not in name else name
+
+    @property
     def new_outcomes_missing(self) -> bool:
         """Whether outcomes of a new version's answers are missing, so that it has no estimate."""
         return self.new is not None and self.old is None
@@ -117,10 +135,17 @@ class Evaluation:
                 # The estimands of groups are of the same kind, and follow those of all units.
                 described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
         else:
-            described = self.estimate.to_dict(level, request.interval)
+            described = {"quantity": self.quantity} if self.quantity else {}
+            described |= self.estimate.to_dict(level, request.interval)
             described = with_tables(described, list(self.tables), level, list(self.remarks))
             options = request.estimand_options | request.interval_options
             described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)
+            if "judge" in described:
+                from stratal.metrics.disagreement_review import count_disagreements
+
+                described["differing"] = count_disagreements(self.sample, self.words, request.judge)
+                if self.estimate.outcomes is not None:
+                    described["side_by_side"] = self._judge_readings(self.estimate)
         if self.verdicts is not None:
             described["requirements"] = list(self.verdicts)
         if self.unscored is not None:
@@ -197,11 +222,9 @@ class Evaluation:
                 columns = study.form.columns
                 study_question, _ = columns.get(request.value or "", next(iter(columns.values())))
             question = question or study_question.text
-            quantity = quantity or _share_of_positive_choice(study_question.choices)
-        if quantity is None and request.positive is not None:
-            quantity = f"share of {request.positive!r}"
-        if result.model is not None:
-            quantity = f"{quantity or 'mean outcome'} of {result.model}"
+        if quantity is not None and result.model is not None:
+            quantity = f"{quantity} of {result.model}"
+        quantity = quantity or result.quantity
         return findings(
             result.sample,
             result.labels,
@@ -236,6 +259,34 @@ class Evaluation:
             raise InputError("no judge was requested", allowed="judge= (--judge)")
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
+    def _judge_readings(self, estimate: Estimate) -> list[dict[str, Any]]:
+        """Return the estimate, the judge's own, and that of the labels alone, with intervals or None."""
+        request = self.request
+        readings = side_by_side(self.sample, estimate, request.confidence_level, request.interval)
+        by_name = {row["name"]: row for row in readings}
+        labels_alone = by_name.get(WEIGHTED)
+        judge = request.judge[0]
+        numeric_names = {} if self.table is None else self.table.numeric_names
+        is_proxy = next(iter(self.sample.proxy_names), None) in (judge, numeric_names.get(judge, judge))
+        judge_alone = by_name.get(PROXY) if is_proxy else self._judged_share(estimate, judge)
+        rows = [(CORRECTED if labels_alone else LABELS_ONLY, by_name[REPORTED])]
+        rows += [(JUDGE_ONLY, {**judge_alone, "judge": judge})] if judge_alone else []
+        rows += [(LABELS_ONLY, labels_alone)] if labels_alone else []
+        shown = ("estimate", "confidence_interval", "judge")
+        return [{"name": name, **{key: row[key] for key in shown if key in row}} for name, row in rows]
+
+    def _judged_share(self, estimate: Estimate, judge: str) -> dict[str, Any] | None:
+        """Return the row of the share of units that a judge calls what counts as 1; None if there is none."""
+        positive = [row.value for row in estimate.label_values if row.meaning == 1.0]
+        for table in self.tables:
+            for row in table.rows(self.request.confidence_level):
+                of_judge = row.get("judge") == judge and row.get("metric") == "predicted_prevalence"
+                if table.kind == "judge" and of_judge and row.get("class") in positive:
+                    low, high = row["confidence_interval"] or (None, None)
+                    # Verdicts of all units leave nothing open.
+                    return row if low != high else row | {"confidence_interval": None}
+        return None
+
     @property
     def _role_notes(self) -> tuple[str, ...]:
         """The recognised roles, as notes of a report."""
@@ -269,14 +320,6 @@ class Evaluation:
             f"{counts['units']:,} differ from those that the sample keeps, whose estimate is "
             f"{counts['old']['estimate']:.4g}"
         )
-
-
-def _share_of_positive_choice(choices: Sequence[Any]) -> str | None:
-    """Return the name of the quantity if one of two choices counts as 1."""
-    positive = [choice.name for choice in choices if choice.value == 1]
-    if len(choices) == 2 and len(positive) == 1:
-        return f"share of {positive[0]!r}"
-    return None
 
 
 @listing(EvaluationRequest)
@@ -452,8 +495,6 @@ def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     remarks = _remarks(evidence, of_columns=bool(columns))
     for table in tables:
         if table.kind == "judge":
-            from stratal.report.estimates import judge_notes
-
             remarks = [*judge_notes(table.rows(request.confidence_level)), *remarks]
     verdicts = None
     if request.require is not None:
@@ -632,7 +673,38 @@ def _judge_tables(evidence: Evidence) -> list[Estimates]:
     if request.by is not None and not judges_are_proxies:
         tables.append(estimate(sample, labels, estimand=judges, by=request.by, **request.target_option))
     tables.append(estimate(sample, labels, estimand=judges, **request.target_option))
-    return tables
+    return [_in_words_of_labels(table, evidence) for table in tables]
+
+
+def _in_words_of_labels(table: Estimates, evidence: Evidence) -> Estimates:
+    """Return a judge's table with the classes 0 and 1 named as people write them, such as pass and fail."""
+    texts, mapping = evidence.in_words.interpreted()
+    words = {
+        f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
+    }
+    classes = {str(row.label[name]) for row in table for name in _CLASS_LABELS if row.label.get(name)}
+    verdicts = {text: number_of_text(TRUTH_VALUES.get(text, text)) for text in classes - words}
+    if not verdicts or not set(verdicts.values()) <= {0.0, 1.0}:
+        return table
+    word_of = {number: word for word, number in mapping.numbers(words).items()}
+    if len(word_of) < len(words):
+        return table
+    names = {text: word_of.get(number, text) for text, number in verdicts.items()}
+    rows = [
+        replace(
+            row,
+            label={
+                key: names.get(str(value), value) if key in _CLASS_LABELS else value
+                for key, value in row.label.items()
+            },
+        )
+        for row in table
+    ]
+    return replace(table, estimates=tuple(rows))
+
+
+# Entries of a row's label that are classes.
+_CLASS_LABELS = ("class", "judged")
 
 
 def _question_table(evidence: Evidence) -> Estimates:

@@ -13,10 +13,11 @@ from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import EstimandLike, Request
 from stratal.evaluation.evaluation import evaluate
+from stratal.evaluation.request import EvaluationRequest
 
 
 @names_mistyped
-@listing(Request)
+@listing(Request, EvaluationRequest)
 def estimate_from(
     labels: object,
     proxy_labelled: object = None,
@@ -75,10 +76,22 @@ def estimate_from(
     >>> result.n, result.population_size
     (4, 10)
     """
-    if proxy_labelled is None and proxy_population is None:
-        stated: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts, "judge": judge or ()}
-        options |= {name: value for name, value in stated.items() if value not in (None, ())}
-        return evaluate(labels, **options)
+    is_table = proxy_labelled is None and proxy_population is None
+    of_arrays = {
+        "stratum_labelled": stratum_labelled,
+        "stratum_population": stratum_population,
+        "groups_labelled": groups_labelled,
+        "groups_population": groups_population,
+    }
+    stated = options | {name: value for name, value in of_arrays.items() if value is not None}
+    of_form = EvaluationRequest.__dataclass_fields__ if is_table else {**of_arrays, **Request.__annotations__}
+    for name in stated.keys() - set(of_form):
+        form = "a table" if is_table else "arrays"
+        raise InputError(f"{name}= has no effect with {form}", action="Leave it out.")
+    if is_table:
+        columns_and_estimand: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts}
+        options |= {name: value for name, value in columns_and_estimand.items() if value is not None}
+        return evaluate(labels, judge=judge or (), **options)
     if (stratum_labelled is None) != (stratum_population is None):
         raise InputError(
             "strata are given of one side alone", action="Give stratum_labelled= and stratum_population=."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,9 @@ from stratal.question.recognition import (
     verdict_numbers,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
+from stratal.report.notes import RANDOM_ROWS, without_code
 from stratal.tables.column_facts import facts_of_table
-from stratal.tables.no_answer import is_no_verdict, is_placeholder
+from stratal.tables.no_answer import NO_VERDICT, is_no_verdict, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 # Standard deviations of the number of labelled rows: beyond them it is no chance.
@@ -73,7 +74,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     stated = None if request.chosen is None else RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     recognition.require_answered(rows.label)
-    request = _with_roles(_without_no_column(request), recognition)
+    request = _with_roles(_without_no_column(request), recognition, rows)
     if request.model is not None:
         needed = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
         needed += [request.cluster, request.weight, None if stated is None else stated.column]
@@ -85,7 +86,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     proxies = _proxies(request, recognition, rows)
     recognition = replace(recognition, proxy=next(iter(proxies), None))
     rows, numeric_names = _with_verdict_numbers(rows, proxies)
-    rows = _with_words_of_labels(rows, request)
+    rows = _with_missing_verdicts(rows, request)
     return LabelledTable(
         rows=rows,
         request=request,
@@ -138,6 +139,8 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         **{name: value for name, value in options.items() if value is not None},
     )
     question = replace(sample.question, chosen=str(selection))
+    if selection.kind == UNKNOWN:
+        labels = replace(labels, notes=tuple(without_code(labels.notes, RANDOM_ROWS)))
     return replace(sample, question=question), labels
 
 
@@ -238,10 +241,14 @@ def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | N
     return all(value is None for value in design) and not is_probability
 
 
-def _with_roles(request: EvaluationRequest, recognition: Recognition) -> EvaluationRequest:
+def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> EvaluationRequest:
     """Return the request with the recognised columns."""
-    changes: dict[str, Any] = {"model": recognition.model, "id": request.id}
-    if request.id is None and recognition.model is not None:
+    changes: dict[str, Any] = {"model": recognition.model}
+    ids = recognition.columns.get(recognition.id or "")
+    is_unique = ids is not None and ids.distinct == ids.rows
+    # An index and the ids of another file have names of their own.
+    is_only_id = is_unique and rows.index is None and request.population is None
+    if request.id is None and (recognition.model is not None or is_only_id):
         changes["id"] = recognition.id
     if not request.compare:
         changes["compare"] = recognition.models
@@ -258,12 +265,19 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     """Return the columns of proxies: the stated ones, or the recognised one if some rows have no label."""
     if request.proxy or recognition.proxy is None:
         return request.proxy
-    is_score = recognition.judges and not _are_verdict_words(rows, recognition.proxy)
-    if np.all(_is_labelled(rows, request)) and not is_score:
-        return ()
-    if any(is_missing(entry) for entry in rows.values(recognition.proxy)) and is_score:
-        return ()
     judges = [judge for judge in recognition.judges if not _are_verdict_words(rows, judge)]
+    for judge in judges:
+        missing = sum(is_missing(entry) for entry in rows.values(judge))
+        if missing:
+            raise InputError(
+                f"{rows.label}: the judge {judge!r} has no score in {missing:,} of {len(rows):,} rows",
+                allowed="a score in every row",
+                action="Score these rows too, or leave the judge out: judge='none' (--judge none).",
+            )
+    # Without unlabelled rows a proxy helps no mean; other estimands, such as an AUC, are of a score.
+    is_needed = request.estimand is not None or recognition.proxy in judges
+    if np.all(_is_labelled(rows, request)) and not is_needed:
+        return ()
     return tuple(dict.fromkeys((recognition.proxy, *judges)))
 
 
@@ -299,31 +313,13 @@ def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Sma
     return replace(rows, lists=lists), names
 
 
-def _with_words_of_labels(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
-    """Return the table with verdicts of judges in the words of the labels, if both count as the same numbers.
-
-    A judge that writes 1 and 0 is then reported as people write: pass and fail.
-    """
-    words = _verdict_numbers(rows, request.label_column)
-    if words is None or request.mapping or request.positive is not None:
-        return rows
-    word_of = {number: word for word, number in words.items()}
-    if _any_is_number(words):
-        # Without a decimal point: 1.0 is written as 1.
-        word_of = {number: f"{number:g}" for number in word_of}
+def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
+    """Return the table with a word for the verdicts that judges do not give."""
     lists = dict(rows.lists)
     for judge in request.judge:
-        numbers = _verdict_numbers(rows, judge)
-        if numbers is None or len(word_of) < len(words) or not _any_is_number(numbers):
-            continue
-        named = {text: word_of.get(number, text) for text, number in numbers.items()}
-        lists[judge] = [named.get(str(plain_text(entry)), entry) for entry in rows.values(judge)]
+        if _are_verdict_words(rows, judge):
+            lists[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
     return replace(rows, lists=lists)
-
-
-def _any_is_number(texts: Iterable[str]) -> bool:
-    """Return whether any text is a number, such as 1.0; truth values are words."""
-    return any(number_of_text(text) == number_of_text(text) for text in texts)
 
 
 # ---- which rows have a label

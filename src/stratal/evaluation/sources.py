@@ -181,10 +181,10 @@ def _table_of_count(text: str, request: EvaluationRequest) -> tuple[dict[str, An
             given=text,
             allowed=f"K/N with 0 ≤ K ≤ N, and N from 1 to {_MAX_COUNT:,}",
         )
-    table = {"label": [1] * successes + [0] * (total - successes)}
+    table = {"label": ["success"] * successes + ["failure"] * (total - successes)}
     if request.population_size is None and request.chosen is None:
         request = replace(request, chosen=ALL)
-    return table, replace(request, value="label")
+    return table, replace(request, value="label", positive="success")
 
 
 # ---- logs of several models

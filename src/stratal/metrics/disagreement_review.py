@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.designs.labelling_files import token_columns
 from stratal.designs.sample import Sample
@@ -14,7 +16,7 @@ from stratal.errors import InputError
 from stratal.estimation.resolve import class_column, group_column, number_column
 from stratal.labels.label_files import DIFFERS_FROM, FIRST_LABEL_PREFIX
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import join_labels
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import labels_as_verdicts, no_verdicts
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
@@ -63,6 +65,67 @@ def write_disagreements(
             action="Choose another name.",
         )
     joined = join_labels(sample, labels)
+    review = _review(sample, joined, judges)
+    differ = review.differ
+    shown = review.shown
+    surest = review.surest
+    people = review.people
+    count = np.sum(differ, axis=0)
+    rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
+    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
+    payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
+    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
+        payload[sample.proxy_names[0]] = surest
+    ids = id_texts(sample.ids)
+    # As people wrote it, by which it is found again in their file.
+    decoded = review.decoded
+    labels_by_class = zip(
+        joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
+    )
+    written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
+    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        token = token_columns(sample)
+        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value)
+        stream.write(csv_line(head))
+        for row in rows:
+            which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])
+            first = written.get((row, people[row]), people[row])
+            entries = (column[row] for column in (*payload.values(), *shown.values()))
+            stream.write(csv_line((ids[row], *entries, *token.values(), which, first, "")))
+    return len(rows)
+
+
+def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of `labelled` items, and of `items` on which a judge and people differ."""
+    review = _review(sample, join_labels(sample, labels), judges)
+    labelled = np.array([answer is not None for answer in review.people], dtype=bool)
+    return {"items": int(np.any(review.differ, axis=0).sum()), "labelled": int(labelled.sum())}
+
+
+class _Review(NamedTuple):
+    """Labels beside judges, for the drawn units (n,).
+
+    Parameters
+    ----------
+    people : object (n,)
+        The class of each label, None without one.
+    decoded : JoinedLabels
+        The labels in the spelling of the first judge.
+    shown : mapping of judge to (n,)
+    differ : sequence of bool (n,)
+        For each judge.
+    surest : float (n,)
+        How sure the first proxy, or the last judge that gives scores, is.
+    """
+
+    people: AnyArray
+    decoded: JoinedLabels
+    shown: Mapping[str, AnyArray]
+    differ: Sequence[BoolArray]
+    surest: FloatArray
+
+
+def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Review:
     spelling = {
         judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
     }
@@ -86,26 +149,5 @@ def write_disagreements(
         distance = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
         differ.append(distance > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
         surest = distance
-    count = np.sum(differ, axis=0)
-    rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
-    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
-    payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
-    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
-        payload[sample.proxy_names[0]] = surest
-    ids = id_texts(sample.ids)
-    # As people wrote it, by which it is found again in their file.
     decoded = next(iter(spelling.values()), joined)
-    labels_by_class = zip(
-        joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
-    )
-    written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
-    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        token = token_columns(sample)
-        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value)
-        stream.write(csv_line(head))
-        for row in rows:
-            which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])
-            first = written.get((row, people[row]), people[row])
-            entries = (column[row] for column in (*payload.values(), *shown.values()))
-            stream.write(csv_line((ids[row], *entries, *token.values(), which, first, "")))
-    return len(rows)
+    return _Review(people=people, decoded=decoded, shown=shown, differ=differ, surest=surest)

@@ -316,8 +316,7 @@ def score_of_class(sample: Sample, positive: str) -> str:
 def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
-        proxies_text = f"{len(sample.proxy_names)} proxies"
-        allowed = ", ".join(map(repr, sample.proxy_names))
-        problem = "several columns could be the score"
-        raise InputError(problem, given=proxies_text, allowed=allowed or None, action="Name one: score=.")
+        names = ", ".join(map(repr, sample.proxy_names))
+        problem = "several columns could be the score" if names else "no column is known to be the score"
+        raise InputError(problem, given=names or None, action="Name one: score=.")
     return sample.proxy_names[0]

@@ -26,7 +26,7 @@ from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
-from stratal.labels.label_values import class_text
+from stratal.labels.label_values import LabelValue, class_text
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
 from stratal.report.document import WRITERS, describe_method, report_html
@@ -329,12 +329,35 @@ def _quantity(sample: Sample, labels: Any, request: _Request, first: Estimate) -
     if label:
         return _labelled_quantity(label, request.estimand, is_difference=first.null is not None)
     if request.predicted:
-        return "accuracy"
-    if first.outcome != "binary":
-        return "mean outcome"
-    rows = join_labels(sample, labels).table()
-    words = [row.value for row in rows if row.meaning == 1.0 and not row.usual]
-    return f"share of {' or '.join(map(repr, words)) or 'ones'}"
+        return ACCURACY
+    return mean_quantity(first, join_labels(sample, labels).table())
+
+
+ACCURACY = "accuracy"
+
+# What the share of a label, or of ones in a column, is called in the field.
+_NAMES_OF_SHARES = {
+    **dict.fromkeys(("pass", "passed"), "pass rate"),
+    **dict.fromkeys(("correct", "right", "is_correct", "acc", ACCURACY), ACCURACY),
+    **dict.fromkeys(("win", "won"), "win rate"),
+}
+
+
+def mean_quantity(estimate: Estimate, values: Sequence[LabelValue], column: str = "") -> str:
+    """Return the name of a mean by the meaning of its labels, such as `pass rate` or `share of 'harmful'`.
+
+    `column` is the name of the labels' column, or empty.
+    """
+    words = [row.value for row in values if row.meaning == 1.0 and not row.usual]
+    is_share = estimate.outcome == "binary"
+    names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [column]}
+    if is_share and len(names) == 1 and None not in names:
+        return str(names.pop())
+    if is_share and words:
+        return f"share of {' or '.join(map(repr, words))}"
+    if is_share:
+        return f"share of ones in `{column}`" if column else "share of ones"
+    return f"mean of `{column}`" if column else "mean outcome"
 
 
 def _labelled_quantity(label: dict[str, Any], requested: Estimand, *, is_difference: bool) -> str:

@@ -38,6 +38,7 @@ _HUMAN_WORDS = _word_set(
     annotator adjudicated reviewer review rater
     """
 )
+_PEOPLE_WORDS = _word_set("annotator expert experts reviewer rater")
 _MACHINE_WORDS = _word_set(
     """
     judge llm llmjudge autorater grader grading evaluator critic verifier auto automatic ai gpt claude
@@ -266,7 +267,7 @@ class RoleQuestion:
         if self.role != "value":
             return True
         return self.is_ambiguous and any(
-            columns[name].is_partial or _label_level(columns[name]) >= 2 for name in self.candidates
+            columns[name].is_partial or _label_level(columns[name]) >= 1 for name in self.candidates
         )
 
     def error(self, label: str) -> InputError:
@@ -321,6 +322,22 @@ class Recognition:
     columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
 
     @property
+    def possible_labels(self) -> tuple[str, ...]:
+        """Columns without gaps that may hold labels by their names, if none is recognised."""
+        names = [
+            name for question in self.questions if question.role == "value" for name in question.candidates
+        ]
+        return tuple(name for name in names if _label_level(self.columns[name]) >= 1)
+
+    @property
+    def positive_class(self) -> str | None:
+        """The first of two classes of labels that no column of answers has, such as harmful and safe."""
+        labels = self.columns.get(self.value or "")
+        if labels is None or labels.is_number or labels.verdicts is not None or self.answer is not None:
+            return None
+        return min(labels.values) if labels.values is not None and len(labels.values) == 2 else None
+
+    @property
     def plan_proxy(self) -> str | None:
         """The proxy of a plan: the recognised one, or the likeliest score."""
         return self.proxy or next(iter(self.scores), None)
@@ -353,7 +370,7 @@ class Recognition:
             "--id": self.id,
             "--predicted": self.answer,
             "--judge": ",".join(self.judges),
-            "--proxy": None if self.judges else self.proxy,
+            "--proxy": None if self.proxy in self.judges else self.proxy,
             "--model": self.model,
             "--compare": ",".join(self.models),
         }
@@ -446,6 +463,10 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     free = [column for column in free if column.name not in recognition.judges]
     if stated.proxies is None and recognition.model is None and not recognition.models:
         recognition = _with_proxy(recognition, free)
+        free = [column for column in free if column.name != recognition.proxy]
+        recognition = _with_notes_on_scores(recognition, free)
+    if stated.answer is None and stated.is_compared is None:
+        recognition = _with_notes_on_answers(recognition, free)
     groups = [column.name for column in free if _is_group(column) and column.name != recognition.proxy]
     return replace(recognition, groups=tuple(groups))
 
@@ -545,6 +566,11 @@ def _label_level(column: ColumnFacts) -> int:
     return 1 if words & _WEAK_LABEL_WORDS else 0
 
 
+def _is_named_by_people(column: ColumnFacts) -> bool:
+    """Return whether the name is that of people's labels, and not of the people."""
+    return _label_level(column) == 3 and not column.words <= _PEOPLE_WORDS
+
+
 def _may_be_labels(column: ColumnFacts) -> bool:
     if column.is_date:
         return False
@@ -565,7 +591,7 @@ def _with_labels(
         for column in usable
         if column.is_complete
         and levels[column.name] >= 2
-        and (stated.answer is not None or _are_decodable(column, columns))
+        and (stated.answer is not None or _is_named_by_people(column) or _are_decodable(column, columns))
     ]
     metrics = [column for column in columns if column.is_metric]
     if not partial and not complete and metrics:
@@ -793,16 +819,23 @@ def _with_judges(
     recognition: Recognition, columns: Sequence[ColumnFacts], labels: ColumnFacts
 ) -> Recognition:
     """Return the recognition with the judges; columns of the same words are named in a note."""
-    candidates = [
-        column
-        for column in columns
-        if 2 * column.present >= column.rows and not column.is_measurement and _is_comparable(column, labels)
+    comparable = [
+        column for column in columns if not column.is_measurement and _is_comparable(column, labels)
     ]
-    judges = [
+    candidates = [column for column in comparable if 2 * column.present >= column.rows]
+    named = [
         column
-        for column in candidates
+        for column in comparable
         if column.words & _JUDGE_WORDS and not column.words & (_NO_LABEL_WORDS | _HUMAN_WORDS)
     ]
+    judges = [column for column in named if column in candidates]
+    sparse = tuple(
+        f"{column.name!r} has an entry in only {column.present:,} of {column.rows:,} rows and is not used; "
+        f"to compare it with the labels: judge={column.name!r} (--judge {quote(column.name)})"
+        for column in named
+        if column not in candidates
+    )
+    recognition = replace(recognition, notes=(*recognition.notes, *sparse))
     verdicts = [column for column in judges if column.verdicts is not None]
     if verdicts and len(verdicts) < len(judges):
         judges = verdicts
@@ -841,8 +874,11 @@ def _may_be_proxy(column: ColumnFacts) -> bool:
 
 def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
     """Return the recognition with the proxy: the first judge's, or the likeliest score."""
-    if recognition.judges:
-        return replace(recognition, proxy=recognition.judges[0])
+    named = [
+        column.name for column in columns if column.plain_name == "proxy" and _is_comparable_score(column)
+    ]
+    if recognition.judges or named:
+        return replace(recognition, proxy=next(iter((*named, *recognition.judges))))
     candidates = [column for column in columns if _may_be_proxy(column)]
     levels: list[Callable[[ColumnFacts], bool]] = [
         lambda column: column.plain_name in ("proxy", "confidence", "score", "judge"),
@@ -864,6 +900,51 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
             text = f"no proxy is used, because several columns may be one: {options}"
             return replace(recognition, notes=(*recognition.notes, text))
     return recognition
+
+
+def _is_comparable_score(column: ColumnFacts) -> bool:
+    return column.is_number or column.verdicts is not None
+
+
+def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    """Return the recognition with a note on columns that may be scores and are not used."""
+    labels = recognition.columns.get(recognition.value or "")
+    has_question = recognition.proxy is None and recognition.scores
+    if labels is None or not labels.is_partial or has_question:
+        return recognition
+    if recognition.proxy is None:
+        # A name tells nothing here, such as of a percentage.
+        unused = [column for column in columns if _may_be_quantity(column)]
+        reason = "not recognised as a score"
+    else:
+        unused = [column for column in columns if _may_be_proxy(column)]
+        reason = f"{recognition.proxy!r} is the proxy"
+    if not unused:
+        return recognition
+    options = " or ".join(f"proxy={column.name!r} (--proxy {quote(column.name)})" for column in unused[:3])
+    names = ", ".join(repr(column.name) for column in unused[:3])
+    verb = "is" if len(unused) == 1 else "are"
+    note = f"{names} {verb} not used ({reason}); to use it instead: {options}"
+    return replace(recognition, notes=(*recognition.notes, note))
+
+
+def _may_be_quantity(column: ColumnFacts) -> bool:
+    is_other = column.is_measurement or _is_named_id(column) or _label_level(column) >= 1
+    return column.is_number and column.is_complete and column.distinct > 2 and not is_other
+
+
+def _with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
+    """Return the recognition with a note on columns of answers that labels are not compared with."""
+    is_of_answers = recognition.value is not None and recognition.model is None and not recognition.models
+    if not is_of_answers or recognition.answer is not None or recognition.questions:
+        return recognition
+    notes = tuple(
+        f"{column.name!r} is not used, since the labels count as numbers; if they are classes to compare "
+        f"with it: predicted={column.name!r} (--predicted {quote(column.name)})"
+        for column in columns
+        if column.words & _ANSWER_WORDS and column.are_classes and column.is_complete
+    )
+    return replace(recognition, notes=(*recognition.notes, *notes))
 
 
 _MAX_GROUPS = 50

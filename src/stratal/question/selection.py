@@ -59,7 +59,10 @@ class RowSelection:
         if self.kind == PROBABILITY:
             return f"taken as drawn independently with the probabilities in `{self.column}`"
         if self.kind == UNKNOWN:
-            return "chosen in an unknown way: weighted by quantiles of the proxy; requirements stay undecided"
+            return (
+                "chosen in an unknown way: weighted by quantiles of the proxy, which assumes that rows with "
+                "and without a label are alike within each quantile; requirements stay undecided"
+            )
         if self.kind == ALL:
             return (
                 "every row has a label (if these are a sample of more rows: --population FILE or "

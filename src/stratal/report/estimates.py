@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stratal.report.notes import FIRST_MODEL, RANDOM_ROWS, UNLABELLED, without_code
+from stratal.report.notes import FIRST_MODEL, JUDGE_SHARES, RANDOM_ROWS, UNLABELLED, Note, without_code
 from stratal.report.text import (
     MOST_ROWS,
     Page,
@@ -21,6 +21,11 @@ from stratal.report.text import (
 )
 
 Rows = Sequence[Mapping[str, Any]]
+
+# Names of estimates that an answer about a judge has side by side.
+CORRECTED = "corrected"
+JUDGE_ONLY = "judge only"
+LABELS_ONLY = "labels only"
 
 # Metric and class → the row of a judge's table.
 MetricRows = Mapping[tuple[str, str | None], Mapping[str, Any]]
@@ -231,7 +236,7 @@ def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
         lines.insert(1 if "estimate" in result else len(lines), line)
     if "roles" in result:
         lines.append(f"{result['roles']['sentence'][:1].upper()}{result['roles']['sentence'][1:]}.")
-        notes = [*without_code(notes, RANDOM_ROWS), *result["roles"]["notes"]]
+        notes = [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
     if "post_stratified" in result:
         lines.append(f"Weighted by quantiles of the proxy: {value_with_interval(result['post_stratified'])}.")
     tables = []
@@ -244,24 +249,19 @@ def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
         elif rows:
             ranked = board if kind == "comparisons" else ()
             tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
+    if result.get("side_by_side"):  # which has the shares
+        notes = without_code(notes, JUDGE_SHARES)
     if unlabelled(result):  # its sentence says the same, with what the missing labels could change
         notes = without_code(notes, UNLABELLED)
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
-# Groups that an answer shows, of many: the lowest.
-_WORST = 3
-
-
 def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
-    """Return a table, of many groups with the lowest alone."""
+    """Return a table, of groups with the lowest first."""
     title = TABLES[kind]
     if kind == "domains":
         rows = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
         title = f"{title}, the lowest first"
-        if len(rows) > _WORST + 1:  # one more takes no more room than the words on the others
-            title = f"{TABLES[kind]}: the {_WORST} lowest ({len(rows) - _WORST} others: --details)"
-            rows = rows[:_WORST]
     return estimates_table(title, rows, level)
 
 
@@ -349,8 +349,15 @@ def sentences(
     lines = [_value_sentence(estimate)]
     if "unscored" in estimate:
         lines += _unscored(estimate["unscored"])
+    lines += _side_by_side(estimate)
     if estimate.get("judge"):
         lines += judge_sentences(estimate["judge"])
+    counts = estimate.get("differing")
+    if counts and counts["items"]:
+        lines[-1] += (
+            f" They differ on {counts['items']:,} of {counts['labelled']:,} labelled items "
+            "(--disagreements FILE.csv writes them)."
+        )
     if details:
         lines.append(_facts(estimate))
     if equivalent_labels:
@@ -375,11 +382,45 @@ def _value_sentence(estimate: Mapping[str, Any]) -> str:
         name = f"{estimate['probability']:g} quantile:"
     else:
         # Arguments such as `probability=COLUMN` are no part of the quantity's name; a threshold is.
-        first, *others = estimate.get("estimand", "Estimate").split(",")
+        quantity = str(estimate.get("quantity", "estimate"))
+        first, *others = estimate.get("estimand", f"{quantity[:1].upper()}{quantity[1:]}").split(",")
         if "=" in first and "@" not in first:
             first = first.partition(":")[0]
         name = ",".join([first, *(part for part in others if "=" not in part)])
     return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
+
+
+def _side_by_side(estimate: Mapping[str, Any]) -> list[str]:
+    """Return the estimates of judge and labels, alone and together, and how far the judge is off."""
+    rows = {row["name"]: row for row in estimate.get("side_by_side") or ()}
+    if not rows:
+        return []
+    share = estimate.get("outcome") == "binary"
+    texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
+    line = f"{', '.join(texts)}."
+    lines = [f"{line[:1].upper()}{line[1:]}"]
+    judge = rows.get(JUDGE_ONLY)
+    reported = next(iter(rows.values()))
+    ends = reported["confidence_interval"]
+    if judge is None or judge["confidence_interval"] is not None:
+        return lines
+    if ends is None or None in ends or estimate.get("target") != "population":
+        return lines
+    scale = 100.0 if share else 1.0
+    unit = " points" if share else ""
+    errors = sorted(scale * (judge["estimate"] - end) for end in ends)
+    name = repr(judge["judge"])
+    if errors[0] <= 0.0 <= errors[1]:
+        low, high = (f"{error:+.3g}" for error in errors)
+        return [*lines, f"These labels do not show that {name} alone is off: {low} to {high}{unit}."]
+    direction = "high" if errors[0] > 0.0 else "low"
+    near, far = sorted(map(abs, errors))
+    value = scale * abs(judge["estimate"] - reported["estimate"])
+    return [
+        *lines,
+        f"{name} alone is {value:.3g}{unit} too {direction} ({near:.3g} to {far:.3g}): report the first "
+        "number.",
+    ]
 
 
 def _worth_sentences(estimate: Mapping[str, Any]) -> list[str]:
@@ -549,8 +590,8 @@ def _sentence(judge: str, metrics: MetricRows) -> str:
         "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
     }
     return (
-        f"{sentence}; it finds {_briefly(metrics['recall', rare])} of what they call {rare!r}, and calls "
-        f"{_briefly(missed)} of the {other!r} so."
+        f"{sentence}; it finds {_briefly(metrics['recall', rare])} of what they call {rare!r} (sensitivity), "
+        f"and calls {_briefly(missed)} of the {other!r} so (1 − specificity)."
     )
 
 
@@ -597,11 +638,12 @@ def judge_notes(rows: Rows) -> list[str]:
         return []
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")
     ours, raw, other = (metrics[name, classes[0]] for name in names)
-    return [
+    text = (
         f"the share of {classes[0]!r} is {_briefly(ours)} by the labels; {judge!r} alone says "
         f"{value_text(raw['estimate'], share=True)}, which no label corrects, and Rogan & Gladen's "
         f"correction {_briefly(other)}, which takes labels for a random sample: take the first"
-    ]
+    )
+    return [Note(JUDGE_SHARES, text)]
 
 
 def judge_tables(rows: Rows, level: str) -> list[ReportTable]:

@@ -15,6 +15,9 @@ WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
 # Of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"
 
+# Of the note on a judge's share beside that by the labels.
+JUDGE_SHARES = "judge-shares"
+
 # Of the note that the labelled rows of a table are taken as a random sample of it.
 RANDOM_ROWS = "rows-at-random"
 

@@ -119,6 +119,9 @@ def table_of(
 # Largest number of lines of an answer including the next command, so that it is visible above a prompt.
 MOST_LINES = 15
 
+# Rows of a table that an answer prints in any case.
+MIN_TABLE_ROWS = 12
+
 # Lines of the next command: an empty line and the command.
 _COMMAND_LINES = 2
 
@@ -130,20 +133,16 @@ _NOTE_LINES = 2
 
 
 def brief(page: Page, most: int = MOST_LINES - _COMMAND_LINES) -> Page:
-    """Return a page of at most `most` lines: the first rows of its tables, and the notes that fit.
+    """Return a page of about `most` lines: the first rows of its tables, and the notes that fit.
 
-    Omitted tables, rows and notes are replaced by their number and the option that prints them.
+    Tables were requested, and have at least `MIN_TABLE_ROWS` rows. Omitted rows and notes are replaced by
+    their number and the option that prints them.
     """
-    free_lines = most - len(page.lines)
     note_lines = _NOTE_LINES if page.notes else 0
-    n_tables = min(len(page.tables), max((free_lines - note_lines) // _TABLE_LINES, 0))
-    omitted = [
-        f"Also: {table.title.lower()} ({len(table.rows)}): --details" for table in page.tables[n_tables:]
-    ]
-    free_lines -= len(omitted) + note_lines + _TABLE_LINES * n_tables
+    free_lines = most - len(page.lines) - note_lines - _TABLE_LINES * len(page.tables)
     tables = []
-    for table in page.tables[:n_tables]:
-        rows = list(table.rows[: 1 + max(free_lines, 0)])
+    for table in page.tables:
+        rows = list(table.rows[: max(1 + free_lines, MIN_TABLE_ROWS)])
         if len(rows) < len(table.rows):
             title = f"{table.title}: {len(rows)} of {len(table.rows):,} (--details: all)"
             table = replace(table, title=title, rows=rows)
@@ -154,7 +153,7 @@ def brief(page: Page, most: int = MOST_LINES - _COMMAND_LINES) -> Page:
     if len(notes) > max_notes:
         n_omitted = len(notes) - max_notes + 1
         notes = [*notes[: max_notes - 1], f"Also: notes ({n_omitted}): --details"]
-    return Page(lines=[*page.lines, *omitted], tables=tables, notes=notes)
+    return Page(lines=page.lines, tables=tables, notes=notes)
 
 
 def page_text(page: Page) -> str:

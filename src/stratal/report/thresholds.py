@@ -102,10 +102,14 @@ def _set_text(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 def _without_a_set(result: Mapping[str, Any]) -> str:
     """Return why no set is accepted, and what would change it."""
     labels = f"these {result['labels']:,} labels"
-    if result["verdict"] == "FAIL":
+    if result["all_violated"]:
+        if result["verdict"] == "FAIL":
+            others = "the score has no other thresholds"
+        else:
+            others = "sets above the highest hold too few labels to tell"
         return (
             f"At each of the {len(result['candidates']):,} candidate thresholds, {labels} show that it is "
-            "violated; sets above the highest hold too few labels to tell."
+            f"violated; {others}."
         )
     needed = result["labels_needed"]
     if needed is None:

@@ -17,6 +17,9 @@ _NO_ANSWER = frozenset(
     }
 )
 
+# How a missing verdict is written.
+NO_VERDICT = "no verdict"
+
 # Further texts that judges and metrics write if they failed or cannot be parsed; `_` and `-` are spaces.
 _NO_VERDICT = frozenset(
     {
@@ -25,7 +28,7 @@ _NO_VERDICT = frozenset(
         *("parsing error", "parse failure", "parse failed", "parsing failed", "failed to parse"),
         *("could not parse", "cannot parse", "not parsed", "invalid response", "invalid output"),
         *("invalid format", "invalid json", "invalid verdict", "invalid answer"),
-        *("no response", "no verdict", "no output", "no score", "no rating", "no decision", "no judgement"),
+        *("no response", NO_VERDICT, "no output", "no score", "no rating", "no decision", "no judgement"),
         *("no judgment", "not available", "not applicable", "not evaluated", "not scored", "not graded"),
         *("not rated", "not judged", "unscored", "ungraded", "unrated", "uncertain", "abstain", "abstained"),
         *("inconclusive", "undetermined", "indeterminate", "cannot determine", "cannot assess"),

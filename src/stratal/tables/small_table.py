@@ -137,7 +137,7 @@ class SmallTable:
             raise MissingColumnError(
                 f"{self.label}: no column {name!r}",
                 column=name,
-                allowed=suggest_names(name, self.lists),
+                allowed=suggest_names(name, self.lists, all_names=True),
                 action=action,
             )
         name = column
@@ -160,7 +160,7 @@ class SmallTable:
         if None in texts:
             raise InputError(
                 f"{self.label}: column {name!r} is empty in {self.places[texts.index(None)]}",
-                action="Fill it in, or leave the row out.",
+                action="Fill it in for every row, or name another column.",
             )
         return np.array(texts, dtype=np.str_)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -221,6 +222,22 @@ class ScoredPopulation:
             for index in range(len(sets.group)):
                 sizes[:, index] += np.bincount(stratum[members[:, index]], minlength=n_strata)
         return sizes, group_sizes
+
+    def has_no_other_set(self, sets: CandidateSets, sizes: IntArray) -> bool:
+        """Return whether thresholds give no set but these of J `sizes`, because scores have few values."""
+        different_sets = set(zip(sets.group.tolist(), sizes.tolist(), strict=True))
+        n_groups = len(sets.groups)
+        values: list[list[set[float]]] = [[set() for _ in self.scores] for _ in range(n_groups)]
+        columns = (*self.scores, *((self.by,) if self.by else ()))
+        for batch in self.population.batches(columns):
+            scores, group = self.read(batch, sets)
+            for code, distinct in enumerate(values):
+                for column, entries in zip(scores[group == code].T, distinct, strict=True):
+                    entries.update(np.unique(column).tolist())
+            n_thresholds = [math.prod(map(len, distinct)) for distinct in values]
+            if sum(n_thresholds) > len(different_sets):
+                return False
+        return True
 
     def _batches(self, sets: CandidateSets) -> Iterator[tuple[BoolArray, IntArray, IntArray]]:
         """Yield the sets that contain the units (n, J), their group (n,) and their stratum (n,)."""

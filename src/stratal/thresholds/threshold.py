@@ -48,7 +48,6 @@ from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
-from stratal.tables.small_table import SmallTable
 from stratal.thresholds.curves import CURVES, Curve, curve_of
 from stratal.thresholds.decision import Decision, decide
 from stratal.thresholds.evidence import SetEvidence, set_evidence
@@ -118,7 +117,7 @@ class Threshold(PageDisplay):
     confidence_level : float
     labels, population_size : int
     verdict : {"PASS", "FAIL", "UNDECIDED"}
-        UNDECIDED if no set is accepted; FAIL if the labels show that no candidate set satisfies it.
+        UNDECIDED if no set is accepted; FAIL if the labels show that no set at all satisfies it.
     chosen : tuple of AcceptedSet
         The set to accept, of each group that has one.
     candidates : tuple of AcceptedSet
@@ -126,6 +125,8 @@ class Threshold(PageDisplay):
         Metrics by threshold, of one score without groups.
     labels_needed : int, optional
         About how many labels would be needed for a first set, if the rates stay.
+    all_violated : bool
+        Whether the labels show that every candidate set violates the requirement; smaller sets may not.
     notes : tuple of str
     scored : ScoredPopulation, optional
         Not written.
@@ -143,6 +144,7 @@ class Threshold(PageDisplay):
     candidates: tuple[AcceptedSet, ...]
     curve: Curve | None
     labels_needed: int | None
+    all_violated: bool
     notes: tuple[str, ...]
     scored: ScoredPopulation | None = None
 
@@ -165,6 +167,7 @@ class Threshold(PageDisplay):
             "candidates": [json_dict(asdict(row)) for row in self.candidates],
             "curve": curve,
             "labels_needed": self.labels_needed,
+            "all_violated": self.all_violated,
             "notes": [str(note) for note in self.notes],
         }
 
@@ -302,7 +305,7 @@ def threshold(
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
     source = population
     if evidence.table is not None and source is None:
-        source = _population_of_table(sample, evidence.table.rows, names, by)
+        source = _population_of_table(sample, evidence, names, by)
     if source is None and sample.population is None and read_population is not None:
         source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
     if not is_table and source is None and sample.population is None:
@@ -328,12 +331,13 @@ def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sa
 
 
 def _population_of_table(
-    sample: Sample, table: Any, scores: Sequence[str], by: str | None
+    sample: Sample, evidence: Evidence, scores: Sequence[str], by: str | None
 ) -> Population | None:
     """Return the population of a table from elsewhere with a row for every unit; None for another table."""
+    assert evidence.table is not None
     rule = rule_of(sample.design.rule)
-    columns = SmallTable.of(table, "the table of labels")
-    ids = ids_of(columns, sample.question.id)
+    columns = evidence.table.rows
+    ids = ids_of(columns, evidence.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
         return None
     groups = [name for name in (*rule.columns, *((by,) if by else ())) if name not in scores]
@@ -456,6 +460,16 @@ def _decide(
     needed = None
     if not chosen and not warnings:
         needed = _labels_needed(requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes))
+    # Every set's own limit counts: that all of them lie beyond is less probable than that one does.
+    lower_limits = evidence.limits(1.0 - confidence_level)[0]
+    all_violated = not warnings and bool(np.all(lower_limits > requirement.faults))
+    sizes = labels.sizes
+    if chosen:
+        verdict = PASS
+    elif all_violated and units and sizes is not None and units.has_no_other_set(sets, sizes.sum(axis=0)):
+        verdict = FAIL
+    else:
+        verdict = UNDECIDED
     curve = None
     if len(names) == 1 and by is None:
         # Of right answers, only their share among the accepted ones has a name. Recall and the false positive
@@ -471,11 +485,12 @@ def _decide(
         confidence_level=confidence_level,
         labels=len(labels.outcomes),
         population_size=sample.population_size,
-        verdict=UNDECIDED if warnings else _verdict(requirement, evidence, chosen, 1.0 - confidence_level),
+        verdict=verdict,
         chosen=chosen,
         candidates=rows,
         curve=curve,
         labels_needed=needed,
+        all_violated=all_violated,
         notes=(*warnings, *_notes(sample, outcomes, units, groups, chosen)),
         scored=units,
     )
@@ -614,18 +629,6 @@ def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[A
         if other is None or is_smaller == requirement.seeks_smallest_set:
             best[row.group] = row
     return tuple(best.values())
-
-
-def _verdict(
-    requirement: SetRequirement, evidence: SetEvidence, chosen: Sequence[AcceptedSet], error: float
-) -> str:
-    """Return PASS if a set is accepted, FAIL if every candidate violates the requirement, or UNDECIDED."""
-    if chosen:
-        return PASS
-    # Every set's own limit counts: that all of them lie beyond is less probable than that one does.
-    if np.all(evidence.limits(error)[0] > requirement.faults):
-        return FAIL
-    return UNDECIDED
 
 
 def _labels_needed(

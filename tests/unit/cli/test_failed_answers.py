@@ -43,7 +43,7 @@ def run(tmp_path, run_command):
 def test_the_first_lines_show_the_counts(run):
     lines = run(document(failed=4, errors=6)).stdout.splitlines()
 
-    assert lines[0].startswith("Estimate 1,")
+    assert lines[0].startswith("Share of ones in `exact` 1,")
     assert lines[1].startswith("4 answers failed (an error, or no output); they count as missing")
     assert lines[2] == "Missing scores: 6 of 'exact'."
 
@@ -58,16 +58,16 @@ def test_an_application_that_mostly_fails_passes_no_gate(run):
 @pytest.mark.parametrize(
     ("options", "status", "estimate"),
     [
-        ((), 4, "Estimate 1,"),
-        (("--failed-answers", "missing"), 0, "Estimate 1,"),
-        (("--failed-answers", "wrong"), 4, "Estimate 0.2"),
+        ((), 4, "1,"),
+        (("--failed-answers", "missing"), 0, "1,"),
+        (("--failed-answers", "wrong"), 4, "0.2"),
     ],
 )
 def test_an_option_says_what_failed_answers_count_as(run, options, status, estimate):
     printed = run(document(failed=30), "--require", "value>=.5", *options)
 
     assert printed.status == status
-    assert printed.stdout.startswith(estimate)
+    assert printed.stdout.startswith(f"Share of ones in `exact` {estimate}")
 
 
 def test_a_failed_answer_is_wrong_where_the_score_is_to_be_low(run):

@@ -78,7 +78,9 @@ def test_figures_are_those_of_estimate(audit, run_command, options):
     report = figures(run_command, "report", *words, "--output", "report.json")
 
     more = {"more_labels": report["more_labels"]}
-    assert report["estimate"] | more == figures(run_command, "estimate", *words)
+    estimate = figures(run_command, "estimate", *words)
+    assert report["quantity"] == estimate.pop("quantity")
+    assert report["estimate"] | more == estimate
     with open("report.json") as stream:
         assert json.load(stream) == report
 
@@ -196,10 +198,10 @@ def test_a_study_brings_its_question_and_agreement(tmp_path, monkeypatch, run_co
     found = figures(run_command, "report", "audit", "--output", "report.json")
 
     assert found["question"] == "Is it right?"
-    assert found["quantity"] == "share of 'Pass'"
+    assert found["quantity"] == "pass rate"
     assert found["agreement"]["alpha"] == 1.0
     assert found["agreement"]["pairs"][0]["kappa"] == 1.0
-    more = {"more_labels": found["more_labels"]}
+    more = {"more_labels": found["more_labels"], "quantity": "pass rate"}
     assert found["estimate"] | more == figures(run_command, "estimate", "audit")
     assert run_command("report", "audit", "--output", "report.html").status == 0
 
@@ -215,6 +217,7 @@ def test_a_sample_drawn_elsewhere(tmp_path, monkeypatch, run_command):
     more = {"more_labels": found["more_labels"]}
     estimate = figures(run_command, "estimate", *words)
     found["estimate"]["notes"].remove(estimate.pop("roles")["sentence"])
+    assert found["quantity"] == estimate.pop("quantity")
     assert found["estimate"] | more == estimate
 
 

@@ -279,3 +279,154 @@ def test_a_threshold_is_not_guaranteed_by_rows_that_are_not_random():
     assert not result.chosen
     with pytest.raises(InputError, match="chosen at random"):
         stratal.threshold(table, require="error<=.4", score="judge_score", chosen="unknown")
+
+
+def small_table(seed=0, rows=160, labelled=60):
+    """Verdicts, answers and scores of rows, of which the first have a label."""
+    draws = np.random.default_rng(seed)
+    score = draws.random(rows)
+    right = draws.random(rows) < score
+    return {
+        "id": [f"u{row}" for row in range(rows)],
+        "confidence": score.round(3),
+        "human": [("pass" if z else "fail") if row < labelled else None for row, z in enumerate(right)],
+    }
+
+
+def roles_of(table, **options):
+    return stratal.evaluate(table, **options).to_dict()["roles"]
+
+
+def test_every_keyword_of_the_signature_is_taken_or_refused_by_name():
+    import inspect
+
+    table = small_table()
+    options = {
+        "chosen": "random",
+        "value": "human",
+        "id": "id",
+        "proxy": "confidence",
+        "judge": "confidence",
+        "positive": "pass",
+        "mapping": {"pass": 1, "fail": 0},
+        "require": "value>=.5",
+        "by": None,
+        "lam": 0.5,
+        "clip": True,
+        "stratum_weights_known": True,
+        "groups_labelled": {},
+        "confidence_level": 0.9,
+        "limits": (0.0, 1.0),
+    }
+    keywords = inspect.signature(stratal.estimate_from).parameters
+    assert options.keys() <= keywords.keys()
+    for name, value in options.items():
+        if name in ("lam", "clip", "stratum_weights_known", "groups_labelled"):
+            with pytest.raises(InputError, match=f"{name}= has no effect with a table"):
+                stratal.estimate_from(table, **{name: value})
+        else:
+            assert stratal.estimate_from(table, **{name: value}).estimate.n == 60
+    with pytest.raises(InputError, match="chosen= has no effect with arrays"):
+        stratal.estimate_from([1, 0, 1], [0.5, 0.2, 0.9], [0.1, 0.7], chosen="random")
+
+
+def test_columns_that_are_not_used_are_named_with_their_option():
+    table = small_table()
+    table["prediction"] = ["cat" if row % 3 else "dog" for row in range(160)]
+    table["risk_pct"] = table.pop("confidence") * 100
+
+    notes = roles_of(table)["notes"]
+
+    assert any("'prediction' is not used" in note and "--predicted prediction" in note for note in notes)
+    assert any("'risk_pct' is not used" in note and "--proxy risk_pct" in note for note in notes)
+    assert roles_of(table, proxy="risk_pct")["proxy"] == "risk_pct"
+
+
+def test_a_column_called_proxy_is_the_proxy():
+    table = small_table()
+    table["proxy"] = table.pop("confidence")
+    table["judge"] = ["pass" if value > 0.4 else "fail" for value in table["proxy"]]
+
+    roles = roles_of(table)
+
+    assert (roles["proxy"], roles["judge"]) == ("proxy", ["judge"])
+
+
+def test_missing_verdicts_of_a_judge_are_left_out_of_the_agreement():
+    table = small_table()
+    table["judge"] = [
+        ("pass" if value > 0.4 else "fail") if row % 4 else None
+        for row, value in enumerate(table.pop("confidence"))
+    ]
+    found = stratal.evaluate(table)
+
+    assert any("15 of 60 drawn units have no verdict of 'judge'" in note for note in found.to_dict()["notes"])
+    table["judge_score"] = [0.5 if row % 4 else None for row in range(160)]
+    with pytest.raises(InputError, match=r"no score in 40 of 160 rows.*judge='none'"):
+        stratal.evaluate(table, judge="judge_score")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "name"),
+    [
+        (("pass", "fail"), {}, "Pass rate"),
+        (("correct", "incorrect"), {}, "Accuracy"),
+        (("yes", "no"), {}, "Share of 'yes'"),
+        (("harmful", "safe"), {"positive": "harmful"}, "Share of 'harmful'"),
+        ((5, 3), {}, "Mean of `human`"),
+        ((1, 0), {}, "Share of ones in `human`"),
+    ],
+)
+def test_the_first_line_names_the_quantity(labels, options, name):
+    table = small_table()
+    table["human"] = [None if label is None else labels[label == "fail"] for label in table["human"]]
+
+    assert str(stratal.evaluate(table, **options)).startswith(f"{name} ")
+
+
+def test_labels_that_are_classes_give_an_accuracy_that_may_be_required():
+    table = small_table()
+    table["prediction"] = ["cat" if row % 3 else "dog" for row in range(160)]
+    table["human"] = ["cat" if row % 2 else "dog" for row in range(60)] + [None] * 100
+    found = stratal.evaluate(table, require="accuracy>=.01", metric=("precision", "recall", "f1"))
+
+    assert str(found).startswith("Accuracy ")
+    assert found.status == "PASS"
+    # A requested table is printed in full up to twelve rows.
+    assert str(found).count("\nf1") == 3
+
+
+def test_a_judge_and_the_labels_are_side_by_side():
+    draws = np.random.default_rng(4)
+    right = draws.random(600) < 0.7
+    verdicts = np.where(draws.random(600) < 0.8, right, 1.0).astype(int)
+    table = {
+        "id": list(range(600)),
+        "judge": verdicts,
+        "human": [("pass" if z else "fail") if row < 250 else None for row, z in enumerate(right)],
+    }
+    found = stratal.evaluate(table)
+    printed = found.to_dict()
+    rows = {row["name"]: row for row in printed["side_by_side"]}
+
+    assert list(rows) == ["corrected", "judge only", "labels only"]
+    assert rows["judge only"]["estimate"] == pytest.approx(np.mean(verdicts))
+    assert rows["labels only"]["estimate"] == pytest.approx(np.mean(right[:250]))
+    assert rows["corrected"]["estimate"] == found.estimate.value
+    differing = int(np.sum(right[:250] != verdicts[:250].astype(bool)))
+    assert printed["differing"] == {"items": differing, "labelled": 250}
+    assert "'judge' alone is" in str(found)
+    assert "too high" in str(found)
+    assert "of what they call 'fail' (sensitivity)" in str(found)
+
+
+def test_an_unknown_choice_states_its_assumption_and_no_other():
+    printed = stratal.evaluate(small_table(), chosen="unknown").to_dict()
+
+    assert "alike within each quantile" in printed["roles"]["sentence"]
+    assert not any("random sample" in note for note in printed["notes"])
+
+
+def test_a_misspelt_requirement_lists_names():
+    with pytest.raises(InputError, match=r"'value', 'mean'.*An error of at most \.1 is 'value>=\.9'"):
+        stratal.evaluate(small_table(), require="eror<=.1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,38 @@ def test_a_violated_requirement_fails(units):
     sample = stratal.designs.SimpleRandom(budget=300).draw(population_of(units), seed=5)
     wrong = dict.fromkeys(sample.ids.tolist(), 0.0)
 
+    result = stratal.threshold(sample, wrong, "error<=.05")
+
+    # A set above the highest candidate holds too few labels.
+    assert (result.verdict, result.all_violated) == ("UNDECIDED", True)
+    assert "sets above the highest" in str(result)
+
+
+def test_a_requirement_that_no_set_satisfies_fails(units):
+    grades = {**units, "confidence": np.round(units["confidence"])}
+    sample = stratal.designs.SimpleRandom(budget=400).draw(population_of(grades), seed=5)
+    wrong = dict.fromkeys(sample.ids.tolist(), 0.0)
+
     assert stratal.threshold(sample, wrong, "error<=.05").verdict == "FAIL"
+    # All units together have a recall of 1.
+    assert stratal.threshold(sample, labels_of(units, sample), "recall>=.99").verdict != "FAIL"
+
+
+@pytest.mark.parametrize("name", ["trace_id", "id", None])
+def test_the_ids_of_a_table_are_recognised(name, tmp_path):
+    rng = np.random.default_rng(3)
+    score = rng.random(600)
+    table: dict[str, Any] = {name or "lang": [f"t{row}" if name else "en" for row in range(600)]}
+    table |= {
+        "confidence": score,
+        "human": [int(value > 0.2) if row % 2 else None for row, value in enumerate(score)],
+    }
+
+    result = stratal.threshold(table, require="error<=.1")
+    result.write(tmp_path / "out")
+
+    first = (tmp_path / "out" / "review.csv").read_text().splitlines()[1].split(",")[0]
+    assert first.startswith("t") == (name is not None)
 
 
 def test_each_group_has_a_set_and_fewer_items_than_alone(drawn):
