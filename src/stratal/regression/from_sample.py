@@ -197,8 +197,8 @@ _BATCH = 262_144
 
 @names_mistyped
 def regress(
-    sample: Sample,
-    labels: object,
+    sample: Sample | str | tuple[Any, ...],
+    labels: object = None,
     *,
     family: str | losses.Loss = "linear",
     features: str | tuple[str, ...] = (),
@@ -212,8 +212,11 @@ def regress(
 
     Parameters
     ----------
-    sample : Sample
-    labels : mapping of id to outcome, Series, array in the order of `sample.ids`, or Labels
+    sample : Sample, str or tuple of arrays
+        A formula such as "y ~ x1 + x2" if `labels` is a table with the outcome in some rows, or the arrays
+        (X, y, y_proxy) or (X, y) with NaN where y is unlabelled. The labelled rows are then taken as a simple
+        random sample of all rows.
+    labels : mapping of id to outcome, Series, array in the order of `sample.ids`, Labels, or a table
         Units without a label are left out, as nonresponse within their stratum; a stratum without any label
         is merged with its neighbour.
     family : str or Loss
@@ -254,8 +257,26 @@ def regress(
     >>> outcome = 1 + length[sample.ids] / 20 + 0.1 * (-1.0) ** sample.ids
     >>> regress(sample, outcome, features="length").names
     ('intercept', 'length')
+    >>> table = {"y": [1.0, 2.0, 3.5, 4.0] + [None] * 4, "x": range(8), "judge_score": np.arange(8) / 8}
+    >>> regress("y ~ x", table).names
+    ('intercept', 'x')
     """
-    require_sample(sample, "regress")
+    if isinstance(sample, str | tuple):
+        from stratal.regression.from_table import sample_of_arrays, sample_of_table
+
+        if features or formula is not None or population is not None:
+            raise InputError(
+                "features=, formula= and population= describe a sample",
+                action="Write the features in the formula, or give the arrays only.",
+            )
+        if isinstance(sample, str):
+            sample, labels, columns_of_fit = sample_of_table(sample, labels, proxy, Formula.words(sample))
+        else:
+            sample, labels, columns_of_fit = sample_of_arrays(sample)
+        features = columns_of_fit.get("features", ())
+        formula = columns_of_fit.get("formula")
+        proxy = None
+    sample = require_sample(sample, "regress")
     if population is not None:
         population = require_same_population(sample, population)
     if population is None:

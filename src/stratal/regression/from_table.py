@@ -1,0 +1,104 @@
+"""Samples for a regression from a table, or from arrays, whose outcome is known in some rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import same_length
+from stratal.designs.elsewhere import ids_of
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.labels.labels import Labels
+from stratal.population.population import Population
+from stratal.question.recognition import StatedRoles, recognise
+from stratal.regression.losses import feature_matrix
+from stratal.tables.column_facts import facts_of_table
+from stratal.tables.small_table import SmallTable, is_missing
+
+_OUTCOME = "outcome"
+_PROXY = "proxy"
+# A right side that is a sum of columns needs no parser of formulas.
+_SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
+
+
+def sample_of_table(
+    formula: str, table: Any, proxy: str | None, words: frozenset[str]
+) -> tuple[Sample, Labels, dict[str, Any]]:
+    """Return sample, labels and the options `features` or `formula` of a table's outcome `y ~ x1 + x2`.
+
+    Rows with an outcome are taken as a simple random sample of all rows. `words` are those of the formula.
+    """
+    outcome, tilde, right = formula.partition("~")
+    if not tilde or not outcome.strip() or not right.strip():
+        raise InputError("this is not a formula", given=repr(formula), allowed="such as 'y ~ x1 + x2'")
+    rows = SmallTable.of(table, "the table")
+    outcome = rows.find(outcome.strip().strip("`")) or outcome.strip()
+    rows.values(outcome)
+    features = [name for name in rows.lists if name in words and name != outcome]
+    if proxy is None:
+        roles = StatedRoles(value=outcome, is_compared=False, judges=(), others=tuple(features))
+        proxy = recognise(facts_of_table(rows), roles).proxy
+    options: dict[str, Any] = {"formula": right.strip()}
+    if _SUM.fullmatch(right):
+        names = tuple(term.strip() for term in right.split("+"))
+        for name in names:
+            rows.values(name)
+        if all(_is_numeric(rows, name) for name in names):
+            options = {"features": names}
+    sample, labels = _sample_of_rows(rows, outcome, proxy, features)
+    return sample, labels, options
+
+
+def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, Any]]:
+    """Return sample, labels and the option `features` of arrays (X, y, y_proxy) or (X, y).
+
+    X is (n, d), y (n,) NaN where it is unlabelled, and y_proxy (n,).
+    """
+    if len(arrays) not in (2, 3):
+        raise InputError("wrong number of arrays", given=len(arrays), allowed="(X, y) or (X, y, y_proxy)")
+    matrix = feature_matrix("X", arrays[0])
+    names = tuple(map(str, getattr(arrays[0], "columns", [f"x{k + 1}" for k in range(matrix.shape[1])])))
+    columns = {_OUTCOME: np.asarray(arrays[1], dtype=object), **dict(zip(names, matrix.T, strict=True))}
+    if len(arrays) == 3:
+        columns[_PROXY] = np.asarray(arrays[2])
+    same_length(**columns)
+    rows = SmallTable.of(columns, "the arrays")
+    proxy = _PROXY if len(arrays) == 3 else None
+    sample, labels = _sample_of_rows(rows, _OUTCOME, proxy, names)
+    return sample, labels, {"features": names}
+
+
+def _sample_of_rows(
+    rows: SmallTable, outcome: str, proxy: str | None, features: Sequence[str]
+) -> tuple[Sample, Labels]:
+    """Return the rows with an outcome as a sample of all rows, which are its population."""
+    is_partial = any(map(is_missing, rows.values(outcome)))
+    has_proxy = proxy is not None and is_partial
+    categories = {name: rows.texts(name) for name in features if not _is_numeric(rows, name)}
+    sample, labels = Sample.from_labelled(
+        rows, value=outcome, proxy=proxy if has_proxy else None, groups=tuple(categories), whole=True
+    )
+    numbers: Mapping[str, Any] = {
+        name: rows.numbers(name) for name in features if _is_numeric(rows, name) and name != proxy
+    }
+    population = Population.from_arrays(
+        proxy={proxy: rows.numbers(proxy)} if has_proxy and proxy is not None else None,
+        features=numbers,
+        groups=categories,
+        ids=ids_of(rows, None),
+    )
+    return replace(sample, population=population), labels
+
+
+def _is_numeric(rows: SmallTable, name: str) -> bool:
+    """Return whether a column of the table has a number in every row."""
+    try:
+        rows.numbers(name)
+    except InputError:
+        return False
+    return True
