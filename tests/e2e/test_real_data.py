@@ -37,8 +37,8 @@ def test_the_command_and_python_agree(shared, tmp_path, name):
     lines = ["id,label", *(f"{json.dumps(row['id'])},{truth[row['id']]}" for row in rows)]
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     result = run("estimate", drawn["sample"], tmp_path / "labels.csv")
-    for name in ("more_labels", "quantity"):  # the command's own
-        result.pop(name)
+    for entry in ("more_labels", "quantity"):  # the command's own
+        result.pop(entry)
 
     plan = stratal.plan(stratal.Population.read(file, id="id", proxy="proxy"), budget=200)
     sample = plan.draw(seed=7)

@@ -171,7 +171,7 @@ def held_against(
                 action = "Name one of these."
             else:
                 names = [*single, *({} if value_rows is None else _names_of_value(value_rows[0]))]
-                allowed = near_names(requirement.name, names)
+                allowed = suggest_names(requirement.name, names)
                 action = (
                     "An error of at most .1 is 'value>=.9'. Other names need their option: recall:CLASS with "
                     "metric= (--metric), kappa with judge= (--judge), value@GROUP with by= (--by)."
