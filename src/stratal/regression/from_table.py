@@ -81,7 +81,7 @@ def _sample_of_rows(
     has_proxy = proxy is not None and is_partial
     categories = {name: rows.texts(name) for name in features if not _is_numeric(rows, name)}
     sample, labels = Sample.from_labelled(
-        rows, value=outcome, proxy=proxy if has_proxy else None, groups=tuple(categories), whole=True
+        rows, value=outcome, proxy=proxy if has_proxy else None, groups=tuple(categories), has_all_units=True
     )
     numbers: Mapping[str, Any] = {
         name: rows.numbers(name) for name in features if _is_numeric(rows, name) and name != proxy
