@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,9 @@ class Evaluation:
             # A study stores numbers; its words name the quantity.
             values = join_labels(self.sample, self.words).table()
             name = mean_quantity(self.estimate, values, column)
-        return f"{name} of {self.model}" if self.model is not None and column not in name else name
+        if self.model is not None and column not in name:
+            return f"{name} of {self.model}"
+        return name
 
     @property
     def new_outcomes_missing(self) -> bool:
@@ -135,7 +137,9 @@ class Evaluation:
                 # The estimands of groups are of the same kind, and follow those of all units.
                 described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
         else:
-            described = {"quantity": self.quantity} if self.quantity else {}
+            described = {}
+            if self.quantity:
+                described["quantity"] = self.quantity
             described |= self.estimate.to_dict(level, request.interval)
             described = with_tables(described, list(self.tables), level, list(self.remarks))
             options = request.estimand_options | request.interval_options
@@ -266,12 +270,21 @@ class Evaluation:
         by_name = {row["name"]: row for row in readings}
         labels_alone = by_name.get(WEIGHTED)
         judge = request.judge[0]
-        numeric_names = {} if self.table is None else self.table.numeric_names
+        numeric_names: Mapping[str, str] = {}
+        if self.table is not None:
+            numeric_names = self.table.numeric_names
         is_proxy = next(iter(self.sample.proxy_names), None) in (judge, numeric_names.get(judge, judge))
-        judge_alone = by_name.get(PROXY) if is_proxy else self._judged_share(estimate, judge)
-        rows = [(CORRECTED if labels_alone else LABELS_ONLY, by_name[REPORTED])]
-        rows += [(JUDGE_ONLY, {**judge_alone, "judge": judge})] if judge_alone else []
-        rows += [(LABELS_ONLY, labels_alone)] if labels_alone else []
+        if is_proxy:
+            judge_alone = by_name.get(PROXY)
+        else:
+            judge_alone = self._judged_share(estimate, judge)
+        rows = [(CORRECTED, by_name[REPORTED])]
+        if labels_alone is None:
+            rows = [(LABELS_ONLY, by_name[REPORTED])]
+        if judge_alone is not None:
+            rows.append((JUDGE_ONLY, {**judge_alone, "judge": judge}))
+        if labels_alone is not None:
+            rows.append((LABELS_ONLY, labels_alone))
         shown = ("estimate", "confidence_interval", "judge")
         return [{"name": name, **{key: row[key] for key in shown if key in row}} for name, row in rows]
 
@@ -284,7 +297,9 @@ class Evaluation:
                 if table.kind == "judge" and of_judge and row.get("class") in positive:
                     low, high = row["confidence_interval"] or (None, None)
                     # Verdicts of all units leave nothing open.
-                    return row if low != high else row | {"confidence_interval": None}
+                    if low == high:
+                        row |= {"confidence_interval": None}
+                    return row
         return None
 
     @property

@@ -317,6 +317,8 @@ def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
         names = ", ".join(map(repr, sample.proxy_names))
-        problem = "several columns could be the score" if names else "no column is known to be the score"
+        problem = "no column is known to be the score"
+        if names:
+            problem = "several columns could be the score"
         raise InputError(problem, given=names or None, action="Name one: score=.")
     return sample.proxy_names[0]

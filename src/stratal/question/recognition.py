@@ -923,7 +923,9 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         return recognition
     options = " or ".join(f"proxy={column.name!r} (--proxy {quote(column.name)})" for column in unused[:3])
     names = ", ".join(repr(column.name) for column in unused[:3])
-    verb = "is" if len(unused) == 1 else "are"
+    verb = "are"
+    if len(unused) == 1:
+        verb = "is"
     note = f"{names} {verb} not used ({reason}); to use it instead: {options}"
     return replace(recognition, notes=(*recognition.notes, note))
 

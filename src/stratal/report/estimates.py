@@ -406,14 +406,19 @@ def _side_by_side(estimate: Mapping[str, Any]) -> list[str]:
         return lines
     if ends is None or None in ends or estimate.get("target") != "population":
         return lines
-    scale = 100.0 if share else 1.0
-    unit = " points" if share else ""
+    scale = 1.0
+    unit = ""
+    if share:
+        scale = 100.0
+        unit = " points"
     errors = sorted(scale * (judge["estimate"] - end) for end in ends)
     name = repr(judge["judge"])
     if errors[0] <= 0.0 <= errors[1]:
         low, high = (f"{error:+.3g}" for error in errors)
         return [*lines, f"These labels do not show that {name} alone is off: {low} to {high}{unit}."]
-    direction = "high" if errors[0] > 0.0 else "low"
+    direction = "low"
+    if errors[0] > 0.0:
+        direction = "high"
     near, far = sorted(map(abs, errors))
     value = scale * abs(judge["estimate"] - reported["estimate"])
     return [
