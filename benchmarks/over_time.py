@@ -394,12 +394,12 @@ def _median_delay(alarms: BoolArray, change: int) -> float:
 def page(series: int, draws: int, labels: tuple[int, ...] = LABELS) -> str:
     """Measure everything and return the page."""
     heading = f"# Weeks over time\n\n`python -m benchmarks.over_time --series {series} --draws {draws}`, "
-    parts = [heading + circumstances(), (__doc__ or "").split("\n\n", 2)[2].strip()]
+    parts = [(__doc__ or "").split("\n\n", 2)[2].strip()]
     tables = ((_false_alarm_table, series), (_delay_table, series), (_coverage_table, draws))
     for table, runs in tables:
         parts.append(table(runs, labels))
         print(parts[-1], flush=True)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([heading + circumstances(), *parts]) + "\n"
 
 
 def _coverage_table(draws: int, labels: tuple[int, ...]) -> str:
