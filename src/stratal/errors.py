@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import re
-import reprlib
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike, fspath
-from types import SimpleNamespace, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-
+from typing import Any, TypeVar
 
 __all__ = [
     "BudgetError",
@@ -229,6 +224,34 @@ def invalid_bounds_error(bounds: object, name: str = "bounds") -> InputError:
     )
 
 
+def finite_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
+    """Return bounds as two floats.
+
+    Parameters
+    ----------
+    bounds : pair of numbers
+    name : str
+        The keyword that they were given by.
+
+    Raises
+    ------
+    InputError
+        For anything but two finite numbers, the lower first.
+    """
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise invalid_bounds_error(bounds, name) from None
+    # `float` would read texts, and the characters of one text, as numbers.
+    if not (isinstance(low, Real) and isinstance(high, Real)):
+        raise invalid_bounds_error(bounds, name)
+    low = float(low)
+    high = float(high)
+    if not -math.inf < low < high < math.inf:
+        raise invalid_bounds_error(bounds, name)
+    return low, high
+
+
 def not_positive_error(name: str, value: object) -> InputError:
     """Return the error for what must be a number above 0, in the units of what is estimated.
 
@@ -314,7 +337,9 @@ def no_effect_error(option: str, allowed: str) -> InputError:
 def check_choice(what: str, name: object, names: Iterable[str]) -> None:
     """Raise an `InputError` for a name that is none of the known ones."""
     allowed_names = list(names)
-    if name not in allowed_names:
+    # Arrays and missing values cannot be compared with a name.
+    is_comparable = name is None or isinstance(name, str | int | float | tuple)
+    if not is_comparable or name not in allowed_names:
         raise InputError(f"no such {what}", given=repr(name), allowed=suggest_names(str(name), allowed_names))
 
 
@@ -361,98 +386,6 @@ def warn_caller(message: str) -> None:
         frame = frame.f_back
         level = level + 1
     warnings.warn(message, StratalWarning, stacklevel=level)
-
-
-def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return a public function that answers an argument of the wrong type with one error, not a traceback.
-
-    Arguments are compared with their annotations only after a call has failed: a call that works costs
-    nothing, and an error of a call whose arguments all fit is raised as it is, since it is a defect of ours.
-    """
-
-    @wraps(function)
-    def call(*args: Parameters.args, **keywords: Parameters.kwargs) -> Result:
-        try:
-            return function(*args, **keywords)
-        except StratalError:
-            raise
-        except Exception:
-            error = _first_mistyped(function, args, keywords)
-            if error is None:
-                raise
-        raise error
-
-    return call
-
-
-def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> InputError | None:
-    """Return the error about the first argument that its annotation does not allow, None where all fit."""
-    signature = inspect.signature(function)
-    try:
-        arguments = signature.bind(*args, **keywords).arguments
-    except TypeError:
-        return None  # too few arguments, or an unknown one: Python's own error says so
-    names: dict[str, Any] = {}
-    for record in vars(function).get("records", ()):
-        names |= vars(sys.modules[record.__module__])
-    names |= inspect.unwrap(function).__globals__
-    for name, value in arguments.items():
-        parameter = signature.parameters[name]
-        if parameter.annotation is parameter.empty:  # self
-            continue
-        hint = _evaluated(parameter.annotation, names)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            entries = value
-        else:
-            entries = (value,)
-        if not all(_fits(entry, hint) for entry in entries):
-            what = f"{name}= cannot be this {type(value).__name__}"
-            return InputError(what, given=reprlib.repr(value), allowed=str(parameter.annotation))
-    return None
-
-
-def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
-    """Return the type of an annotation's text; a name imported for type checkers alone is looked up here."""
-    while True:
-        try:
-            return typing.get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
-        except NameError as error:
-            names[str(error.name)] = getattr(sys.modules["stratal"], str(error.name), Any)
-        except (TypeError, AttributeError):
-            return Any
-
-
-# Whole numbers from here on are no count of anything, and do not fit an int64.
-_WHOLE = 2**63
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a type hint allows a value; a hint that is no plain type allows all."""
-    origin = typing.get_origin(hint) or hint
-    inner = typing.get_args(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(value, entry) for entry in inner)
-    if origin is Literal:
-        return isinstance(value, str) and value in inner
-    if origin is None:
-        return value is None
-    if origin is bool:
-        return type(value).__name__ in ("bool", "bool_")  # NumPy's too
-    if origin in (int, float):
-        number = isinstance(value, Integral if origin is int else Real) and not isinstance(value, bool)
-        return number and (origin is float or abs(int(value)) < _WHOLE)
-    if origin is Any or not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
-        return True
-    if origin is tuple and isinstance(value, list):
-        value = tuple(value)
-    if not isinstance(value, origin) or (isinstance(value, str) and inner):
-        return False
-    if isinstance(value, tuple) and origin is tuple and inner and inner[-1] is not ...:
-        return len(value) == len(inner) and all(map(_fits, value, inner))
-    # Of a mapping these are the keys; an iterator is not used up.
-    return not (inner and isinstance(value, Sequence | Mapping)) or all(
-        _fits(entry, inner[0]) for entry in value
-    )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -514,7 +447,6 @@ def listing(
                 raise TypeError(f"{function.__qualname__}() {error}; it takes {near}") from None
             return function(*args, **keywords)
 
-        vars(call)["records"] = records  # in whose modules the annotations mean something
         vars(call)["__signature__"] = signature
         return typing.cast(Function, call)
 

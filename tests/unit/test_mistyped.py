@@ -1,4 +1,4 @@
-"""Arguments of the wrong type, and paths that are no text, are one error that names them."""
+"""Arguments of a wrong type that users confuse, and paths that are no text, are one error that names them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ LABELS = np.arange(20) % 2
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stratal.estimate(SAMPLE, LABELS, bounds=(0, None)), r"bounds= cannot be this tuple"),
-        (
-            lambda: stratal.designs.post_stratify(SAMPLE, stratal.strata.stratify(UNITS)),
-            r"by= cannot be this Strata",
-        ),
+        (lambda: stratal.estimate(SAMPLE, LABELS, bounds=(0, None)), r"bounds must be two finite numbers"),
+        (lambda: stratal.estimate(SAMPLE, LABELS, bounds="01"), r"bounds must be two finite numbers"),
+        (lambda: stratal.estimate(SAMPLE, LABELS, limits=("0", "1")), r"limits must be two finite numbers"),
+        (lambda: stratal.estimate(SAMPLE, LABELS, outcome=np.array([])), r"no such kind of outcome"),
+        (lambda: stratal.estimate(SAMPLE, LABELS, population={"id": [1]}), r"takes a Population"),
+        (lambda: stratal.estimate(SAMPLE, LABELS, predicts=2), r"predicts= cannot be read"),
+        (lambda: stratal.estimate(SAMPLE, LABELS).confidence_interval((0.9,)), r"confidence_level is out"),
+        (lambda: stratal.strata.allocate(SAMPLE, 20), r"allocate takes Strata"),
+        (lambda: stratal.Sample.read(SAMPLE), r"Sample.read takes a path"),
         (lambda: stratal.Population.read(os.fsdecode(b"no\xff.csv"), proxy="p"), r"is not UTF-8"),
     ],
 )

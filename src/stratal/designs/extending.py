@@ -13,7 +13,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.population.summary import Drawn
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
@@ -34,6 +34,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     """
     if population is sample.population:
         return population
+    population = require_population(population, "population=")
     question = sample.question
     population = population.numbered_from(stored_row_base(question.row_base, question.id))
     lacking = [name for name in sample.proxy_names if name not in population.proxy_names]

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, check_choice, names_mistyped, suggest_names, warn_caller
+from stratal.errors import InputError, check_choice, suggest_names, warn_caller
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
@@ -223,7 +223,6 @@ class Margins(Design):
         return CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
 
 
-@names_mistyped
 def fit_margins(
     sample: Sample,
     margins: str | Sequence[str],
@@ -415,7 +414,6 @@ class PostStratified(Design):
         return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
 
 
-@names_mistyped
 def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
     """Return a sample weighted by the groups of a column, whose sizes are known.
 

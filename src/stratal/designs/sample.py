@@ -20,7 +20,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.external_sample import ExternalSample, parts_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, listing, names_mistyped, type_text
+from stratal.errors import InputError, listing, type_text
 from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
@@ -349,7 +349,6 @@ class Sample(Record, TableDisplay):
         assert self.level_means is not None
         return self.level_means
 
-    @names_mistyped
     def write(self, path: str | Path) -> Path:
         """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
 
@@ -370,7 +369,6 @@ class Sample(Record, TableDisplay):
         return write_parts(Path(path), self._columns(), self._description())
 
     @staticmethod
-    @names_mistyped
     def read(path: str | Path) -> Sample:
         """Read a sample that `write` wrote.
 
@@ -387,6 +385,9 @@ class Sample(Record, TableDisplay):
         """
         from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
 
+        if not isinstance(path, str | os.PathLike):
+            action = "Write the sample to a file first, or pass the sample itself."
+            raise InputError("Sample.read takes a path", given=type_text(path), action=action)
         columns, description = read_parts(Path(path))
         try:
             sample = with_sets(_of_parts(parts_from(columns, description)), lenient=True)
@@ -426,7 +427,6 @@ class Sample(Record, TableDisplay):
         return {**described, "population_digest": digest.to_dict()}
 
     @staticmethod
-    @names_mistyped
     @listing(ExternalSample)
     def from_labelled(table: Any, **keywords: Any) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.

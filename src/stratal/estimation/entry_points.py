@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
-from stratal.errors import InputError, listing, names_mistyped
+from stratal.errors import InputError, listing
 from stratal.estimation.estimand import Estimand, EstimandLike, Request, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.resolve import (
@@ -40,7 +40,6 @@ def estimate(
     """Estimate what the sample was planned for, or the estimands or groups that are named."""
 
 
-@names_mistyped
 @listing(Request)
 def estimate(
     sample: Sample,

@@ -18,7 +18,7 @@ import numpy as np
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
-from stratal.errors import InputError, names_mistyped, suggest_names
+from stratal.errors import InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
@@ -311,11 +311,6 @@ class Estimand(Described, noun="estimand", registry={}):
     is_estimated: ClassVar[bool] = True
     # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **declared: Any) -> None:
-        super().__init_subclass__(**declared)
-        if "__init__" in vars(cls):
-            cls.__init__ = names_mistyped(cls.__init__)  # type: ignore[method-assign]
 
     @property
     def text(self) -> str:

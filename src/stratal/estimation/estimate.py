@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, names_mistyped, optional_import
+from stratal.errors import InputError, optional_import
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_interval, undefined
 from stratal.estimation.notes import NoteInputs
@@ -234,7 +234,6 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Return the estimate at a planned look, with intervals that hold at all looks together."""
         return replace(self, evidence=replace(self.evidence, look=look))
 
-    @names_mistyped
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
     ) -> ConfidenceInterval:
@@ -256,7 +255,6 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """
         return interval_of(self.evidence, confidence_level, method, alternative)
 
-    @names_mistyped
     def p_value(self, null: float, method: str = "auto", alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the value is `null`; agrees with `confidence_interval`.
 
@@ -264,7 +262,6 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """
         return p_value_of(self.evidence, null, method, alternative)
 
-    @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return a JSON-ready dict: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))

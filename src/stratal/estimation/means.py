@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, check_choice, invalid_bounds_error, suggest_names
+from stratal.errors import InputError, check_choice, finite_bounds, suggest_names
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.composite import composite
 from stratal.estimation.estimand import (
@@ -167,8 +167,7 @@ _RISK = 0.05
 
 def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
     """Return the outcomes, those beyond the limits at the limit."""
-    if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
-        raise invalid_bounds_error(limits, "limits")
+    limits = finite_bounds(limits, "limits")
     return np.clip(z, *limits)
 
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from stratal.errors import (
     InputError,
     RequirementError,
-    names_mistyped,
     optional_import,
     suggest_names,
     type_text,
@@ -280,7 +279,6 @@ def status_of(entries: Sequence[Mapping[str, Any]]) -> str:
 AnyEstimate = TypeVar("AnyEstimate", Estimate, Estimates)
 
 
-@names_mistyped
 def require(
     estimate: AnyEstimate, *requirements: str, confidence_level: float = 0.95, method: str = "auto"
 ) -> AnyEstimate:
@@ -340,7 +338,6 @@ def require(
     return estimate
 
 
-@names_mistyped
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:

@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
-from stratal.errors import InputError, LabelError, check_choice, invalid_bounds_error, warn_caller
+from stratal.errors import InputError, LabelError, check_choice, finite_bounds, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
 from stratal.estimation.resolve import LabelOutcomes
@@ -420,9 +420,7 @@ def refuse_outside(
         wrong = (z != 0) & (z != 1)
         allowed = "0 or 1"
     elif bounds is not None and outcome != "unbounded":
-        pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and not {str} & set(map(type, bounds))
-        if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
-            raise invalid_bounds_error(bounds)
+        bounds = finite_bounds(bounds)
         wrong = (z < bounds[0]) | (z > bounds[1])
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and few_slips and binary + outside == len(z):

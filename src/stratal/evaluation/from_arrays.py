@@ -9,14 +9,13 @@ import numpy as np
 
 from stratal.arrays import finite_vector, same_length
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, listing, names_mistyped
+from stratal.errors import InputError, listing
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import EstimandLike, Request
 from stratal.evaluation.evaluation import evaluate
 from stratal.evaluation.request import EvaluationRequest
 
 
-@names_mistyped
 @listing(Request, EvaluationRequest)
 def estimate_from(
     labels: object,

@@ -15,7 +15,7 @@ from scipy.special import gammaln, ndtri
 from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
 from stratal.designs.weighting import SAME
-from stratal.errors import InputError, LabelError, check_choice, invalid_bounds_error
+from stratal.errors import InputError, LabelError, check_choice, finite_bounds
 from stratal.intervals.interval import Ends, Interval, unseen_share
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
@@ -575,9 +575,7 @@ def infer_outcome(
     if outcome is not None:
         check_choice("kind of outcome", outcome, SCALES)
     if bounds is not None:
-        bounds = (float(bounds[0]), float(bounds[1]))
-        if not -math.inf < bounds[0] < bounds[1] < math.inf:
-            raise invalid_bounds_error(bounds)
+        bounds = finite_bounds(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
         outcome = "unbounded" if bounds is None else "bounded"

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stratal.arrays import FloatArray, Number
-from stratal.errors import InputError, invalid_confidence_level_error
+from stratal.errors import InputError, check_choice, invalid_confidence_level_error
 
 # Decimals of an error probability; see `tail_shares`.
 _DIGITS = 15
@@ -56,6 +56,13 @@ class ConfidenceInterval:
         return self.low <= value <= self.high
 
 
+def check_confidence_level(confidence_level: object) -> None:
+    """Raise an `InputError` for anything but a number between 0 and 1."""
+    is_number = isinstance(confidence_level, int | float | np.number)
+    if not is_number or not 0.0 < confidence_level < 1.0:
+        raise invalid_confidence_level_error(confidence_level)
+
+
 def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float]:
     """Return the error probabilities of an interval: how much may lie under `low`, and over `high`.
 
@@ -64,10 +71,8 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     InputError
         For a level outside (0, 1) or an unknown alternative.
     """
-    if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
-        raise invalid_confidence_level_error(confidence_level)
-    if alternative not in ALTERNATIVES:
-        raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))
+    check_confidence_level(confidence_level)
+    check_choice("alternative", alternative, ALTERNATIVES)
     # 1 − .975 and (1 − .95) / 2 differ in their last bits, and what is made of them would too.
     error = round(1.0 - confidence_level, _DIGITS) or 1.0 - confidence_level
     if alternative == "two-sided":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text, plain
-from stratal.errors import InputError, LabelError, names_mistyped, optional_import, type_text
+from stratal.errors import InputError, LabelError, optional_import, type_text
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
 
@@ -94,7 +94,6 @@ class AnnotatorAgreement:
         )
 
 
-@names_mistyped
 def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorAgreement:
     """Return how far the annotators of `labels` agree, by Krippendorff's α.
 

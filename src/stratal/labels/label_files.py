@@ -24,7 +24,6 @@ from stratal.errors import (
     InputError,
     LabelError,
     MissingColumnError,
-    names_mistyped,
     optional_import,
     suggest_names,
 )
@@ -569,7 +568,6 @@ FIRST_LABEL_PREFIX = "first_"
 DIFFERS_FROM = "differs_from"
 
 
-@names_mistyped
 def read_labels(
     *paths: str | Path,
     id_name: str = "id",

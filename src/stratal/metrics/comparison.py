@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
-from stratal.errors import InputError, check_choice, names_mistyped
+from stratal.errors import InputError, check_choice
 from stratal.estimation.estimand import (
     PLAIN,
     Estimand,
@@ -543,7 +543,6 @@ class Comparisons(Estimates):
         return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))
 
 
-@names_mistyped
 def compare(
     sample: Sample,
     outcomes: Mapping[str, Any],

@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, names_mistyped
+from stratal.errors import InputError, LabelError
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import RIGHT_OPTIONS, EstimandLike, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -60,7 +60,6 @@ class NewVersion(PageDisplay):
         return new_version_page(self.described)
 
 
-@names_mistyped
 def new_version(
     sample: Sample,
     labels: object,

@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from stratal.designs import SimpleRandom
-from stratal.errors import InputError, check_choice, invalid_confidence_level_error, names_mistyped
+from stratal.errors import InputError, check_choice
 from stratal.estimation.anticipated import StratificationOptions
 from stratal.estimation.estimand import EstimandLike, as_estimand, planned_for
+from stratal.intervals.interval import check_confidence_level
 from stratal.intervals.looks import PlannedLooks
 from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.design_precision import expected_precision, simple_allocation
@@ -27,7 +28,6 @@ _WORST_RATE = 0.5
 _SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."
 
 
-@names_mistyped
 def plan(
     population: Population,
     budget: int | None = None,
@@ -137,8 +137,7 @@ def plan(
     ('conservative', 0.05)
     """
     _refuse_two_goals(budget, half_width)
-    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
-        raise invalid_confidence_level_error(confidence_level)
+    check_confidence_level(confidence_level)
     check_choice("assumption of the proxy", assume, PROXY_ASSUMPTIONS)
     if pilot and labels is not None:
         raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")

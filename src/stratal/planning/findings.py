@@ -18,7 +18,7 @@ from stratal.arrays import BoolArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
-from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
+from stratal.errors import InputError, MissingExtraError, listing
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
@@ -102,7 +102,6 @@ def _json_text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@names_mistyped
 @listing(estimate)
 def findings(
     sample: Sample,

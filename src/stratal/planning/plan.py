@@ -14,7 +14,7 @@ from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
-from stratal.errors import InputError, names_mistyped
+from stratal.errors import InputError
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
@@ -203,7 +203,6 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             return Successive(budgets=(self.budget,), predicted=(Number(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)
 
-    @names_mistyped
     def draw(self, seed: int, population: Population | None = None) -> Sample:
         """Draw the recommended design.
 

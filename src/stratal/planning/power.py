@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError, names_mistyped, not_positive_error
+from stratal.errors import InputError, not_positive_error
 from stratal.intervals.interval import tail_shares
 from stratal.strata.allocation import whole_number
 
@@ -19,7 +19,6 @@ DEFAULT_POWER = 0.8
 _ROUNDING = 1e-9
 
 
-@names_mistyped
 def plan_to_detect(
     detect: float,
     *,

@@ -23,7 +23,6 @@ from stratal.errors import (
     StratalWarning,
     check_choice,
     listing,
-    names_mistyped,
     warn_caller,
 )
 from stratal.estimation.calibrated import Calibrating
@@ -147,7 +146,6 @@ def next_sample_size(
     return additional, max(total, drawn + additional)
 
 
-@names_mistyped
 def labels_needed(
     sample: Sample,
     labels: Any,
@@ -334,7 +332,6 @@ def _error_ratio(n_labels: int, larger: float, population_size: float) -> float:
     return math.sqrt(max(1.0 / larger - 1.0 / population_size, 0.0) / variance)
 
 
-@names_mistyped
 def next_round(
     sample: Sample,
     labels: Any = None,
@@ -555,7 +552,6 @@ def _calibration_options(
 Oracle = Callable[[AnyArray], Any]
 
 
-@names_mistyped
 def opt_a2(
     population: Population,
     strata: Strata,
@@ -619,7 +615,6 @@ def opt_a2(
     return sample, labels
 
 
-@names_mistyped
 @listing(opt_a2, without=("step",))
 def opt_a1(
     population: Population,

@@ -14,7 +14,7 @@ from stratal.designs.disagreements import Disagreements, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, names_mistyped, suggest_names
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
@@ -161,7 +161,6 @@ class Selection(PageDisplay):
         """
         return cls(replace(sample, population=population_of(sample, population)))
 
-    @names_mistyped
     def update(self, labels: Any, additional: int | None = None) -> Self:
         """Return the selection with more labels, and with another round unless it is done.
 
@@ -535,7 +534,6 @@ def default_round_size(drawn: int) -> int:
     return max(FIRST_ROUND, math.ceil(LATER_ROUND_SHARE * drawn))
 
 
-@names_mistyped
 def select(
     population: Population,
     answers: Sequence[str],

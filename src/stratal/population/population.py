@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, listing, names_mistyped, suggest_names, type_text
+from stratal.errors import InputError, listing, suggest_names, type_text
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
 from stratal.population.digest import Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
@@ -307,7 +307,6 @@ class Population(ABC):
     # ---- how it is made
 
     @staticmethod
-    @names_mistyped
     @listing(ArrayKeywords, id_name="id")
     def from_arrays(**columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from arrays, each given by its name.
@@ -363,7 +362,6 @@ class Population(ABC):
         return Population.makers["arrays"](columns)
 
     @staticmethod
-    @names_mistyped
     @listing(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
     def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
@@ -397,7 +395,6 @@ class Population(ABC):
         return Population.makers["estimator"](model, X, columns)
 
     @staticmethod
-    @names_mistyped
     @listing(TableKeywords, FileReading, directory=False, remote=False, engine="duckdb")
     def read(path: str | os.PathLike[str], **columns: Unpack[FileKeywords]) -> Population:
         """Build a population from a file, which DuckDB or Spark reads; a large one is never whole in memory.
@@ -503,7 +500,6 @@ class Population(ABC):
         return Population.makers["file"](path, columns)
 
     @staticmethod
-    @names_mistyped
     @listing(TableKeywords)
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.

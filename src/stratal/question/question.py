@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
-
 from stratal.arrays import Record, plain
-from stratal.errors import InputError, check_choice, invalid_bounds_error
+from stratal.errors import InputError, check_choice, finite_bounds
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
@@ -84,10 +82,7 @@ class Outcome(Record):
             scale_text = f"{self.scale}, {self.bounds}"
             raise InputError(what, given=scale_text, allowed="outcome='bounded' with bounds=")
         if self.bounds is not None:
-            low, high = map(float, self.bounds)
-            if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise invalid_bounds_error(self.bounds)
-            self._set(bounds=(low, high))
+            self._set(bounds=finite_bounds(self.bounds))
         if self.mapping is not None:
             self._set(mapping=dict(self.mapping))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from stratal.arrays import Record, number_of_text
-from stratal.errors import InputError, same_name, suggest_names
+from stratal.errors import InputError, same_name, suggest_names, type_text
 
 # What a score predicts: that the answer is right, the outcome itself, or only an order.
 ANSWER_IS_RIGHT = "right"
@@ -193,6 +193,9 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
                 action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
             )
         predicts = {columns[0]: predicts}
+    if not isinstance(predicts, Mapping):
+        allowed = "a text, or a mapping of column to what it predicts"
+        raise InputError("predicts= cannot be read", given=type_text(predicts), allowed=allowed)
     scores = {}
     for name, text in predicts.items():
         column = same_name(name, columns)

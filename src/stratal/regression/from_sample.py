@@ -29,7 +29,6 @@ from stratal.errors import (
     InputError,
     LabelError,
     check_choice,
-    names_mistyped,
     optional_import,
     suggest_names,
 )
@@ -195,7 +194,6 @@ FAMILIES: dict[str, type[losses.Loss]] = {
 _BATCH = 262_144
 
 
-@names_mistyped
 def regress(
     sample: Sample | str | tuple[Any, ...],
     labels: object = None,

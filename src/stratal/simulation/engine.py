@@ -20,7 +20,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, names_mistyped
+from stratal.errors import InputError
 from stratal.estimation.estimand import EstimandLike, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
@@ -55,7 +55,6 @@ _MIN_ORDERED_BATCH = 64
 _BINARY_BATCH = 1 << 13
 
 
-@names_mistyped
 def simulate(
     population: Population,
     outcome: Any,

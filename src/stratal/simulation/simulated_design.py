@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.errors import BudgetError, InputError, check_choice, invalid_confidence_level_error
+from stratal.errors import BudgetError, InputError, check_choice
 from stratal.estimation.estimand import Estimand
+from stratal.intervals.interval import check_confidence_level
 from stratal.simulation.replicates import Settings
 from stratal.strata import METHODS
 
@@ -190,8 +191,7 @@ def check_settings(settings: Settings, size: int) -> None:
         raise InputError("estimators= is empty", action="Give an estimator, such as 'horvitz-thompson'.")
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
         raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
-    if not 0 < settings.confidence_level < 1:
-        raise invalid_confidence_level_error(settings.confidence_level)
+    check_confidence_level(settings.confidence_level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,7 +30,7 @@ from stratal.arrays import (
     plain,
     refuse_nonfinite,
 )
-from stratal.errors import BudgetError, InputError, check_choice, names_mistyped
+from stratal.errors import BudgetError, InputError, check_choice, type_text
 from stratal.strata.strata import Moments, expected_deviations
 
 # Bisections at most: all digits of a double.
@@ -457,7 +457,6 @@ _USERS = {
 }
 
 
-@names_mistyped
 def allocate(
     strata: Moments,
     budget: int | None = None,
@@ -518,6 +517,9 @@ def allocate(
     >>> allocate(strata, 50).n_h, allocate(strata, 50, method="proportional").n_h
     (array([37, 13]), array([40, 10]))
     """
+    if not isinstance(strata, Moments):
+        action = "Make strata first: stratal.strata.stratify(population)."
+        raise InputError("allocate takes Strata", given=type_text(strata), action=action)
     check_choice("allocation method", method, METHODS)
     if np.any(strata.is_known):  # these units need no label
         if maximum is None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, check_choice, names_mistyped, suggest_names
+from stratal.errors import BudgetError, InputError, check_choice, suggest_names
 from stratal.population import rules
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
@@ -695,7 +695,6 @@ def _settled_groups(population: Population, rule: rules.Crossed, groups: Groups,
 METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 
 
-@names_mistyped
 def stratify(
     population: Population,
     method: str = "k-means",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.errors import BudgetError, InputError, names_mistyped
+from stratal.errors import BudgetError, InputError
 from stratal.strata.allocation import WRIGHT, Allocation, Bounds, one_per_stratum, optimal_integers
 
 # Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
@@ -414,7 +414,6 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: Any) -> Bounds
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
 
-@names_mistyped
 def allocate_several(
     sizes: Any,
     standard_deviations: Any,

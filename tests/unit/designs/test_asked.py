@@ -37,7 +37,7 @@ MISTAKES = {
         lambda w: stratal.simulate(FRAME, w["z"], designs=["simple-random"], budgets=[5]),
         "from_table",
     ),
-    "allocate(population)": (lambda w: stratal.strata.allocate(w["p"], 20), "strata= cannot be this"),
+    "allocate(population)": (lambda w: stratal.strata.allocate(w["p"], 20), "allocate takes Strata"),
     "draw(dataframe)": (lambda w: stratal.designs.SimpleRandom(budget=5).draw(FRAME, 7), "from_table"),
     "draw(path)": (lambda w: stratal.designs.Systematic(budget=5).draw("p.csv", 7), "Population.read"),
     "opt_a1(dataframe)": (
@@ -97,7 +97,7 @@ MISTAKES = {
         "size='x'",
     ),
     "Population.read(dataframe)": (lambda w: stratal.Population.read(FRAME), "from_table"),
-    "Sample.read(dataframe)": (lambda w: stratal.Sample.read(FRAME), "path= cannot be this"),
+    "Sample.read(dataframe)": (lambda w: stratal.Sample.read(FRAME), "takes a path"),
 }
 
 

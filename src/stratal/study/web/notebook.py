@@ -16,7 +16,7 @@ from typing import Any
 
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, StratalError, names_mistyped, optional_import
+from stratal.errors import InputError, StratalError, optional_import
 from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
@@ -26,7 +26,6 @@ from stratal.study.web import content
 from stratal.study.web.content import HANDLERS, SIDES, Display, item_view
 
 
-@names_mistyped
 def annotate(
     sample: Sample | Study | str | Path,
     *,
