@@ -58,8 +58,7 @@ class ConfidenceInterval:
 
 def check_confidence_level(confidence_level: object) -> None:
     """Raise an `InputError` for anything but a number between 0 and 1."""
-    is_number = isinstance(confidence_level, int | float | np.number)
-    if not is_number or not 0.0 < confidence_level < 1.0:
+    if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
         raise invalid_confidence_level_error(confidence_level)
 
 
