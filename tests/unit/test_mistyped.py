@@ -1,4 +1,4 @@
-"""Arguments of a wrong type that users confuse, and paths that are no text, are one error that names them."""
+"""Arguments of the wrong type that users confuse, and paths that are no text, are one error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ LABELS = np.arange(20) % 2
         (lambda: stratal.estimate(SAMPLE, LABELS, bounds=(0, None)), r"bounds must be two finite numbers"),
         (lambda: stratal.estimate(SAMPLE, LABELS, bounds="01"), r"bounds must be two finite numbers"),
         (lambda: stratal.estimate(SAMPLE, LABELS, limits=("0", "1")), r"limits must be two finite numbers"),
-        (lambda: stratal.estimate(SAMPLE, LABELS, outcome=np.array([])), r"no such kind of outcome"),
+        (
+            lambda: stratal.strata.allocate(stratal.strata.stratify(UNITS), 20, method=LABELS),
+            r"no such alloc",
+        ),
         (lambda: stratal.estimate(SAMPLE, LABELS, population={"id": [1]}), r"takes a Population"),
         (lambda: stratal.estimate(SAMPLE, LABELS, predicts=2), r"predicts= cannot be read"),
         (lambda: stratal.estimate(SAMPLE, LABELS).confidence_interval((0.9,)), r"confidence_level is out"),

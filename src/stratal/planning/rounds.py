@@ -427,6 +427,8 @@ def next_round(
         problem = "give one of additional, half_width and design"
         arguments = f"{additional=}, {half_width=}, {design=}"
         raise InputError(problem, given=arguments, allowed="one of the three")
+    if design is not None and not isinstance(design, Design):
+        raise InputError("design= is no design", given=repr(design), allowed="Design of stratal.designs")
     if labels is None or design is not None:
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
