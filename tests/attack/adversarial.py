@@ -113,7 +113,7 @@ def functions() -> dict[str, Callable[[str], object]]:
         "without_options": without_options,
         "a message": raised,
         "visible": visible,
-        "near_names": lambda text: suggest_names(text, [text[:100], "a", "b"]),
+        "suggest_names": lambda text: suggest_names(text, [text[:100], "a", "b"]),
         "table_text": lambda text: table_text(ReportTable(header=[text], rows=[[text]])),
         "csv_line": lambda text: csv_line([text]),
         "text_of_cell": unquote_cell,

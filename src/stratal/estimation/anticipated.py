@@ -20,7 +20,7 @@ from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import INTERVAL_METHODS, groups_that_fit, levels_within_budget
+from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, groups_that_fit, levels_within_budget
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
 # Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
@@ -207,7 +207,7 @@ class AnticipatedOutcome(_Anticipated):
     allocation: ClassVar[str] = "robust"
     method: ClassVar[str] = "k-means"
     needs_gain: ClassVar[bool] = True
-    most_strata: ClassVar[int] = 10
+    most_strata: ClassVar[int] = DEFAULT_STRATA
     per_stratum: ClassVar[int] = 5
 
     @cached_property

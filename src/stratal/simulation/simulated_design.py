@@ -13,6 +13,7 @@ from stratal.estimation.estimand import Estimand
 from stratal.intervals.interval import check_confidence_level
 from stratal.simulation.replicates import Settings
 from stratal.strata import METHODS
+from stratal.strata.dividing import DEFAULT_STRATA
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -80,7 +81,7 @@ class SimulatedDesign:
     """
 
     stratification: str | None = None
-    n_strata: int = 10
+    n_strata: int = DEFAULT_STRATA
     allocation: str = "proportional"
     pilot: float | None = None
     step: int | None = None

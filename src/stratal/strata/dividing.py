@@ -36,6 +36,9 @@ from stratal.strata.strata import (
 )
 from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
 
+# Strata of a proxy unless another number is asked for; plans and simulations use the same one.
+DEFAULT_STRATA = 10
+
 # More strata than this are never chosen, though they can be asked for.
 MOST_STRATA = 50
 
@@ -698,7 +701,7 @@ METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 def stratify(
     population: Population,
     method: str = "k-means",
-    n_strata: int | Literal["auto"] = 10,
+    n_strata: int | Literal["auto"] = DEFAULT_STRATA,
     *,
     by: str | None = None,
     proxy: str | None = None,

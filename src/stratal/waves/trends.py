@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal import __version__
-from stratal.errors import InputError, listing, names_mistyped
+from stratal.errors import InputError, listing
 from stratal.estimation.estimate import Estimate
 from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import tail_shares
@@ -185,7 +185,6 @@ class Trend(PageDisplay, PlotDisplay):
         )
 
 
-@names_mistyped
 @listing(EvaluationRequest, without=OF_ONE_SAMPLE)
 def trend(
     waves: Any,
