@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stratal import Plan
 
 
-WITHOUT_FILE = "population_size rate equal_answers"
+WITHOUT_FILE = "population_size rate equal_answers sensitivity specificity"
 WITH_OR_WITHOUT_FILE = """file detect power budget half_width confidence_level details value calibrate_by
     indifference"""
 
@@ -45,6 +45,10 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     detect : float
         Difference to detect: between two models (with a file: --estimand difference:A,B), between two
         versions, or between kappa and a limit.
+    sensitivity : float
+        Share of the outcomes 1 that a judge calls so, for a plan without a file.
+    specificity : float
+        Share of the outcomes 0 that a judge calls so, for a plan without a file.
     equal_answers : float, default computed for independent errors
         Share of items on which both models give the same answer, for --detect without a file.
     power : float
@@ -72,6 +76,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     population_size: Whole = None
     rate: float = 0.5
     detect: Annotated[Number, Option(needs=(without_all("budget", "half_width"),))] = None
+    sensitivity: Annotated[Number, Option(needs=(with_any("specificity"), without_all("detect")))] = None
+    specificity: Annotated[Number, Option(needs=(with_any("sensitivity"), without_all("detect")))] = None
     equal_answers: Annotated[Number, Option(needs=(with_any("detect"),))] = None
     power: Annotated[float, Option(needs=(with_any("detect"),))] = 0.8
     labels: list[Path] | None = None
@@ -122,14 +128,18 @@ def plan(requested: PlanOptions) -> Result:
 
     page = partial(plan_page, details=requested.details)
     if requested.file is None and requested.detect is not None:
-        options = selected_fields(requested, *WITHOUT_FILE.split(), "power", "confidence_level")
+        options = selected_fields(
+            requested, "population_size", "rate", "equal_answers", "power", "confidence_level"
+        )
         return Result(plan_to_detect(requested.detect, **options), detection_page)
     if requested.file is None:
         size = requested.population_size
         if size is None:
             usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
             raise InputError("the population to plan for is missing", allowed=usage)
-        options = selected_fields(requested, "budget", "half_width", "confidence_level")
+        options = selected_fields(
+            requested, "budget", "half_width", "confidence_level", "sensitivity", "specificity"
+        )
         return Result(plan_for_rate(size, requested.rate, **options).to_dict(), page)
     if requested.select:
         return _expected_labels_of_selection(requested)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from stratal.designs import SimpleRandom
 from stratal.errors import InputError, check_choice
 from stratal.estimation.anticipated import StratificationOptions
@@ -202,8 +204,12 @@ def plan_for_rate(
     budget: int | None = None,
     half_width: float | None = None,
     confidence_level: float = 0.95,
+    sensitivity: float | None = None,
+    specificity: float | None = None,
 ) -> Plan:
-    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+    """Plan a sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+
+    It is a simple random sample, unless the error rates of a judge of all units are guessed too.
 
     Parameters
     ----------
@@ -214,6 +220,8 @@ def plan_for_rate(
     budget, half_width
         Give one of them, as in `stratal.plan`.
     confidence_level : float
+    sensitivity, specificity : float, optional
+        Shares of the outcomes 1, and of the outcomes 0, that a judge's verdict agrees with.
 
     Returns
     -------
@@ -229,12 +237,29 @@ def plan_for_rate(
     --------
     >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
     385
+    >>> plan_for_rate(5000, 0.9, half_width=0.03, sensitivity=0.95, specificity=0.9).budget < 385
+    True
     """
     size = whole_number("population_size", population_size)
     if not 0 < rate < 1:
         percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
     _refuse_two_goals(budget, half_width)
+    if sensitivity is not None or specificity is not None:
+        population = _judged_population(size, rate, sensitivity, specificity)
+        # The rates are taken as they are stated, as the share of ones is.
+        planned = plan(
+            population,
+            budget,
+            half_width=half_width,
+            confidence_level=confidence_level,
+            assume="expected",
+        )
+        text = (
+            f"Outcomes are 0 or 1, {rate:g} of them 1, and a judge of all units has sensitivity "
+            f"{sensitivity:g} and specificity {specificity:g}."
+        )
+        return replace(planned, population=None, assumptions=(text, *planned.assumptions))
     stratum = one_stratum(size, rate, rate * (1 - rate))
     if budget is not None:
         return _plan_of_rate(budget, stratum, rate, confidence_level)
@@ -245,6 +270,24 @@ def plan_for_rate(
 
     n_labels = smallest_budget(width, target, min(2 * PILOT_LABELS, size), min(2, size), size)
     return _plan_of_rate(n_labels, stratum, rate, confidence_level)
+
+
+def _judged_population(
+    size: int, rate: float, sensitivity: float | None, specificity: float | None
+) -> Population:
+    """Return units whose proxy is the probability of the outcome 1 given a judge's verdict."""
+    for name, value in (("sensitivity", sensitivity), ("specificity", specificity)):
+        if value is None or not 0 < value < 1:
+            given = "nothing" if value is None else f"{value:g}"
+            raise InputError(f"{name}= (--{name}) must lie between 0 and 1", given=given)
+    assert sensitivity is not None
+    assert specificity is not None
+    positive_share = rate * sensitivity + (1 - rate) * (1 - specificity)
+    n_positive = min(max(round(size * positive_share), 1), size - 1)
+    if_positive = rate * sensitivity / positive_share
+    if_negative = rate * (1 - sensitivity) / (1 - positive_share)
+    proxy = np.repeat([if_positive, if_negative], [n_positive, size - n_positive])
+    return Population.from_arrays(proxy={"judge": proxy})
 
 
 def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: float) -> Plan:

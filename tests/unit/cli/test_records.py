@@ -102,6 +102,7 @@ LATER = {
     "--tags",  # answers and labels that are sets
     "--score",  # thresholds
     *("--wave", "--reference"),  # waves over time
+    *("--sensitivity", "--specificity"),  # a plan from the error rates of a judge
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 
