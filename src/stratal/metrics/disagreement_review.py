@@ -140,7 +140,9 @@ def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Rev
     shown = {}
     for judge in judges:
         if judge in sample.groups:
-            shown[judge] = group_column(sample, judge)
+            # Classes as those of the labels: the verdict 1.0 is the label 1.
+            verdicts = [class_text(verdict) for verdict in group_column(sample, judge).tolist()]
+            shown[judge] = np.array(verdicts, dtype=object)
             judged = ~no_verdicts(sample, joined, judge)
             differ.append(labelled & judged & (shown[judge] != classes[judge]))
             continue

@@ -595,8 +595,8 @@ def _sentence(judge: str, metrics: MetricRows) -> str:
         "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
     }
     return (
-        f"{sentence}; it finds {_briefly(metrics['recall', rare])} of what they call {rare!r} (sensitivity), "
-        f"and calls {_briefly(missed)} of the {other!r} so (1 − specificity)."
+        f"{sentence}; it catches {_briefly(metrics['recall', rare])} of the {rare!r} (sensitivity), "
+        f"with false alarms on {_briefly(missed)} of the {other!r} (1 − specificity)."
     )
 
 

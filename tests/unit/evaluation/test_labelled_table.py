@@ -122,7 +122,7 @@ def test_a_judge_with_numbers_is_reported_in_the_words_of_the_labels():
 
     text = str(stratal.evaluate(table))
 
-    assert "of what they call 'fail'" in text or "of what they call 'pass'" in text
+    assert "of the 'fail' (sensitivity)" in text or "of the 'pass' (sensitivity)" in text
     table["human"] = [None if label is None else int(label == "pass") for label in table["human"]]
     table["judge"] = [f"{verdict:.1f}" for verdict in table["judge"]]
     assert "'0.0'" not in str(stratal.evaluate(table))
@@ -417,7 +417,7 @@ def test_a_judge_and_the_labels_are_side_by_side():
     assert printed["differing"] == {"items": differing, "labelled": 250}
     assert "'judge' alone is" in str(found)
     assert "too high" in str(found)
-    assert "of what they call 'fail' (sensitivity)" in str(found)
+    assert "of the 'fail' (sensitivity)" in str(found)
 
 
 def test_an_unknown_choice_states_its_assumption_and_no_other():
@@ -430,3 +430,18 @@ def test_an_unknown_choice_states_its_assumption_and_no_other():
 def test_a_misspelt_requirement_lists_names():
     with pytest.raises(InputError, match=r"'value', 'mean'.*An error of at most \.1 is 'value>=\.9'"):
         stratal.evaluate(small_table(), require="eror<=.1")
+
+
+def test_verdicts_with_decimals_are_the_labels_without_them():
+    """Each item of a judge with the verdicts 1.0 and 0.0 was counted as a disagreement."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(400) < 0.7).astype(int)
+    judge = np.where(rng.random(400) < 0.9, labels, 1 - labels)
+    table = {
+        "id": [f"q{number}" for number in range(400)],
+        "judge": [f"{verdict:.1f}" for verdict in judge],
+        "label": [str(label) if number < 200 else "" for number, label in enumerate(labels)],
+    }
+    differing = int((labels != judge)[:200].sum())
+
+    assert stratal.evaluate(table).to_dict()["differing"] == {"items": differing, "labelled": 200}
