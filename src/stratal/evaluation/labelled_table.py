@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 # Standard deviations of the number of labelled rows: beyond them it is no chance.
 _MAX_DEVIATIONS = 6.0
+# The same for missing verdicts in labelled rows, a false alarm in about 1 of 370 tables.
+_MAX_MISSING_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +86,9 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
     selection = stated or _default_selection(rows, request)
-    proxies = _proxies(request, recognition, rows)
-    recognition = replace(recognition, proxy=next(iter(proxies), None))
+    proxies, notes = _usable_proxies(rows, request, _proxies(request, recognition, rows))
+    notes = (*recognition.notes, *notes)
+    recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
     rows, numeric_names = _with_verdict_numbers(rows, proxies)
     rows = _with_missing_verdicts(rows, request)
     return LabelledTable(
@@ -295,7 +299,8 @@ def _verdict_numbers(rows: SmallTable, column: str) -> dict[str, float] | None:
 def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
     """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
 
-    A missing verdict is replaced by the mean of the others, which carries no information.
+    A missing verdict is replaced by the mean of the others, which carries no information as long as labelled
+    rows lack verdicts as often as the others.
     """
     lists = dict(rows.lists)
     names = {}
@@ -311,6 +316,66 @@ def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Sma
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
     return replace(rows, lists=lists), names
+
+
+def _dependence_of_missing_verdicts(
+    rows: SmallTable, judge: str, is_labelled: np.ndarray[Any, Any]
+) -> str | None:
+    """Return the counts that show that a judge lacks verdicts more, or less, often in labelled rows (n,).
+
+    Its mean over all rows and that over the labelled rows are then of different kinds of rows, and an
+    estimate that is corrected by both would be biased. The count is hypergeometric if missing verdicts are
+    independent of labels.
+    """
+    numbers = _verdict_numbers(rows, judge)
+    if numbers is None:
+        return None
+    lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(judge)])
+    size = len(is_labelled)
+    labelled = int(is_labelled.sum())
+    missing = int(lacks_verdict.sum())
+    if missing == 0 or not 0 < labelled < size:
+        return None
+    missing_labelled = int((lacks_verdict & is_labelled).sum())
+    share = missing / size
+    deviation = math.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
+    if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
+        return None
+    others = missing - missing_labelled
+    return (
+        f"{missing_labelled:,} of {labelled:,} labelled rows and {others:,} of {size - labelled:,} other rows"
+    )
+
+
+def _usable_proxies(
+    rows: SmallTable, request: EvaluationRequest, proxies: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the proxies without those whose missing verdicts depend on the labels, and notes on these.
+
+    Raises
+    ------
+    InputError
+        If the user names such a column as the proxy.
+    """
+    is_labelled = _is_labelled(rows, request)
+    usable = []
+    notes = []
+    for proxy in proxies:
+        counts = _dependence_of_missing_verdicts(rows, proxy, is_labelled)
+        if counts is None:
+            usable.append(proxy)
+        elif proxy in request.proxy:
+            raise InputError(
+                f"{rows.label}: whether {proxy!r} lacks a verdict depends on whether a row has a label",
+                given=f"no verdict in {counts}",
+                allowed="verdicts that are missing at random",
+                action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",
+            )
+        else:
+            notes.append(
+                f"{proxy!r} has no verdict in {counts}, which is no chance; it does not correct the estimate"
+            )
+    return tuple(usable), tuple(notes)
 
 
 def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:

@@ -445,3 +445,33 @@ def test_verdicts_with_decimals_are_the_labels_without_them():
     differing = int((labels != judge)[:200].sum())
 
     assert stratal.evaluate(table).to_dict()["differing"] == {"items": differing, "labelled": 200}
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+@pytest.mark.parametrize("is_independent", [True, False])
+def test_verdicts_that_are_missing_only_without_a_label_do_not_correct_the_estimate(is_independent):
+    """A judge that failed on what it would fail, and only in rows without a label: coverage was .43."""
+    rng = np.random.default_rng(4)
+    is_right = rng.random(1500) < 0.75
+    verdict = np.where(rng.random(1500) < 0.88, is_right, ~is_right)
+    is_labelled = np.arange(1500) % 10 == 0
+    is_missing = rng.random(1500) < np.where(verdict, 0.05, 0.4)
+    if not is_independent:
+        is_missing &= ~is_labelled
+    words = np.array(["fail", "pass"])
+    judge = np.where(is_missing, "", words[verdict.astype(int)])
+    table = {
+        "id": [f"q{number}" for number in range(1500)],
+        "judge": judge.tolist(),
+        "human": np.where(is_labelled, words[is_right.astype(int)], "").tolist(),
+    }
+
+    result = stratal.evaluate(table)
+
+    if is_independent:
+        assert abs(result.estimate.value - is_right.mean()) < 0.08
+    else:
+        assert result.estimate.value == pytest.approx(is_right[is_labelled].mean())
+        assert "0 of 150 labelled rows" in str(result)
+        with pytest.raises(InputError, match=r"'judge' lacks a verdict.*0 of 150 labelled rows"):
+            stratal.evaluate(table, proxy="judge")
