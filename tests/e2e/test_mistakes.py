@@ -119,7 +119,7 @@ ROWS = [
     ("simulate truth.csv --outcome right --proxy confidence --budget few", "N,…", SIMULATE),
     ("simulate truth.csv --outcome right --proxy confidence --budget 9999", "out of range", SIMULATE),
     (f"{SIMULATE} --output results.csv", ".parquet", None),
-    (f"{SIMULATE} --output nowhere/r.parquet", "Make it first", None),
+    (f"{SIMULATE} --output nowhere/r.parquet", "Create it first", None),
     # ---- labels
     ("estimate audit/sample.parquet strangers.csv", "not in this sample", ESTIMATE),
     ("estimate audit/sample.parquet twice.csv", "two labels", ESTIMATE),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.tiers import sized
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import EstimandLike, Task
+from stratal.labels.annotation_tools import Task, ToolQuestion
 from stratal.labels.label_files import find_tool, read_answers, write_tasks
 from stratal.population import Population
 
@@ -114,7 +114,7 @@ WAYS = ["label-studio", "argilla", "potato", "prodigy", "jsonl"]
 @settings(max_examples=sized(10, 200))
 def test_ids_survive_every_tool(way, ids, tmp_path_factory):
     tasks = [Task(id=name, payload={"q": f"{name}?"}) for name in ids]
-    asked = EstimandLike(text="Right?", choices=("Pass", "Fail"))
+    asked = ToolQuestion(text="Right?", choices=("Pass", "Fail"))
     folder = tmp_path_factory.mktemp("out")
     path = folder / ("out.jsonl" if way in ("prodigy", "jsonl") else "out")
     write_tasks(find_tool(way), tasks, asked, path)

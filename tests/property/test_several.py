@@ -53,9 +53,9 @@ def test_a_budget_is_spent_within_bounds_and_a_larger_one_is_never_worse(problem
     most = int(sizes[~known].sum())
     budget = int(np.clip(labels.sum(), least.sum(), most))
 
-    given_ = {"standard_errors": wanted, "minimum": 1, "known": known}
-    found = allocate_several(sizes, deviations, budget, **given_)
-    more = allocate_several(sizes, deviations, min(budget + 3, most), **given_)
+    options = {"standard_errors": wanted, "minimum": 1, "known_strata": known}
+    found = allocate_several(sizes, deviations, budget, **options)
+    more = allocate_several(sizes, deviations, min(budget + 3, most), **options)
 
     assert found.budget == budget
     assert np.all((found.n_h >= least) & (found.n_h <= sizes * ~known))

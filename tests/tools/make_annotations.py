@@ -33,9 +33,9 @@ def tasks() -> list[Any]:
 
 
 def asked() -> Any:
-    from stratal.labels.annotation_tools import EstimandLike
+    from stratal.labels.annotation_tools import ToolQuestion
 
-    return EstimandLike(
+    return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."
     )
 

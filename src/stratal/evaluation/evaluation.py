@@ -145,9 +145,11 @@ class Evaluation:
             options = request.estimand_options | request.interval_options
             described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)
             if "judge" in described:
-                from stratal.metrics.disagreement_review import count_disagreements
+                # Scores on another scale than the labels agree or disagree with none of them.
+                if any(row["metric"] == "agreement" for row in described["judge"]):
+                    from stratal.metrics.disagreement_review import count_disagreements
 
-                described["differing"] = count_disagreements(self.sample, self.words, request.judge)
+                    described["differing"] = count_disagreements(self.sample, self.words, request.judge)
                 if self.estimate.outcomes is not None:
                     described["side_by_side"] = self._judge_readings(self.estimate)
         if self.verdicts is not None:

@@ -51,7 +51,7 @@ def require_unique_index(index: Any, label: str) -> Any:
     if index.nlevels > 1:
         problem = f"{label}: an index of several levels cannot be the ids"
         raise InputError(problem, given=", ".join(map(str, index.names)), allowed="one level", action=action)
-    duplicates = index[index.duplicate_ids_error()]
+    duplicates = index[index.duplicated()]
     if len(duplicates):
         problem = f"{label}: the index holds duplicates (first: {duplicates[:1].tolist()[0]!r})"
         raise InputError(problem, allowed="one unit per id", action=action)

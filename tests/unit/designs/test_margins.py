@@ -123,7 +123,7 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"margins": "colour"}, "nothing is known of a margin 'colour'"),
+        ({"margins": "colour"}, "the totals are unknown of margin 'colour'"),
         ({"method": "magic"}, "no such method"),
         ({"margins": ["kind", "kind"]}, "given once"),
         ({"margins": []}, "given once"),

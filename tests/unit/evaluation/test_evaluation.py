@@ -320,7 +320,7 @@ def test_a_report_has_the_text_of_the_question_that_it_is_of(units, tmp_path):
     found = stratal.evaluate(tmp_path / "study", value="correct").report().to_dict()
 
     assert found["question"] == "Is it correct?"
-    assert found["quantity"] == "share of 'Right'"
+    assert found["quantity"] == "accuracy"
 
 
 def test_labels_of_every_kind_in_memory_are_read(units):

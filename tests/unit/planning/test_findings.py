@@ -110,9 +110,7 @@ def test_labels_that_all_agree(population):
     assert "worth" not in str(found)
 
 
-@pytest.mark.parametrize(
-    ("ones", "zeros", "name"), [("Pass", "Fail", "Share of 'Pass'"), (1, 0, "Share of ones")]
-)
+@pytest.mark.parametrize(("ones", "zeros", "name"), [("Pass", "Fail", "Pass rate"), (1, 0, "Share of ones")])
 def test_the_share_is_called_by_the_word_that_counts_as_one(population, ones, zeros, name):
     sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
 

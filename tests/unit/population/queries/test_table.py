@@ -120,7 +120,7 @@ def test_an_empty_stratum_has_size_zero() -> None:
 def test_a_category_that_the_strata_do_not_know() -> None:
     for levels in (("a", "b"), tuple("abdefghijklmnopqrstuvw")):
         rule = Categories(column="g", levels=levels, codes=np.arange(len(levels)))
-        with pytest.raises(InputError, match="do not know"):
+        with pytest.raises(InputError, match="does not occur in the strata"):
             population().summarise(rule)
 
 

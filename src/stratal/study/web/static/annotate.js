@@ -433,7 +433,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   async function undo() {
     if (deciding !== null) return takeBack();
     const last = transport.items ? undefined : box.all().filter((entry) => isAnswer(entry.body.action)).at(-1);
-    if (transport.items && !local().said.length) { trouble("There is nothing to take back."); return undefined; }
+    if (transport.items && !local().said.length) { trouble("There is no action to undo."); return undefined; }
     if (last && !last.tried && seen.has(last.body.item)) {
       box.remove(last);
       const { answer: _, ...item } = seen.get(last.body.item);
