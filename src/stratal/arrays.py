@@ -6,7 +6,7 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stratal.errors import InputError
+from stratal.protocols import WithDict
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -71,11 +72,13 @@ def array_of(values: Any) -> AnyArray:
 
     PyArrow's dictionaries apart: where a value is missing, chunks of them would give another.
     """
+    pieces: list[Any] = []
     if type(values).__module__.startswith("pyarrow"):
-        pieces = getattr(values, "chunks", [values])
-    else:
-        pieces = []
-    if not any(hasattr(piece, "dictionary") for piece in pieces):
+        import pyarrow as pa  # loaded already
+
+        pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        pieces = [piece for piece in pieces if isinstance(piece, pa.DictionaryArray)]
+    if not pieces:
         return np.asarray(values)
     entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
     codes = [np.asarray(piece.indices.cast("int64").fill_null(-1)) for piece in pieces]
@@ -191,8 +194,8 @@ class Record:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen(value, dtype))
-        for name in tuples:
-            if type(value := getattr(self, name)) is list:
+        for name, value in field_values(self, tuples).items():
+            if type(value) is list:
                 object.__setattr__(self, name, _tuples(value))
 
     __post_init__ = _freeze
@@ -205,8 +208,8 @@ class Record:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        compared = (entry.name for entry in fields(self) if entry.compare)  # type: ignore[arg-type]
-        return all(equal_values(getattr(self, name), getattr(other, name)) for name in compared)
+        compared = [entry.name for entry in fields(self) if entry.compare]  # type: ignore[arg-type]
+        return equal_values(field_values(self, compared), field_values(other, compared))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -242,8 +245,7 @@ class Described(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description with `kind` as its first key."""
-        names = (entry.name for entry in fields(self))  # type: ignore[arg-type]
-        return {"kind": self.kind} | {name: plain(getattr(self, name)) for name in names}
+        return {"kind": self.kind} | plain_fields(self)
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
@@ -285,7 +287,24 @@ def plain(value: Any) -> Any:
         return [plain(entry) for entry in value]
     if isinstance(value, Real) and not isinstance(value, int | float):
         return float(value)
-    return value.to_dict() if hasattr(value, "to_dict") else value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return value.to_dict() if isinstance(value, WithDict) else value
+
+
+def field_names(record: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass, or of a record of one."""
+    return tuple(entry.name for entry in fields(record))
+
+
+def field_values(record: object, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return fields of a record by name: those with the names, otherwise all."""
+    return {name: getattr(record, name) for name in (field_names(record) if names is None else names)}
+
+
+def plain_fields(record: object, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return fields of a record by name, as JSON stores them: those with the names, otherwise all."""
+    return {name: plain(value) for name, value in field_values(record, names).items()}
 
 
 def equal_values(left: Any, right: Any) -> bool:

@@ -411,7 +411,8 @@ def listing(
         if not typing.is_typeddict(record):
             return inspect.signature(record).parameters.values()
         hints = {
-            name: getattr(hint, "__forward_arg__", hint) for name, hint in record.__annotations__.items()
+            name: hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
+            for name, hint in record.__annotations__.items()
         }
         return (
             inspect.Parameter(name, _KEYWORD, default=defaults.get(name), annotation=hint)

@@ -189,7 +189,7 @@ def words(record: Struct) -> list[str]:
     arguments = list[str]()
     options = list[str]()
     for entry in _declared(type(record)):
-        value = getattr(record, entry.field)
+        (value,) = selected_fields(record, entry.field).values()
         if value is None or value == entry.default:
             continue
         for item in value if isinstance(value, list) else [value]:

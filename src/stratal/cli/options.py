@@ -80,15 +80,19 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
         """The columns by the keyword of their role."""
         from stratal.question import ROLES  # NumPy is not loaded for help
 
-        texts = {role: getattr(self, role.keyword) for role in ROLES}
-        return {role.keyword: listed(text) if role.several else text for role, text in texts.items()}
+        texts = selected_fields(self, *(role.keyword for role in ROLES))
+        return {
+            role.keyword: listed(texts[role.keyword]) if role.several else texts[role.keyword]
+            for role in ROLES
+        }
 
     @property
     def role_columns(self) -> tuple[str, ...]:
         """All columns that have a role."""
         from stratal.question import ROLES  # NumPy is not loaded for help
 
-        return tuple(name for role in ROLES for name in listed(getattr(self, role.keyword)))
+        texts = selected_fields(self, *(role.keyword for role in ROLES))
+        return tuple(name for text in texts.values() for name in listed(text))
 
 
 class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -91,7 +92,7 @@ def print_json(result: dict[str, Any]) -> None:
 
 def printable(stream: Any) -> None:
     """Let a stream write what its encoding lacks as escapes, instead of failing."""
-    if hasattr(stream, "reconfigure"):
+    if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
+from stratal.cli.command import selected_fields
 from stratal.cli.options import Reading
 from stratal.cli.parsing import joined, listed, place
 from stratal.errors import InputError
@@ -89,8 +90,9 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     from stratal.question import ROLES
 
     require_named(reading, named)
+    named_roles = selected_fields(reading, *(role.keyword for role in ROLES))
     stored_roles = {
-        role.keyword: getattr(reading, role.keyword) or joined(*role.columns(earlier.question)) or None
+        role.keyword: named_roles[role.keyword] or joined(*role.columns(earlier.question)) or None
         for role in ROLES
     }
     reading_again = structs.replace(

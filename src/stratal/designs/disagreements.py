@@ -10,7 +10,6 @@ probabilities are known exactly, which the bounds of `stratal.intervals.betting`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -176,9 +175,14 @@ class Disagreements(Design):
 
     def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
         """Return the design with another round, of these survivors and rivals."""
-        additions = zip(("units", "leaders", "survivors", "rivals"), (count, leader, *groups), strict=True)
-        changed: dict[str, Any] = {name: (*getattr(self, name), value) for name, value in additions}
-        return replace(self, **changed)
+        survivors, rivals = groups
+        return replace(
+            self,
+            units=(*self.units, count),
+            leaders=(*self.leaders, leader),
+            survivors=(*self.survivors, survivors),
+            rivals=(*self.rivals, rivals),
+        )
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, in the order of their turns."""

@@ -248,8 +248,9 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
-    inherited_fields = ("question", "half_width", "looks")
-    return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in inherited_fields})
+    return larger.of_rows(
+        order, round=rounds, question=sample.question, half_width=sample.half_width, looks=sample.looks
+    )
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
+from stratal.arrays import AnyArray, FloatArray, IntArray, field_values, same_value
 from stratal.errors import InputError, LabelError, MissingColumnError, suggest_names
 from stratal.labels.label_values import refuse_no_answer_words
 from stratal.labels.labels import Labels, UnitRows, normalize_id
@@ -87,7 +87,7 @@ class ExternalSample(DeclaredRoles):
         size = self.population_size
         column = self.cluster
         sources = ("sizes", "weight", "inclusion_probability")
-        sources_named = [name for name in sources if getattr(self, name) is not None]
+        sources_named = [name for name, value in field_values(self, sources).items() if value is not None]
         weighted = [name for name in sources_named if name != "sizes"] + ["cluster"] * (column is not None)
         moments = self.proxy_moments is not None
         wrong = {

@@ -17,7 +17,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    Described,
+    FloatArray,
+    IntArray,
+    Record,
+    field_values,
+    frozen,
+    plain_fields,
+)
 from stratal.designs.external_sample import ExternalSample, parts_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, listing, type_text
@@ -28,6 +38,7 @@ from stratal.population.population import Population, require_population
 from stratal.population.predictions import declared_info, with_predictions
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.protocols import WithDraw
 from stratal.question import Outcome, Question
 from stratal.question.roles import refuse_unusable_roles
 from stratal.question.scores import Predictions, declared_scores
@@ -232,9 +243,8 @@ class Sample(Record, TableDisplay):
         if len(self.round) == 0:
             self._set(round=np.ones(size, np.int64))
         self._freeze()
-        for name in ("groups", "shown"):
-            columns = {column: frozen(values) for column, values in getattr(self, name).items()}
-            self._set(**{name: columns})
+        for name, columns in field_values(self, ("groups", "shown")).items():
+            self._set(**{name: {column: frozen(values) for column, values in columns.items()}})
         stratum = self.stratum
         probabilities = self.inclusion_probability
         each = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
@@ -316,10 +326,15 @@ class Sample(Record, TableDisplay):
 
     def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
         """Return the sample of some of the units (m,), in this order, with other changes."""
-        columns = ("ids", "stratum", "inclusion_probability", "proxies", "round")
-        selected: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
-        for name in ("groups", "shown"):
-            selected[name] = {column: values[rows] for column, values in getattr(self, name).items()}
+        selected: dict[str, Any] = {
+            "ids": self.ids[rows],
+            "stratum": self.stratum[rows],
+            "inclusion_probability": self.inclusion_probability[rows],
+            "proxies": self.proxies[rows],
+            "round": self.round[rows],
+            "groups": {name: values[rows] for name, values in self.groups.items()},
+            "shown": {name: values[rows] for name, values in self.shown.items()},
+        }
         return replace(self, **{**selected, **changes})
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
@@ -399,7 +414,7 @@ class Sample(Record, TableDisplay):
 
     def _columns(self) -> dict[str, AnyArray]:
         """Return what a sample file holds of each unit: arrays (n,) by the name of their column."""
-        fixed = {name: getattr(self, name) for name in ("stratum", "inclusion_probability", "round")}
+        fixed = field_values(self, ("stratum", "inclusion_probability", "round"))
         proxies = {f"proxy.{name}": self.proxies[:, k] for k, name in enumerate(self.proxy_names)}
         groups = {f"group.{name}": values for name, values in self.groups.items()}
         shown = {f"show.{name}": values for name, values in self.shown.items()}
@@ -409,15 +424,15 @@ class Sample(Record, TableDisplay):
         """Return what a sample file holds besides the units, as JSON can write it."""
         digest = self.population_digest()
         described = {
-            **{name: plain(getattr(self, name)) for name in _AS_THEY_ARE},
+            **plain_fields(self, _AS_THEY_ARE),
             "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
-            **{name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None},
-            "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
+            **{name: value for name, value in field_values(self, _OPTIONAL).items() if value is not None},
+            "proxies": [field_values(info) for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
             "question": self.question.to_dict(),
-            "summary": {name: plain(getattr(self.summary, name)) for name in StratumSummary.__slots__},
+            "summary": plain_fields(self.summary),
             "design": self.design.to_dict(),
         }
         if self.means_of_levels:
@@ -772,7 +787,7 @@ def require_sample(value: Any, verb: str) -> Sample:
     elif isinstance(value, str | os.PathLike):
         given_kind = f"the path {os.fspath(value)!r}"
         action = f"Read it first: stratal.Sample.read({os.fspath(value)!r})."
-    elif hasattr(value, "draw"):
+    elif isinstance(value, WithDraw):
         action = "Draw it first: .draw(seed=…)."
     else:
         action = (

@@ -141,6 +141,11 @@ class Weighting(Record, ABC):
         return np.asarray(variables - weights @ variables / weights.sum())
 
     @property
+    def with_replacement(self) -> bool:
+        """Whether a unit could be drawn more than once, so that no finite-population correction applies."""
+        return False
+
+    @property
     def random_within_strata(self) -> bool:
         """Whether each stratum's units are a simple random sample of a known size N_h, drawn one by one.
 

@@ -207,7 +207,7 @@ def compared_answers(
 def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, dict[str, Any]]:
     """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
     if isinstance(labels, Mapping):
-        columns = set(requested.label_columns(sample) or getattr(requested, "models", ()))
+        columns = set(requested.label_columns(sample) or requested.model_names)
         if columns and columns <= set(labels):
             several = joined_columns(sample, labels)
             return several, several

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record, field_names, field_values
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, suggest_names
@@ -68,8 +68,9 @@ class Request(Record):
     def changed(self) -> dict[str, Any]:
         """The options that differ from their defaults, by keyword."""
         options = {}
+        values = field_values(self)
         for entry in fields(self):
-            value = getattr(self, entry.name)
+            value = values[entry.name]
             if value is not entry.default and not (isinstance(value, str) and value == entry.default):
                 options[entry.name] = value
         return options
@@ -316,8 +317,9 @@ class Estimand(Described, noun="estimand", registry={}):
     def text(self) -> str:
         """The text form: the kind, then what it is of, then options by name."""
         parts = []
+        field_of_name = field_values(self)
         for entry in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, entry.name)
+            value = field_of_name[entry.name]
             if value is None or value == entry.default or (value == () and entry.name != self.listed):
                 continue
             if isinstance(value, str | int | float):
@@ -430,11 +432,19 @@ class Estimand(Described, noun="estimand", registry={}):
         """The proxies that are named, one for each model or outcome where there are several."""
         return self._named("proxy", "proxies", "score")
 
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models that are compared."""
+        return self._named("models")
+
     def _named(self, *names: str) -> tuple[str, ...]:
         """Return the columns in those of these fields that the estimand has."""
-        values = [getattr(self, entry.name) for entry in fields(self) if entry.name in names]  # type: ignore[arg-type]
+        values = field_values(self, [name for name in field_names(self) if name in names])
         return tuple(
-            name for value in values for name in (value if isinstance(value, tuple) else (value,)) if name
+            name
+            for value in values.values()
+            for name in (value if isinstance(value, tuple) else (value,))
+            if name
         )
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, refuse_extremes
+from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, field_values, refuse_extremes
 from stratal.designs import Weighting
 from stratal.designs.external_weights import SeparateSamples
 from stratal.designs.sample import Design, Sample
@@ -87,7 +87,7 @@ class EstimateOptions(Request):
     @classmethod
     def of(cls, request: Request, **more: Any) -> EstimateOptions:
         """Return the options of a request, and more."""
-        return cls(**{entry.name: getattr(request, entry.name) for entry in fields(request)} | more)
+        return cls(**field_values(request) | more)
 
     @property
     def own_shrinkage(self) -> float | None:

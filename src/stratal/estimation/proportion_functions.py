@@ -392,7 +392,7 @@ def hits_and_misses(
         rates.append(BinomialInterval(value=share, trials=sum(sizes)))
 
     units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
-    is_finite_population = target == "population" and not getattr(weighting, "with_replacement", False)
+    is_finite_population = target == "population" and not weighting.with_replacement
     of_rates = RatesOfClass(metric=metric, needs=needs, answered=share)
     return ShareFunctionInterval.of(of_rates, rates, units=units if is_finite_population else np.inf)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, plain_fields
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 
 
@@ -28,7 +28,7 @@ class StratumRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import FloatArray, IntArray, Record, field_names, field_values
 from stratal.strata.smoothed_variances import PSEUDO_LABELS
 
 # Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
@@ -677,7 +677,8 @@ class _Sums:
             "is_binary": self.is_binary,
             "smooth": self.smooth,
         }
-        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name not in scalars}
+        names = [name for name in field_names(self) if name not in scalars]
+        arrays = {name: values[..., rows] for name, values in field_values(self, names).items()}
         return _Sums(**arrays, **scalars)
 
     def moments(self, rates: FloatArray) -> tuple[FloatArray, ...]:

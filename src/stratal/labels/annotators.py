@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, number_of_text, plain
+from stratal.arrays import FloatArray, number_of_text, plain_fields
 from stratal.errors import InputError, LabelError, optional_import, type_text
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
@@ -72,7 +72,7 @@ class AnnotatorAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__}
+        return plain_fields(self)
 
     def __str__(self) -> str:
         if self.alpha is None:

@@ -48,6 +48,7 @@ from stratal.labels.annotation_tools import (
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
 from stratal.population.declaration import ROW
+from stratal.protocols import WithColumnNames, WithColumns
 from stratal.question.recognition import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
 from stratal.randomness import id_text
@@ -84,7 +85,7 @@ def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
         columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
         named_columns = {ANSWER_NAMES[0], *ID_NAMES, *names} & set(labels)
         return len(columns) == len(labels) > 1 and bool(named_columns)
-    return hasattr(labels, "columns") or hasattr(labels, "column_names")
+    return isinstance(labels, WithColumns | WithColumnNames)
 
 
 def labels_of_table(

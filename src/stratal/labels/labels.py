@@ -11,7 +11,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from os import PathLike, fspath
 from statistics import multimode
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from stratal.labels.label_values import (
     label_value_notes,
     refuse_no_answer_words,
 )
+from stratal.protocols import WithColumns, WithIndex
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, vocabulary
@@ -691,11 +692,11 @@ def as_labels(labels: Any, sample: UnitRows, array_name: str = "an array of labe
         return labels
     if isinstance(labels, Mapping):
         return Labels(ids=tuple(labels), values=tuple(labels.values()))
-    if hasattr(labels, "columns"):
+    if isinstance(labels, WithColumns):
         allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
         action = "Give dict(zip(frame['id'], frame['label']))."
         raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
-    if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
+    if is_indexed(labels):
         return Labels(ids=tuple(labels.index), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
         path = repr(fspath(labels))
@@ -710,6 +711,11 @@ def as_labels(labels: Any, sample: UnitRows, array_name: str = "an array of labe
             action = "Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
         raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
+
+
+def is_indexed(labels: object) -> TypeGuard[WithIndex]:
+    """Return whether labels have an index, as a Series; the `index` of a list is a method."""
+    return isinstance(labels, WithIndex) and not callable(labels.index)
 
 
 def array_shape(values: Any) -> tuple[int, ...]:

@@ -147,8 +147,10 @@ class Classification(Estimand):
         for tag in tags:
             if tag not in every:
                 raise unknown_tag(tag, tuple(every))
-        observed = (getattr(self, "probability", None), getattr(self, "right", None))
-        each = [ClassProbabilities.of(population, self.predicted, (tag,), *observed) for tag in tags]
+        each = [
+            ClassProbabilities.of(population, self.predicted, (tag,), *self._probability_columns)
+            for tag in tags
+        ]
         indicator = np.array([0.0, 1.0])
         parts = [
             expression
@@ -193,9 +195,13 @@ class Classification(Estimand):
             cells=cells,
         )
 
+    @property
+    def _probability_columns(self) -> tuple[str | None, str | None]:
+        """The columns that are named for the probability of the class, and of a right answer."""
+        return None, None
+
     def _beliefs(self, population: Population) -> ClassProbabilities:
-        observed = (getattr(self, "probability", None), getattr(self, "right", None))
-        return ClassProbabilities.of(population, self.predicted, self.classes, *observed)
+        return ClassProbabilities.of(population, self.predicted, self.classes, *self._probability_columns)
 
     def _cells(self, beliefs: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by what the model answered, and which of them need no label."""
@@ -599,6 +605,11 @@ class ClassMetric(Classification, listed="positive", shown="match"):
     predicted: str | None = None
     probability: str | None = None
     right: str | None = field(default=None, kw_only=True)
+
+    @property
+    def _probability_columns(self) -> tuple[str | None, str | None]:
+        """The columns that are named for the probability of the class, and of a right answer."""
+        return self.probability, self.right
 
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))

@@ -55,6 +55,7 @@ from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
+from stratal.protocols import WithItems
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
 
@@ -606,7 +607,7 @@ def compare(
     table = outcomes_of_table(outcomes, sample, (*sample.groups, *sample.shown))
     if table is not None:
         outcomes_by_model = table
-    elif hasattr(outcomes, "items"):
+    elif isinstance(outcomes, WithItems):
         outcomes_by_model = dict(outcomes.items())
     if len(outcomes_by_model) < 2:
         raise InputError(

@@ -23,6 +23,7 @@ from stratal.estimation.resolve import class_column, compared_column, outcomes, 
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels, join_labels
 from stratal.metrics.comparison import compare
+from stratal.protocols import WithItems
 from stratal.randomness import id_texts
 from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
@@ -221,7 +222,7 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
     texts = id_texts(sample.ids)
     if isinstance(answers, Labels):
         pairs = list(zip(answers.ids, answers.values, strict=True))
-    elif hasattr(answers, "items"):
+    elif isinstance(answers, WithItems):
         pairs = list(answers.items())
     else:
         return _texts(class_column(sample, answers, "answers of the new version")), np.ones(sample.size, bool)

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray, field_values
 from stratal.designs import SimpleRandom
 from stratal.designs.sample import sample_of
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.entry_points import estimate
-from stratal.labels.labels import Labels, as_labels, join_labels
+from stratal.labels.labels import Labels, as_labels, is_indexed, join_labels
 from stratal.planning.interim_widths import implied_means
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
@@ -291,7 +291,7 @@ def distribution_shift_warnings(
 
 def _require_ids(labels: Any) -> Labels:
     """Convert labels with unit ids to `Labels`."""
-    if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
+    if isinstance(labels, Labels | Mapping) or is_indexed(labels):
         nobody: Any = None
         return as_labels(labels, nobody)
     problem = "earlier labels need the ids of their units"
@@ -302,8 +302,10 @@ def _require_ids(labels: Any) -> Labels:
 def _without_missing(labels: Labels) -> Labels:
     """Return the labels without the rows that are not labelled yet."""
     is_labelled = [value is not None for value in labels.values]
-    names = [name for name in ("ids", "values", "annotators", "places") if getattr(labels, name)]
-    selected: dict[str, Any] = {name: tuple(compress(getattr(labels, name), is_labelled)) for name in names}
+    columns = field_values(labels, ("ids", "values", "annotators", "places"))
+    selected: dict[str, Any] = {
+        name: tuple(compress(column, is_labelled)) for name, column in columns.items() if column
+    }
     return replace(labels, **selected)
 
 

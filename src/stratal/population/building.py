@@ -17,6 +17,7 @@ from stratal.population.past_results import as_history
 from stratal.population.population import Population
 from stratal.population.predictions import with_predictions
 from stratal.population.summary import ProxyInfo, proxy_info_for
+from stratal.protocols import WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.question.roles import ColumnRoles, declared_columns
@@ -100,14 +101,15 @@ def _named_proxies(proxy: Any) -> dict[str, Any]:
         return {}
     if isinstance(proxy, Mapping):
         return dict(proxy)
-    return {str(getattr(proxy, "name", None) or "proxy"): proxy}
+    name = proxy.name if isinstance(proxy, WithName) else None
+    return {str(name or "proxy"): proxy}
 
 
 def _row_numbers(columns: Sequence[Any], history: History) -> AnyArray:
     """Return the row number of each unit, which is its item in a history without ids."""
     if not columns:
         return np.arange(len(history.ids))
-    return np.arange(len(getattr(columns[0], "values", columns[0])))
+    return np.arange(len(values_of(columns[0])))
 
 
 def _history_columns(
@@ -204,11 +206,11 @@ def _named_features(features: Any) -> dict[str, Any]:
     """Return feature columns by name; a matrix (N, d), such as embeddings, becomes d columns."""
     if features is None:
         return {}
-    if not hasattr(features, "items"):
+    if not isinstance(features, WithItems):
         features = {"feature": features}
     named: dict[str, Any] = {}
     for name, values in features.items():
-        matrix = values if hasattr(values, "ndim") else np.asarray(values)
+        matrix: Any = values if isinstance(values, WithDimensions) else np.asarray(values)
         if matrix.ndim == 2:
             named |= {f"{name}_{at}": matrix[:, at] for at in range(matrix.shape[1])}
         else:
@@ -286,7 +288,8 @@ def _common_size(
 def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
     """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
     classes = getattr(model, "classes_", None)
-    has_scores = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+    has_probabilities = hasattr(model, "predict_proba")
+    has_scores = has_probabilities or hasattr(model, "decision_function")
     if classes is None or any(isinstance(entry, np.ndarray) for entry in classes) or not has_scores:
         raise InputError(
             "the model is not a fitted classifier with one answer per unit",
@@ -294,7 +297,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             allowed="a model with classes_, and predict_proba or decision_function",
             action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
         )
-    if hasattr(model, "predict_proba"):
+    if has_probabilities:
         scores = np.asarray(model.predict_proba(rows))
         proxy = accuracy(scores, name=declaration.CONFIDENCE)
     else:
@@ -304,7 +307,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
-            named = declaration.id_columns(map(str, getattr(rows, "columns", ())))
+            named = declaration.id_columns(map(str, rows.columns if isinstance(rows, WithColumns) else ()))
             refuse_two_ids(index_name(index), named, "X", keyword="ids")
             columns["ids"] = index
             columns["id_name"] = columns.get("id_name") or index_name(index)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 
 # A population of up to this many units has one bin per distinct value.
@@ -348,15 +348,19 @@ def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
         return None
     inner = _occupied(counter, extent, span)
 
-    def spliced(name: str) -> Any:
-        outer = getattr(bins, name)
-        new = getattr(inner, name)
-        if outer is None:
-            return None
+    def spliced(outer: AnyArray, new: AnyArray) -> AnyArray:
         return np.concatenate([outer[:first], new, outer[last + 1 :]])
 
-    parts = {name: spliced(name) for name in ("starts", "values", "counts", "second")}
-    return Bins(**parts, atoms=False)
+    second = None
+    if bins.second is not None and inner.second is not None:
+        second = spliced(bins.second, inner.second)
+    return Bins(
+        starts=spliced(bins.starts, inner.starts),
+        values=spliced(bins.values, inner.values),
+        counts=spliced(bins.counts, inner.counts),
+        second=second,
+        atoms=False,
+    )
 
 
 def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:

@@ -27,8 +27,7 @@ class Expression(Described, noun="formula", registry={}):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that the formula reads."""
-        parts: tuple[Expression, ...] = getattr(self, "parts", ())
-        return tuple(dict.fromkeys(name for part in parts for name in part.columns))
+        return ()
 
     def on(self, engine: OnArrays) -> Any:
         """Return the formula worked out by an engine."""
@@ -193,6 +192,11 @@ class Agree(Expression, kind="agree"):
 class _OfParts(Expression, nested={"parts": Expression}):
     parts: tuple[Expression, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the parts read, each once."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
 
 class Sum(_OfParts, kind="sum"):
     """The sum of formulas."""
@@ -252,6 +256,9 @@ def logistic(line: Expression) -> Expression:
     return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
 
 
+_FUNCTIONS = {"exp": np.exp, "sqrt": np.sqrt, "floor": np.floor, "log2": np.log2}
+
+
 class OnArrays:
     """Evaluates formulas on NumPy arrays; `population.queries.table` does so on a table's columns.
 
@@ -284,7 +291,7 @@ class OnArrays:
 
     def apply(self, function: Literal["exp", "sqrt", "floor", "log2"], value: FloatArray) -> FloatArray:
         """Return a function of a value."""
-        return np.asarray(getattr(np, function)(value))
+        return np.asarray(_FUNCTIONS[function](value))
 
     def constant(self, value: float) -> FloatArray:
         """Return one number for every unit."""

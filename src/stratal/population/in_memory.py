@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from stratal.population.expressions import Expression
 from stratal.population.population import UNIT_ID, Columns, Population
 from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.protocols import WithPylist
 from stratal.randomness import KeyArray, check_seed, uniforms
 
 Found = TypeVar("Found")
@@ -62,8 +64,8 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
     usual = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if usual.isdecimal() and int(usual) > 0:
         return int(usual)
-    allowed = getattr(os, "sched_getaffinity", None)
-    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
+    # Linux knows how many cores this process may use; a container often has fewer than the machine.
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if parts is None:
         return cores
     return max(1, min(cores, parts // _PARTS_OF_A_THREAD))
@@ -104,11 +106,11 @@ def object_column(values: Any) -> AnyArray:
     """Return values as an array of objects (n,), nested ones as they are."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
-    if not hasattr(values, "__iter__"):
+    if not isinstance(values, Iterable):
         problem = "a column must have one entry per unit"
         action = "Give a list or an array."
         raise InputError(problem, given=repr(values), action=action)
-    if hasattr(values, "to_pylist"):
+    if isinstance(values, WithPylist):
         entries = values.to_pylist()
     else:
         entries = list(values)

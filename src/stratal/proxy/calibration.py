@@ -27,6 +27,7 @@ from stratal.arrays import (
     same_length,
 )
 from stratal.errors import InputError, optional_import
+from stratal.protocols import WithValues, values_of
 from stratal.proxy.history import HISTORY, FactorPosterior
 from stratal.proxy.proxy import Proxy
 
@@ -306,8 +307,8 @@ def _fit_penalised(
 def score_matrix(scores: Any) -> FloatArray:
     """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`."""
     # A mapping. The attribute `values` of a data frame is not callable.
-    if hasattr(scores, "values") and callable(scores.values):
-        columns = [getattr(column, "values", column) for column in scores.values()]
+    if isinstance(scores, WithValues) and callable(scores.values):
+        columns = [values_of(column) for column in scores.values()]
         scores = np.stack([np.asarray(column) for column in columns], axis=1)
     matrix = numeric_array("scores", scores)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
@@ -745,5 +746,5 @@ def _fit_scores(scores: Any, for_learner: bool) -> FloatArray:
     """Return a matrix (n, k) for several scores or a learner, otherwise a vector (n,)."""
     if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
         return score_matrix(scores)
-    values = np.asarray(getattr(scores, "values", scores), np.float64)
+    values = np.asarray(values_of(scores), np.float64)
     return values[:, None] if for_learner else values

@@ -7,10 +7,10 @@ module decides what a column means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
-from stratal.arrays import Record, plain
+from stratal.arrays import Record, plain_fields
 from stratal.errors import InputError, check_choice, finite_bounds
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score, require_same_meaning
@@ -301,8 +301,7 @@ class Question(ColumnRoles):
 
 def _declared_fields(record: Record) -> dict[str, Any]:
     """Return the fields of a record that differ from nothing, as JSON knows them."""
-    values = {entry.name: plain(getattr(record, entry.name)) for entry in fields(record)}  # type: ignore[arg-type]
-    return {name: value for name, value in values.items() if value not in (None, [], {})}
+    return {name: value for name, value in plain_fields(record).items() if value not in (None, [], {})}
 
 
 def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) -> None:

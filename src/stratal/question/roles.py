@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypedDict
 
-from stratal.arrays import AnyArray, Record, number_of_text
+from stratal.arrays import AnyArray, Record, field_names, field_values, number_of_text
 from stratal.errors import InputError
 
 
@@ -36,7 +36,7 @@ class Role:
 
     def columns(self, roles: ColumnRoles) -> tuple[str, ...]:
         """Return the columns that have the role."""
-        return _names(getattr(roles, self.field))
+        return _names(roles.keywords[self.keyword])
 
     def value(self, columns: Sequence[str]) -> str | tuple[str, ...] | None:
         """Return columns as the field of `ColumnRoles` stores them."""
@@ -78,7 +78,7 @@ class ColumnRoles(Record):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that each record of roles has."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(ColumnRoles)}
+        return field_values(self, field_names(ColumnRoles))
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
@@ -88,7 +88,8 @@ class ColumnRoles(Record):
     @property
     def keywords(self) -> dict[str, Any]:
         """The declared columns by keyword."""
-        return {role.keyword: getattr(self, role.field) for role in ROLES}
+        stored = field_values(self, (role.field for role in ROLES))
+        return {role.keyword: stored[role.field] for role in ROLES}
 
 
 class RoleKeywords(TypedDict, total=False):
@@ -108,7 +109,7 @@ class DeclaredRoles(Record):
     @property
     def roles(self) -> ColumnRoles:
         """The columns that are named."""
-        values = {role.keyword: getattr(self, role.keyword) for role in ROLES}
+        values = field_values(self, (role.keyword for role in ROLES))
         return ColumnRoles.of(
             {keyword: () if isinstance(value, bool) else _names(value) for keyword, value in values.items()}
         )

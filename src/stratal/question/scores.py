@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from stratal.arrays import Record, number_of_text
+from stratal.arrays import Record, field_values, number_of_text
 from stratal.errors import InputError, same_name, suggest_names, type_text
 
 # What a score predicts: that the answer is right, the outcome itself, or only an order.
@@ -159,7 +159,7 @@ class Score(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return field_values(self)
 
     def described(self) -> dict[str, Any]:
         """Return a JSON-ready dict for readers, with the meaning in words."""

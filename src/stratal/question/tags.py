@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import WithDimensions
 
 # How cells hold sets: lists or JSON lists, or texts with this character between tags.
 JSON_LISTS = "json"
@@ -56,7 +57,7 @@ def read_set(cell: Any, separator: str | None = None) -> str | None:
             entries = cell.split(separator)
     elif isinstance(cell, list | tuple | set | frozenset):
         entries = list(cell)
-    elif hasattr(cell, "tolist") and getattr(cell, "ndim", 0) == 1:
+    elif isinstance(cell, WithDimensions) and cell.ndim == 1:
         entries = cell.tolist()
     else:
         entries = None

@@ -259,10 +259,15 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     adjusted = copy.copy(rectified)
     shift = bias_share * bias
     adjusted.proxy, adjusted.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
-    for name in ("population_sums", "power"):
-        at_zero, hessian = getattr(rectified, name)
-        setattr(adjusted, name, losses.LossSums(stretch * at_zero - hessian @ shift, hessian))
+    adjusted.population_sums = _moved_sums(rectified.population_sums, stretch, shift)
+    adjusted.power = _moved_sums(rectified.power, stretch, shift)
     return adjusted, stretch, bias_share
+
+
+def _moved_sums(sums: losses.LossSums, stretch: float, shift: FloatArray) -> losses.LossSums:
+    """Return the sums of a quadratic loss for the proxy `stretch * proxy + x @ shift`."""
+    at_zero, hessian = sums
+    return losses.LossSums(stretch * at_zero - hessian @ shift, hessian)
 
 
 def _stretch(

@@ -432,7 +432,7 @@ class WoodruffInterval(Interval):
         low, high = self.bounds or (-np.inf, np.inf)
         weighting = self.weighting
         simple = weighting.random_within_strata and len(weighting.counts) == 1
-        if simple and self.member is None and not getattr(weighting, "with_replacement", False):
+        if simple and self.member is None and not weighting.with_replacement:
             return self._order_statistics(error_below, error_above)
         if error_below > 0:
             low = min(self._first(low, 1.0 - error_below, "less"), self.value)

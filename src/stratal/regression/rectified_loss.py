@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, field_values
 from stratal.designs import Weighting
 from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.lam import SHRINKAGE
@@ -289,8 +289,8 @@ class RectifiedLoss:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        for name, allowed in _ALLOWED.items():
-            check_choice(name, getattr(self, name), allowed)
+        for name, value in field_values(self, _ALLOWED).items():
+            check_choice(name, value, _ALLOWED[name])
         units = self.unlabelled
         self.separate = units is not None and units.separate
         self.outcome = finite_array("outcome", self.outcome)
@@ -306,9 +306,9 @@ class RectifiedLoss:
         if self.proxy is not None:
             self.proxy = finite_array("proxy", self.proxy)
             self.estimator_name = self.estimator
-        for name in ("features", "proxy", "weights"):
-            if getattr(self, name) is not None:
-                require_one_per("labelled unit", name, getattr(self, name), n)
+        for name, values in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
+            if values is not None:
+                require_one_per("labelled unit", name, values, n)
         self.n_parameters = self.loss.n_parameters(self.features, self.outcome)
         self.names = _coefficient_names(self.names, self.n_parameters, self.features.shape[1])
         self._require_labels()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, field_values
 from stratal.errors import BudgetError, InputError, check_choice
 from stratal.estimation.estimand import Estimand
 from stratal.intervals.interval import check_confidence_level
@@ -173,7 +173,7 @@ class SimulatedDesign:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return field_values(self)
 
 
 def as_tuple(names: Any) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 from stratal.errors import InputError, optional_import
+from stratal.protocols import SparkSession
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -34,7 +35,8 @@ def run_tasks(
     """Yield the results of `work` for all tasks; with several workers, in the order of completion."""
     if not isinstance(workers, int | None):
         # A SparkContext itself is also accepted.
-        yield from _run_on_spark(work, tasks, getattr(workers, "sparkContext", workers))
+        context = workers.sparkContext if isinstance(workers, SparkSession) else workers
+        yield from _run_on_spark(work, tasks, context)
         return
     if workers == 1 or not tasks:
         for task in tasks:

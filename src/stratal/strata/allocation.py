@@ -27,7 +27,7 @@ from stratal.arrays import (
     finite_vector,
     frozen,
     numeric_array,
-    plain,
+    plain_fields,
     refuse_nonfinite,
 )
 from stratal.errors import BudgetError, InputError, check_choice, type_text
@@ -379,7 +379,7 @@ class Allocation(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
         names = ("method", "budget", "n_h", "minimum", "maximum", "notes")
-        return {name: plain(getattr(self, name)) for name in names}
+        return plain_fields(self, names)
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Allocation:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, field_names, field_values
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution, LevelBins, Pictures
 from stratal.population.expressions import Expression
@@ -134,7 +134,7 @@ class Moments(Record):
 
     def part(self, selected: IntArray) -> Moments:
         """Return the moments of some of the strata, by their numbers."""
-        parts = {name: getattr(self, name)[selected] for name in _EACH}
+        parts = {name: values[selected] for name, values in field_values(self, _EACH).items()}
         return Moments(**parts, scaled=self.scaled, bounds=self.bounds)
 
     def pooled(self, codes: IntArray) -> Moments:
@@ -198,7 +198,8 @@ def of_sizes(sizes: IntArray) -> Moments:
 
 def joined(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all strata of several populations, one after the other."""
-    values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH}
+    arrays = [field_values(part, _EACH) for part in parts]
+    values: dict[str, Any] = {name: np.concatenate([part[name] for part in arrays]) for name in _EACH}
     return replace(parts[0], **values)
 
 
@@ -407,7 +408,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         cls, moments: Moments, rule: Rule | None = None, names: tuple[str, ...] = ("all",), **more: Any
     ) -> Strata:
         """Return the strata with these moments; all units as one unless there is a rule."""
-        values = {entry.name: getattr(moments, entry.name) for entry in fields(Moments)}
+        values = field_values(moments, field_names(Moments))
         return cls(rule=Everything() if rule is None else rule, names=names, **{**values, **more})
 
     @property
@@ -460,7 +461,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description (without the population)."""
-        described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.compare}
+        described = field_values(self, [entry.name for entry in fields(self) if entry.compare])
         described["rule"] = self.rule.to_dict()
         known_influences = described.pop("known_influences")
         if known_influences:

@@ -8,14 +8,14 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any
 
 import msgspec
 
-from stratal.arrays import Record, number_of_text, plain
+from stratal.arrays import Record, number_of_text, plain_fields
 from stratal.errors import InputError
 from stratal.question import Outcome
 from stratal.question.tags import SEPARATORS, read_set, tags_of
@@ -51,7 +51,7 @@ class PlainRecord(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as a JSON-ready dict."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
+        return plain_fields(self)
 
 
 class JsonRecord(msgspec.Struct, frozen=True):

@@ -7,6 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError, lone_surrogate_error
+from stratal.protocols import (
+    ArrowStream,
+    HuggingFaceDataset,
+    IbisTable,
+    LazyFrame,
+    PandasFrame,
+    SparkFrame,
+    WithSchema,
+)
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import add_nested_columns, arrow_field_paths
 from stratal.tables.row_index import index_name, row_index
@@ -15,16 +24,13 @@ from stratal.tables.spark_files import ibis_table
 
 TABLE_LABEL = "the table"
 
-# Types of PyArrow that DuckDB reads incorrectly or not at all.
-_UNSUPPORTED_TYPES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
-
 
 def frame_table(table: Any) -> Table:
     """Return a dataframe or an Ibis table as a table."""
     backend = None
-    if hasattr(table, "createOrReplaceTempView"):
+    if isinstance(table, SparkFrame):
         table, backend = ibis_table(table)
-    if hasattr(table, "get_backend"):
+    if isinstance(table, IbisTable):
         backend = backend or table.get_backend()
         table, columns = add_nested_columns(table)
         source = Source(label=TABLE_LABEL, backend=backend, table=table, columns=columns, ordered=False)
@@ -63,7 +69,7 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
     pandas is converted without the Arrow interface, whose conversion replaces NaN by null, turns any index
     into a column, and fails for duplicate names. An index that identifies rows is the last column.
     """
-    if hasattr(table, "iloc") and hasattr(table, "columns"):
+    if isinstance(table, PandasFrame):
         names = [name if isinstance(name, str) else repr(name) for name in table.columns]
         index = row_index(table)
         if index is not None and index.nlevels == 1:
@@ -84,7 +90,7 @@ def _arrow_reader(table: Any) -> Any:
     """Return a dataframe as a PyArrow reader of record batches."""
     import pyarrow as pa
 
-    if hasattr(table, "with_format") and hasattr(table, "column_names"):
+    if isinstance(table, HuggingFaceDataset):
         if isinstance(table.column_names, Mapping):
             splits = ", ".join(map(repr, table.column_names))
             action = "Give one of them: dataset['test']."
@@ -92,8 +98,8 @@ def _arrow_reader(table: Any) -> Any:
         table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    if not hasattr(table, "__arrow_c_stream__"):
-        if hasattr(table, "collect"):
+    if not isinstance(table, ArrowStream):
+        if isinstance(table, LazyFrame):
             hint = "Collect it first: .collect()."
         else:
             hint = None
@@ -103,10 +109,9 @@ def _arrow_reader(table: Any) -> Any:
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
             action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
-    schema = getattr(table, "schema", None)
     column_types: Iterable[tuple[Any, Any]] = ()
-    if isinstance(schema, Mapping):
-        column_types = schema.items()
+    if isinstance(table, WithSchema) and isinstance(table.schema, Mapping):
+        column_types = table.schema.items()
     object_columns = [name for name, kind in column_types if str(kind) == "Object"]
     if object_columns:
         names = ", ".join(map(repr, object_columns))
@@ -165,7 +170,10 @@ def _pandas_array(series: Any) -> Any:
     """Return a column that distinguishes NaN and null, if pandas does."""
     import pyarrow as pa
 
-    kind = getattr(series.dtype, "categories", series).dtype
+    if type(series.dtype).__name__ == "CategoricalDtype":
+        kind = series.dtype.categories.dtype
+    else:
+        kind = series.dtype
     if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
         texts = [
             None if is_missing else str(value)
@@ -189,7 +197,7 @@ def _readable_column(name: str, column: Any, label: str) -> Any:
 
     try:
         plain = _plain_column(column)
-        if any(getattr(pa.types, kind)(plain.type) for kind in _UNSUPPORTED_TYPES):
+        if _is_unsupported(plain.type):
             raise KeyError(plain.type)
         return plain
     except (KeyError, ValueError, pa.ArrowException):
@@ -198,6 +206,14 @@ def _readable_column(name: str, column: Any, label: str) -> Any:
             given=str(column.type),
             action="Make it text or numbers.",
         ) from None
+
+
+def _is_unsupported(kind: Any) -> bool:
+    """Return whether DuckDB reads a type of PyArrow incorrectly or not at all."""
+    import pyarrow as pa
+
+    is_nested = pa.types.is_union(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return bool(is_nested or pa.types.is_interval(kind))
 
 
 def _plain_column(column: Any) -> Any:

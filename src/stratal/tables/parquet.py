@@ -355,7 +355,7 @@ def refuse_long_categories(path: Path, name: str, column: Any, count: int, unpac
         kind = None
     if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return
-    pieces = getattr(column, "chunks", [column])
+    pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     rows = min(count, BATCH_ROWS)
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):

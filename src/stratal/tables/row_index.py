@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.errors import InputError
+from stratal.protocols import PandasObject
 
 # Name of an index without a name, as in `reset_index` of pandas.
 UNNAMED_INDEX = "index"
@@ -20,7 +21,7 @@ def row_index(rows: Any) -> Any | None:
     ----------
     rows : pandas DataFrame or Series, or anything else
     """
-    if not hasattr(rows, "iloc") or not hasattr(rows, "index"):
+    if not isinstance(rows, PandasObject):
         return None
     index = rows.index
     numbered = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
@@ -73,7 +74,7 @@ def shared_index(columns: Mapping[str, Any]) -> Any | None:
         return None
     index = require_unique_index(indexes[first_name], first_name)
     for name, values in columns.items():
-        if hasattr(values, "iloc") and not values.index.equals(index):
+        if isinstance(values, PandasObject) and not values.index.equals(index):
             raise InputError(
                 f"the indexes of {first_name!r} and {name!r} differ",
                 given=f"{index[:1].tolist()[0]!r}, … and {values.index[:1].tolist()[0]!r}, …",

@@ -16,6 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
+from stratal.protocols import ArrowStream, HuggingFaceDataset
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
@@ -77,7 +78,7 @@ class SmallTable:
             return _read_file(Path(table), required_columns)
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
-        elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "with_format"):
+        elif isinstance(table, ArrowStream | HuggingFaceDataset):
             names, read = frame_columns(table)
             lists = {name: column.to_pylist() for name, column in read(names).items()}
         else:

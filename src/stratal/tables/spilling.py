@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +20,8 @@ from stratal.errors import InputError
 
 _PREFIX = "stratal-spill-"
 _LOCK = "lock"
+# Programs that this process starts must not inherit a lock; Windows has no such flag, and needs none.
+_CLOSE_ON_EXEC = os.O_CLOEXEC if sys.platform != "win32" else 0
 
 
 def lock_file(path: Path) -> Callable[[], None] | None:
@@ -28,7 +31,7 @@ def lock_file(path: Path) -> Callable[[], None] | None:
     locked too, except on Windows.
     """
     mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    handle = os.open(path, mode | getattr(os, "O_CLOEXEC", 0), 0o600)
+    handle = os.open(path, mode | _CLOSE_ON_EXEC, 0o600)
     try:
         _acquire(handle)
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
@@ -108,7 +111,7 @@ def _remove_abandoned(parent: Path) -> None:
     """Remove the folders of killed processes of this user."""
     for folder in parent.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
-            if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
+            if sys.platform != "win32" and folder.lstat().st_uid != os.getuid():
                 continue
             if folder.is_symlink() or not (folder / _LOCK).is_file():
                 continue
