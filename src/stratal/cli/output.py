@@ -46,7 +46,7 @@ class Result:
     status : int
     """
 
-    def __init__(self, described: dict[str, Any], *parts: Any, status: int = 0) -> None:
+    def __init__(self, described: dict[str, Any], *parts: object, status: int = 0) -> None:
         self.described = described
         self.parts = parts
         self.status = status
@@ -89,7 +89,7 @@ def print_json(result: dict[str, Any]) -> None:
     print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def printable(stream: Any) -> None:
+def printable(stream: object) -> None:
     """Let a stream write what its encoding lacks as escapes, instead of failing."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
