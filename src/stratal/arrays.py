@@ -44,7 +44,7 @@ def frozen(values: Any, dtype: Any = None) -> AnyArray:
     return view
 
 
-def finite_vector(name: str, values: Any) -> FloatArray:
+def finite_vector(name: str, values: object) -> FloatArray:
     """Return `values` as a read-only float64 vector, refusing anything else by name and position.
 
     Parameters
@@ -67,7 +67,7 @@ def finite_vector(name: str, values: Any) -> FloatArray:
     return frozen(array)
 
 
-def array_of(values: Any) -> AnyArray:
+def array_of(values: object) -> AnyArray:
     """Return `values` as the array that NumPy makes of them.
 
     PyArrow's dictionaries apart: where a value is missing, chunks of them would give another.
@@ -87,7 +87,7 @@ def array_of(values: Any) -> AnyArray:
     )
 
 
-def is_masked(values: Any) -> bool:
+def is_masked(values: object) -> bool:
     """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time."""
     return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
 
@@ -109,7 +109,7 @@ def number_of_text(text: str) -> float:
         return float("nan")
 
 
-def is_null(entry: Any) -> bool:
+def is_null(entry: object) -> bool:
     """Return whether an entry is None, pandas' NA or NaT, or a masked scalar."""
     return entry is None or type(entry).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
@@ -200,7 +200,7 @@ class Record:
 
     __post_init__ = _freeze
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         """Set fields of a record that is being made."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -214,7 +214,7 @@ class Record:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> Any:
     if type(value) is list:
         return tuple(map(_tuples, value))
     return value
@@ -237,7 +237,7 @@ class Described(Record):
     entry_modules: ClassVar[tuple[str, ...]] = ()
     nested: ClassVar[Mapping[str, Any]] = {}
 
-    def __init_subclass__(cls, **declared: Any) -> None:
+    def __init_subclass__(cls, **declared: object) -> None:
         for name, value in declared.items():
             setattr(cls, name, value)
         if "kind" in cls.__dict__:
@@ -269,7 +269,7 @@ class Described(Record):
         return cls.registry.get(kind)
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+    def from_dict(cls, description: Mapping[str, object]) -> Self:
         """Return the record that `to_dict` described."""
         entries = dict(description)
         kind = entries.pop("kind", None)
@@ -279,7 +279,7 @@ class Described(Record):
         return named.parse(entries)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a field's value as JSON knows it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
@@ -317,7 +317,7 @@ def equal_values(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def same_value(one: Any, other: Any) -> bool:
+def same_value(one: object, other: object) -> bool:
     """Return whether two values of a unit are the same, whatever format each comes from.
 
     Text files hold texts alone: a number, a truth value, a moment and nested values are equal to their text,
@@ -326,7 +326,7 @@ def same_value(one: Any, other: Any) -> bool:
     return _canonical(one) == _canonical(other)
 
 
-def _canonical(value: Any) -> str:
+def _canonical(value: object) -> str:
     """Return the text by which a value is recognised in another format."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

@@ -431,7 +431,7 @@ def listing(
         needed = {name for name, one in shown.items() if one.default is one.empty}
 
         @wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:
+        def call(*args: object, **keywords: object) -> Any:
             positional_names = first[: len(args)]
             if (
                 keywords.keys() <= keyword_names

@@ -13,7 +13,6 @@ import numbers
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -79,7 +78,7 @@ def id_text(value: object) -> str:
     raise InputError("unsupported type of an id", given=value_text, allowed=_ALLOWED)
 
 
-def id_array(values: Any) -> AnyArray:
+def id_array(values: object) -> AnyArray:
     """Return ids as an int64 array where all are integers that fit, else as text."""
     if isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)

@@ -25,7 +25,7 @@ _STANDARD_ERRORS = 4.0
 
 
 def check_design(
-    design: Design, population: Population, outcomes: Any, *, draws: int = 400, variance_error: float = 0.0
+    design: Design, population: Population, outcomes: object, *, draws: int = 400, variance_error: float = 0.0
 ) -> None:
     """Check that draws are repeatable, files keep them, and weighted means and their variances have no bias.
 

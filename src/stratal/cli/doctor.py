@@ -138,7 +138,7 @@ def _budget(rows: int) -> int:
     return max(min(_BUDGET, max(rows // 4, min(_FEW, rows // 2))), 1)
 
 
-def _plan_command(plan_words: list[Any], rows: int) -> Any:
+def _plan_command(plan_words: Sequence[object], rows: int) -> Any:
     """Return the first `plan` that runs, or the reason why none does.
 
     A few rows may be too few for two labels in each stratum.
@@ -157,7 +157,7 @@ def _plan_command(plan_words: list[Any], rows: int) -> Any:
     return ["", f"No plan is possible: {problem}"]
 
 
-def _problem_of(name: str, options: list[Any]) -> str:
+def _problem_of(name: str, options: Sequence[object]) -> str:
     """Return why a command fails, which is run without output; empty if it runs, or the file is too large."""
     from stratal.cli.application import app
 

@@ -47,7 +47,7 @@ class Result:
     status : int
     """
 
-    def __init__(self, described: dict[str, Any], *parts: Any, status: int = 0) -> None:
+    def __init__(self, described: dict[str, Any], *parts: object, status: int = 0) -> None:
         self.described = described
         self.parts = parts
         self.status = status
@@ -90,7 +90,7 @@ def print_json(result: dict[str, Any]) -> None:
     print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def printable(stream: Any) -> None:
+def printable(stream: object) -> None:
     """Let a stream write what its encoding lacks as escapes, instead of failing."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")

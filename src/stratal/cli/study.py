@@ -48,7 +48,7 @@ _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".m
 KINDS = ("choices", "scale", "pair", "classes")
 
 
-def _draws(values: Mapping[str, Any]) -> bool:
+def _draws(values: Mapping[str, object]) -> bool:
     """Return whether the options draw a sample."""
     return values["budget"] is not None or values["half_width"] is not None
 

@@ -215,7 +215,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         raise not_drawn_from(" strata differ", actual=sizes_text, allowed=stored_text)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
 

@@ -151,7 +151,7 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 
 
-def stratum_sizes(sizes: Any, stratum: str | None) -> dict[str, int] | None:
+def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows."""
     if sizes is None:
         return None
@@ -196,7 +196,7 @@ class OtherUnits:
 
 
 def other_units(
-    source: Any,
+    source: object,
     options: ExternalSample,
     labelled: Sequence[str] | None = None,
     columns: Mapping[str, AnyArray] | None = None,
@@ -336,7 +336,7 @@ def level_means_of(
 
 
 def _population(
-    source: Any, options: ExternalSample, id_name: str | None
+    source: object, options: ExternalSample, id_name: str | None
 ) -> tuple[Population, bool, tuple[str, ...]]:
     """Return the population, whether its units have ids, and a note of groups that it does not have."""
     if isinstance(source, Population):
@@ -426,7 +426,7 @@ _LABEL = "the table of labels"
 _NAME_IT = "Name the column of labels: value= (--value COL)."
 
 
-def parts_of_labelled(table: Any, options: ExternalSample) -> tuple[dict[str, Any], Labels]:
+def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str, Any], Labels]:
     """Return the fields of a sample that was drawn elsewhere, its design as a description, and its labels."""
     columns = SmallTable.of(table, _LABEL, (options.value,))
     if options.population is None and options.proxy_moments is None and not options.says_what_rows_are:
@@ -611,7 +611,7 @@ def _parts_of_whole_table(
     return parts, replace(labels, notes=(*labels.notes, note))
 
 
-def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
+def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
     """Return another column of the table that `sample` was made of, as labels."""
     columns = SmallTable.of(table, _LABEL, (value,))
     if len(columns) != sample.size:  # rows without a label were taken as the population's
@@ -745,7 +745,7 @@ def _checked_sizes(
     names: list[str],
     counts: IntArray,
     unlabelled: FloatArray | None,
-    sizes_by_stratum: Mapping[str, Any] | None,
+    sizes_by_stratum: Mapping[str, object] | None,
     label: str,
 ) -> IntArray:
     """Return N_h (H,), refusing sizes that contradict the labelled units."""

@@ -227,7 +227,7 @@ def fit_margins(
     sample: Sample,
     margins: str | Sequence[str],
     *,
-    totals: Mapping[str, Any] | None = None,
+    totals: Mapping[str, object] | None = None,
     method: str = "raking",
 ) -> Sample:
     """Return a sample of any design, weighted so that what is known of the population comes out exactly.
@@ -316,7 +316,7 @@ def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], 
     raise InputError(f"the totals are unknown of margin {name!r}", allowed=allowed, action=action)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 

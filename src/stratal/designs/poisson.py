@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def fixed_size(
     return np.asarray(factor * (centred * free[:, None]).T @ centred)
 
 
-def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
+def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
     """Return π (N,) ∝ size with Σ π = budget; units too large for that are certain.
 
     Parameters

@@ -120,7 +120,7 @@ class Design(Described, ABC):
         action = "Where the design is nested, give a larger one: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
-    def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
+    def following(self, sample: Sample, additional: int, outcomes: object) -> Design:
         """Return the design of a next round, where there are no strata.
 
         `known` has the labels' outcomes `z` (m,), and which units are `labelled` (n,); it is None for an
@@ -324,7 +324,7 @@ class Sample(Record, TableDisplay):
         """
         return replace(self, question=self.question.with_outcome(scale=outcome, bounds=bounds))
 
-    def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
+    def of_rows(self, rows: IntArray, **changes: object) -> Sample:
         """Return the sample of some of the units (m,), in this order, with other changes."""
         selected: dict[str, Any] = {
             "ids": self.ids[rows],
@@ -765,7 +765,7 @@ def token_of_rows(size: int, drawn: Drawn) -> str:
     return f"rows-{digest.hexdigest()[:_TOKEN_DIGITS]}"
 
 
-def require_sample(value: Any, verb: str) -> Sample:
+def require_sample(value: object, verb: str) -> Sample:
     """Return a sample, or say how to come by one from what was given.
 
     Parameters
@@ -797,7 +797,7 @@ def require_sample(value: Any, verb: str) -> Sample:
     raise InputError(f"{verb} takes a Sample", given=given_kind, action=action)
 
 
-def require_column_name(value: Any, keyword: str) -> str:
+def require_column_name(value: object, keyword: str) -> str:
     """Return the name of a column, or say that values belong into the population."""
     if isinstance(value, str):
         return value

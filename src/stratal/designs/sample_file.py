@@ -39,7 +39,7 @@ _WRITTEN_BY_DRAW = (
 )
 
 
-def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> Path:
+def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mapping[str, object]) -> Path:
     """Write columns and description to `path` (.parquet, or .csv with a .json beside it)."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
@@ -71,7 +71,7 @@ def sample_digest(sample: Any) -> str:
     return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
 
 
-def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:
+def _digest(table: pa.Table, description: Mapping[str, object]) -> str:
     """Return the SHA-256 of all that a sample file says, however its bytes are stored."""
     digest = hashlib.sha256()
     others = {name: value for name, value in description.items() if name != "digest"}
@@ -151,7 +151,7 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         raise InputError(f"{path}: not a sample file ({reason[:300]})", action=action) from None
 
 
-def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, Any]:
+def _readable_here(path: Path, table: pa.Table, description: object) -> dict[str, Any]:
     """Return the description, refusing files without a design, of other formats, and changed since."""
     if not isinstance(description, dict):
         raise InputError(f"{path}: not a sample file (it carries no design)", action=_WRITTEN_BY_DRAW)

@@ -633,11 +633,11 @@ class Estimand(Described, noun="estimand", registry={}):
         """Return what so many labels in one or two rounds are expected to guarantee; None of one round."""
         return PlannedRounds(total=labels) if self.has_two_rounds else None
 
-    def next_counts(self, sample: Sample, labels: Any, total: int) -> IntArray | None:
+    def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
         """Return n_h (H,) of the next round; None where it goes by deviations in the strata."""
         return None
 
-    def refuse_plan_options(self, options: Mapping[str, Any]) -> None:
+    def refuse_plan_options(self, options: Mapping[str, object]) -> None:
         """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
         for name, value in options.items():
             if value is None or name in self.plan_options:

@@ -126,7 +126,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     evidence: Evidence = field(repr=False, compare=False)
 
     @classmethod
-    def from_evidence(cls, evidence: Evidence, **shown: Any) -> Estimate:
+    def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
         """Return the estimate of what labels showed, with all that follows from it unless `shown`."""
         labels = evidence.n
         defaults: dict[str, Any] = {
@@ -813,7 +813,7 @@ Found = TypeVar("Found", bound=Estimate | Estimates)
 
 
 def with_label_values(
-    result: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
+    result: Found, columns: Mapping[str, object], answers: set[str] | None = None, *, classes: bool = False
 ) -> Found:
     """Return an estimate with what each distinct value of its labels counts as, and notes of it.
 

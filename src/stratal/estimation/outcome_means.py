@@ -85,7 +85,7 @@ class EstimateOptions(Request):
         check_choice("estimator", self.estimator, ("auto", *ESTIMATORS))
 
     @classmethod
-    def of(cls, request: Request, **more: Any) -> EstimateOptions:
+    def of(cls, request: Request, **more: object) -> EstimateOptions:
         """Return the options of a request, and more."""
         return cls(**field_values(request) | more)
 

@@ -289,7 +289,7 @@ def _labelled_classes(sample: Sample, joined: JoinedLabels) -> set[str]:
     return {*classes, *sample.question.outcome.classes} if len(classes) > 1 else set()
 
 
-def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: Any) -> Sample:
+def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: object) -> Sample:
     """Return the sample without declarations of unknown classes that `predicts` corrects to an order.
 
     A class that was misspelt at the draw is known to be wrong only once there are labels.
@@ -379,7 +379,7 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     return numbers
 
 
-def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]:
+def joined_columns(sample: Sample, columns: Mapping[str, object]) -> dict[str, Any]:
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
@@ -408,7 +408,7 @@ def named_columns(sample: Sample, labels: object, names: Sequence[str]) -> tuple
     return number_columns(sample, {name: labels[name] for name in names})
 
 
-def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatArray, BoolArray]:
+def number_columns(sample: Sample, variables: Mapping[str, object]) -> tuple[FloatArray, BoolArray]:
     """Return the variables (m, q) of the units that have all of them, and which those are (n,).
 
     Raises

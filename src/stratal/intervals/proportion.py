@@ -70,7 +70,7 @@ def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., Ends]:
         *,
         confidence_level: float = 0.95,
         alternative: str = "two-sided",
-        **options: Any,
+        **options: object,
     ) -> Ends:
         below, above = tail_shares(confidence_level, alternative)
         p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), size)

@@ -208,7 +208,7 @@ class Tool:
     formats: tuple[ExportFormat, ...] = ()
     folder: bool = False
 
-    def format_of(self, document: Any) -> ExportFormat | None:
+    def format_of(self, document: object) -> ExportFormat | None:
         """Return the format of a JSON document or of JSON Lines, None for files of other tools."""
         first_record = document
         if isinstance(document, list):
@@ -220,7 +220,7 @@ class Tool:
             (known_format for known_format in self.formats if known_format.required_keys <= keys), None
         )
 
-    def read_document(self, document: Any, source: str, id_name: str = "id") -> ToolAnswers:
+    def read_document(self, document: object, source: str, id_name: str = "id") -> ToolAnswers:
         """Return the answers in an export of this tool; an error names the invalid record.
 
         The id of an item is under `item_id`, or under the name of the sample's id column.
@@ -271,7 +271,7 @@ def task_columns(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(name for task in tasks for name in task.payload))
 
 
-def is_chat(value: Any) -> bool:
+def is_chat(value: object) -> bool:
     """Return whether a value is a list of turns, each with a role and a content."""
     return (
         isinstance(value, list)
@@ -336,7 +336,7 @@ def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
     return tuple(latest.values())
 
 
-def require_text(record: Mapping[str, Any], name: str, place: str) -> str:
+def require_text(record: Mapping[str, object], name: str, place: str) -> str:
     """Return an entry of a record as text, refusing a missing or empty one."""
     if record.get(name) in (None, ""):
         keys = ", ".join(list(record)[:8])
@@ -347,7 +347,7 @@ def require_text(record: Mapping[str, Any], name: str, place: str) -> str:
     return display_text(record[name])
 
 
-def read_item_id(data: Mapping[str, Any], id_name: str, place: str) -> str:
+def read_item_id(data: Mapping[str, object], id_name: str, place: str) -> str:
     """Return the id of an item from its data: under the name of the sample's id column, `item_id` or `id`."""
     names = [ITEM_ID, "id"]
     if id_name != "id":
@@ -356,12 +356,12 @@ def read_item_id(data: Mapping[str, Any], id_name: str, place: str) -> str:
     return require_text(data, next(present, ITEM_ID), place)
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: object) -> None:
     """Write an indented JSON file."""
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def write_json_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_json_records(path: Path, records: Iterable[Mapping[str, object]]) -> None:
     """Write records to a new JSON Lines file."""
     with path.open("x", encoding="utf-8") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -472,7 +472,7 @@ def _make_label_studio_answer(
     )
 
 
-def _control_values(value: Any) -> list[str]:
+def _control_values(value: object) -> list[str]:
     """Return the texts of a control of any type: choices, a text, a number or a rating."""
     if isinstance(value, Mapping):
         value = list(value.values())

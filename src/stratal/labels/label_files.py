@@ -74,7 +74,7 @@ ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 ANSWER_NAMES = ("label", "verdict", "labels")
 
 
-def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
+def is_table(labels: object, names: Iterable[str] = ()) -> bool:
     """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
 
     A mapping of ids to lists of answers is not a table: it has no usual column, and none of the names.
@@ -89,7 +89,7 @@ def is_table(labels: Any, names: Iterable[str] = ()) -> bool:
 
 
 def labels_of_table(
-    table: Any, sample: UnitRows, value: str | None = None, id_name: str | None = None
+    table: object, sample: UnitRows, value: str | None = None, id_name: str | None = None
 ) -> Labels:
     """Return the labels in a column of a table in memory.
 
@@ -105,7 +105,7 @@ def labels_of_table(
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
 
 
-def read_from_table(labels: Any, sample: UnitRows) -> Any:
+def read_from_table(labels: object, sample: UnitRows) -> Any:
     """Return the labels of a table in memory; labels of other types are unchanged."""
     # A mapping of columns has a column of ids; other mappings have ids as keys.
     has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
@@ -122,7 +122,7 @@ def read_from_table(labels: Any, sample: UnitRows) -> Any:
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
 
 
-def outcomes_of_table(table: Any, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:
+def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:
     """Return the outcomes of several models from a table in memory with a column of ids; None for others.
 
     Columns of annotators, and those that the sample stores, are no outcomes.
@@ -141,7 +141,7 @@ def outcomes_of_table(table: Any, sample: UnitRows, stored: Iterable[str]) -> di
 
 
 def read_label_rows(
-    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[Any] | None = None
+    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[object] | None = None
 ) -> tuple[Labels, list[bool]]:
     """Return the labels of a table, and which rows (m,) were skipped.
 
@@ -191,7 +191,7 @@ def _find_answer_column(table: SmallTable) -> str:
 
 
 def _ids_of_rows(
-    table: SmallTable, id_name: str, order: Sequence[Any] | None
+    table: SmallTable, id_name: str, order: Sequence[object] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids (m,) of a table's rows, and the notes of the table and of its ids."""
     if id_name != ROW or table.find(ROW) is not None or order is None:
@@ -531,7 +531,7 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
     )
 
 
-def _tool_of_document(document: Any) -> Tool | None:
+def _tool_of_document(document: object) -> Tool | None:
     """Return the tool that writes documents like this one, None for any other document."""
     return next((tool for tool in TOOLS.values() if tool.format_of(document) is not None), None)
 
@@ -575,7 +575,7 @@ def read_labels(
     value: str | None = None,
     positive: str | None = None,
     mapping: Mapping[Any, float | str | None] | None = None,
-    order: Sequence[Any] | None = None,
+    order: Sequence[object] | None = None,
     same_rows: bool = False,
 ) -> Labels:
     """Read labels from one file or several: of several rounds, or of several annotators.
@@ -758,7 +758,7 @@ def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
 
 
 def _read_label_file(
-    path: Path, id_name: str, value: str | None, order: Sequence[Any] | None
+    path: Path, id_name: str, value: str | None, order: Sequence[object] | None
 ) -> Labels | None:
     """Return the labels of a file, None for a review of the labels in another column.
 
@@ -797,7 +797,7 @@ def _labels_of_answers(path: Path, answers: ToolAnswers) -> Labels:
     )
 
 
-def _drawn_units_of_log(table: SmallTable, order: Sequence[Any]) -> SmallTable:
+def _drawn_units_of_log(table: SmallTable, order: Sequence[object]) -> SmallTable:
     """Return the rows of an evaluation log whose units were drawn, with a note on the others."""
     drawn_ids = {id_text(entry) for entry in order}
     rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn_ids]

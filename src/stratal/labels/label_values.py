@@ -38,7 +38,7 @@ _MIN_UNMATCHED_LABELS = 10
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
-def class_text(value: Any) -> str:
+def class_text(value: object) -> str:
     """Return a label or an answer as text, so that 1, 1.0, '1' and '1.0' are one class."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -49,7 +49,7 @@ def class_text(value: Any) -> str:
     return match[1]
 
 
-def _comparison_key(value: Any) -> str:
+def _comparison_key(value: object) -> str:
     """Return the text by which values are compared: without differences in case and surrounding spaces."""
     if isinstance(value, str):
         value = value.strip()
@@ -155,7 +155,7 @@ class LabelMapping:
         cls,
         texts: Collection[str],
         positive: str | None,
-        mapping: Mapping[Any, Any] | None,
+        mapping: Mapping[Any, object] | None,
         *,
         partly: bool = False,
     ) -> LabelMapping:
@@ -402,7 +402,7 @@ def _require_complete_mapping(
     texts: Collection[str],
     meanings: Mapping[str, float | str | None],
     declared: Mapping[str, float | str | None],
-    mapping: Mapping[Any, Any],
+    mapping: Mapping[Any, object],
 ) -> None:
     """Refuse a mapping to numbers that leaves out a label.
 
@@ -449,7 +449,7 @@ def _row_order(row: LabelValue) -> tuple[bool, float, int, str]:
     return row.meaning is None, -number, -row.count, row.value
 
 
-def _normalize_mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | None]:
+def _normalize_mapping(mapping: Mapping[Any, object]) -> dict[str, float | str | None]:
     """Return a mapping by comparison key, refusing a label that it contains twice."""
     meanings: dict[str, float | str | None] = {}
     for label, value in mapping.items():

@@ -277,7 +277,7 @@ class Labels(Record):
                 values.append(text)
         self._set(values=tuple(values), sets=sets)
 
-    def _value(self, row: int, entry: Any) -> Any:
+    def _value(self, row: int, entry: object) -> Any:
         """Return a value as a Python object, None if it is missing."""
         if isinstance(entry, str):
             return unquote_cell(entry.strip()) or None
@@ -313,7 +313,7 @@ class Labels(Record):
                     "draw.",
                 )
 
-    def _not_one(self, noun: str, row: int, entry: Any, allowed: str) -> LabelError:
+    def _not_one(self, noun: str, row: int, entry: object, allowed: str) -> LabelError:
         noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
         return LabelError(noun, given=reprlib.repr(entry), allowed=allowed, action=action)
@@ -659,7 +659,7 @@ class LabelInterpretation:
         return tuple(row for column_rows in rows for row in column_rows)
 
 
-def distinct_texts(values: Iterable[Any]) -> set[str]:
+def distinct_texts(values: Iterable[object]) -> set[str]:
     """Return the distinct texts among values, which may be unhashable."""
     return {entry for entry in values if isinstance(entry, str)}
 
@@ -674,7 +674,7 @@ def interpretation_notes(
     return tuple(dict.fromkeys([*notes, *label_value_notes(interpretation.table), *remarks]))
 
 
-def as_labels(labels: Any, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
+def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
     """Convert labels of any accepted type to `Labels`.
 
     Parameters
@@ -728,7 +728,7 @@ def array_shape(values: Any) -> tuple[int, ...]:
 
 def labels_with_sample_ids(
     sample: UnitRows,
-    labels: Any,
+    labels: object,
     array_name: str = "an array of labels",
     sample_ids: AbstractSet[str] = frozenset(),
 ) -> Labels:
@@ -749,7 +749,7 @@ def labels_with_sample_ids(
     return unit_labels
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     """Return whether a value is a list of plain values."""
     if isinstance(value, np.ndarray):
         return value.ndim == 1
@@ -769,7 +769,7 @@ def _tag_format(texts: Sequence[str], outcome: Outcome) -> str | None:
 
 
 def join_labels(
-    sample: UnitRows, labels: Any, array_name: str = "an array of labels", *, answers: bool = True
+    sample: UnitRows, labels: object, array_name: str = "an array of labels", *, answers: bool = True
 ) -> JoinedLabels:
     """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
 
@@ -893,7 +893,7 @@ def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -
             )
 
 
-def _are_verdicts(entries: Iterable[Any], stored: Iterable[Any]) -> bool:
+def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
     """Return whether entries count as 0 and 1, and stored values are no numbers."""
     texts = {class_text(entry) for entry in entries if not is_missing(entry)}
     stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}

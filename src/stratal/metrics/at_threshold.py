@@ -109,7 +109,7 @@ class _AtThreshold(Estimand):
             return classes.pop()
         return self.positive or _POSITIVE
 
-    def _answered(self, sample: Sample, labels: Any) -> tuple[Sample, AnsweredClasses, int]:
+    def _answered(self, sample: Sample, labels: object) -> tuple[Sample, AnsweredClasses, int]:
         """Return the answers that the threshold gives, with the sample and the number of the class."""
         positive = self._class_in(sample)
         name = self.score or score_of_class(sample, positive)
@@ -133,13 +133,13 @@ class _AtThreshold(Estimand):
             classes = replace(classes, confusion=replace(confusion, possible=possible))
         return answered, classes, classes.levels.index(positive)
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         answered, classes, which = self._answered(sample, labels)
         result = classes.metric(answered, self.metric.kind, which, request.target)
         return replace(result, label=self.label)
 
-    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
         named_groups(sample, group)  # refused without the column of answers that the threshold gives
         answered, classes, which = self._answered(sample, labels)
@@ -147,7 +147,7 @@ class _AtThreshold(Estimand):
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]
         return Estimates.from_rows(sample, rows, "domains", classes.frame.notes)
 
-    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+    def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         return self._answered(sample, labels)[1].labelled
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def answered_classes(
     sample: Sample,
     y_true: object,
     y_pred: object,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
     needless: Expression | None = None,
 ) -> AnsweredClasses:
     """Return the classes of the labelled units.
@@ -145,7 +144,11 @@ def answered_classes(
 
 
 def _answered(
-    sample: Sample, y_true: object, y_pred: object, classes: Sequence[Any] | None, needless: Expression | None
+    sample: Sample,
+    y_true: object,
+    y_pred: object,
+    classes: Sequence[object] | None,
+    needless: Expression | None,
 ) -> AnsweredClasses:
     if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
         _refuse_numbers(sample)

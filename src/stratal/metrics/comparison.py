@@ -237,7 +237,7 @@ class ModelOutcomes(Record):
         pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
         return (values, summary) if pays else None
 
-    def mean(self, z: FloatArray, **options: Any) -> Estimate:
+    def mean(self, z: FloatArray, **options: object) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
         mean_options = {
             "target": self.target,
@@ -546,7 +546,7 @@ class Comparisons(Estimates):
 
 def compare(
     sample: Sample,
-    outcomes: Mapping[str, Any],
+    outcomes: Mapping[str, object],
     *,
     reference: str | None = None,
     proxies: Mapping[str, str] | None = None,

@@ -242,7 +242,7 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
     return _texts([answer_of_unit.get(name) for name in texts]), answered
 
 
-def _texts(values: Iterable[Any]) -> AnyArray:
+def _texts(values: Iterable[object]) -> AnyArray:
     """Return answers (n,) as text, empty where they are blank."""
     blank = (value is None or value != value or not str(value).strip() for value in values)
     texts = ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)]

@@ -125,7 +125,7 @@ class ThresholdOutcomes(Record):
 
 def threshold_outcomes(
     sample: Sample,
-    labels: Any,
+    labels: object,
     requirement: SetRequirement,
     predicted: bool | str | None = None,
     combine: str = "mean",
@@ -247,7 +247,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         """Return what so many labels are expected to accept, and how many would be needed."""
         return self.anticipated(population, options).forecast(labels)
 
-    def next_counts(self, sample: Sample, labels: Any, total: int) -> IntArray | None:
+    def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
         """Return n_h (H,) with equal sampling rates in the region that the labels so far recommend."""
         strata = sample.design.strata
         if strata is None or not self.has_two_rounds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def plan(
     pilot: bool = False,
     residual_sd: float | None = None,
     estimand: EstimandLike = None,
-    labels: Any = None,
+    labels: object = None,
     calibrate_by: str | None = None,
     labelled_units: Population | None = None,
     looks: int | str | PlannedLooks | None = None,

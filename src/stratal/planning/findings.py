@@ -97,7 +97,7 @@ class Findings:
         return report_html(self.content, standalone=False)
 
 
-def _json_text(content: Mapping[str, Any]) -> str:
+def _json_text(content: Mapping[str, object]) -> str:
     """Return the content as JSON text."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -322,7 +322,7 @@ def _resolve_request(
     return _Request(estimand=requested, predicted=compared, labels=column_labels, labelled=labelled)
 
 
-def _quantity(sample: Sample, labels: Any, request: _Request, first: Estimate) -> str:
+def _quantity(sample: Sample, labels: object, request: _Request, first: Estimate) -> str:
     """Return the name of the estimate: the estimand, or the meaning of the labels of a mean."""
     label = dict(first.label)
     if label:
@@ -399,7 +399,7 @@ def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> li
     ]
 
 
-def _agreement(sample: Sample, labels: Any, *, classes: bool) -> AnnotatorAgreement | None:
+def _agreement(sample: Sample, labels: object, *, classes: bool) -> AnnotatorAgreement | None:
     """Return the agreement of the annotators; None if the package for it is not installed."""
     try:
         return measure_agreement(labels_with_sample_ids(sample, labels), classes=classes)
@@ -462,7 +462,7 @@ def _examples(
     ]
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     """Return a value as text, as annotators saw it; long texts are truncated."""
     if isinstance(value, str):
         text = value

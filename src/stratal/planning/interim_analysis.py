@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
@@ -104,9 +103,9 @@ class InterimAnalysis:
     def __init__(
         self,
         sample: Sample,
-        labels: Any,
+        labels: object,
         confidence_level: float = 0.95,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         *,
         requested: Estimand | None = None,
         estimates: Estimate | Estimates | None = None,
@@ -180,7 +179,7 @@ class InterimAnalysis:
         self.deviations = self.learned
 
     def _learn_from_influences(
-        self, requested: Estimand, pairs: Sequence[tuple[Estimand, Any]], sample: Sample
+        self, requested: Estimand, pairs: Sequence[tuple[Estimand, object]], sample: Sample
     ) -> None:
         """Set the deviations of influences: those of the plan, of the labels, and of the next round."""
         self.note = "influence's deviations"

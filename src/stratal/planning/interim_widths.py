@@ -244,7 +244,7 @@ def stratum_labels(
     squares: FloatArray,
     *,
     factors: FloatArray,
-    label_driven: Any,
+    label_driven: object,
     binary: bool,
 ) -> UnitMoments:
     """Return the moments of the labels of strata, from their means and mean squares (…, H)."""
@@ -308,7 +308,7 @@ def expected_half_width_of_counts(
     confidence_level: float,
     *,
     observed: tuple[IntArray, IntArray] | None = None,
-    label_driven: Any = True,
+    label_driven: object = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of binary labels, some of which may exist already.
 

@@ -82,7 +82,7 @@ class PreviousLabels:
     def __init__(
         self,
         population: Population,
-        labels: Any,
+        labels: object,
         proxy: str | None = None,
         *,
         calibrate_by: str | None = None,
@@ -289,7 +289,7 @@ def distribution_shift_warnings(
     )
 
 
-def _require_ids(labels: Any) -> Labels:
+def _require_ids(labels: object) -> Labels:
     """Convert labels with unit ids to `Labels`."""
     if isinstance(labels, Labels | Mapping) or is_indexed(labels):
         nobody: Any = None

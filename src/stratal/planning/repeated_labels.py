@@ -56,7 +56,7 @@ class RepeatedLabelWidths:
 
     @classmethod
     def of(
-        cls, requested: Estimand, sample: Sample, labels: Any, labelled: BoolArray, confidence_level: float
+        cls, requested: Estimand, sample: Sample, labels: object, labelled: BoolArray, confidence_level: float
     ) -> RepeatedLabelWidths | None:
         """Return the widths; None for estimands whose labels are no classes, and for several estimands."""
         if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:

@@ -148,8 +148,8 @@ def next_sample_size(
 
 def labels_needed(
     sample: Sample,
-    labels: Any,
-    half_width: Any,
+    labels: object,
+    half_width: object,
     *,
     confidence_level: float = 0.95,
     predicted: bool | str | None = None,
@@ -210,7 +210,7 @@ def labels_needed(
 
 
 def required_sample_size(
-    analysis: InterimAnalysis, half_width: Any, *, allocation_of: str = "total"
+    analysis: InterimAnalysis, half_width: object, *, allocation_of: str = "total"
 ) -> tuple[RequiredSampleSize, IntArray]:
     """Return how many units to draw to reach the target half-widths, and n_h (H,) with them.
 
@@ -254,7 +254,7 @@ def required_sample_size(
 def more_labels(
     requested: Estimand,
     sample: Sample,
-    labels: Any,
+    labels: object,
     labelled: BoolArray,
     estimates: Estimate | Estimates,
     confidence_level: float = 0.95,
@@ -497,7 +497,7 @@ def _refuse_label_options(**options: object) -> None:
             raise InputError(f"a round that looks at no label has no use for {name}=", action=action)
 
 
-def _refuse_outcome_options(sample: Sample, *, learner: Any, deviations: str, allocation_of: str) -> None:
+def _refuse_outcome_options(sample: Sample, *, learner: object, deviations: str, allocation_of: str) -> None:
     """Raise an error for options that only a round for the mean of one outcome has."""
     requested = as_estimand(sample.question.estimand)
     if requested.of_one_outcome:
@@ -519,7 +519,7 @@ def units_left(sample: Sample) -> int:
     return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
 
 
-def _addable(sample: Sample, additional: Any) -> int:
+def _addable(sample: Sample, additional: object) -> int:
     """Return how many units to add; raise an error if fewer are left."""
     number = whole_number("additional", additional)
     available = units_left(sample)
@@ -532,7 +532,7 @@ def _addable(sample: Sample, additional: Any) -> int:
 
 
 def _calibration_options(
-    sample: Sample, learner: Any, features: Sequence[str] | None, half_width: Any
+    sample: Sample, learner: object, features: Sequence[str] | None, half_width: object
 ) -> Calibrating:
     """Return the options of a learner, which must improve on the first proxy."""
     if learner is None:

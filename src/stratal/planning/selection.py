@@ -205,7 +205,7 @@ class Selection(PageDisplay):
         verdicts = np.concatenate([verdicts, np.full((new, verdicts.shape[1]), np.nan)])
         return type(self)(sample, truth, self._units, verdicts)
 
-    def _are_verdicts(self, labels: Any) -> bool:
+    def _are_verdicts(self, labels: object) -> bool:
         """Return whether labels are columns of right and wrong, one for each model."""
         names = set(self._design.answers)
         if not isinstance(labels, Mapping) or not names & {*labels}:
@@ -219,7 +219,7 @@ class Selection(PageDisplay):
             )
         return True
 
-    def _with_truth(self, labels: Any) -> AnyArray:
+    def _with_truth(self, labels: object) -> AnyArray:
         """Return the true class of each drawn unit (n,), with these labels."""
         design = self._design
         preferred = design.criterion == PREFERENCE
@@ -242,7 +242,7 @@ class Selection(PageDisplay):
             refuse_mismatched_models(truth[rows], drawn_answers, everything)
         return np.asarray(truth)
 
-    def _with_verdicts(self, labels: Mapping[str, Any]) -> FloatArray:
+    def _with_verdicts(self, labels: Mapping[str, object]) -> FloatArray:
         """Return whether each model is right on each drawn unit (n, k), with these verdicts.
 
         A verdict holds for all models that give the same answer to the unit. Units on which the verdict of

@@ -95,7 +95,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
     return with_predictions(population, keywords.get("predicts"), scaled=keywords.get("scaled"))
 
 
-def _named_proxies(proxy: Any) -> dict[str, Any]:
+def _named_proxies(proxy: object) -> dict[str, Any]:
     """Return the proxies by name: a single one has the name of its Series, or is called `proxy`."""
     if proxy is None:
         return {}
@@ -113,7 +113,7 @@ def _row_numbers(columns: Sequence[Any], history: History) -> AnyArray:
 
 
 def _history_columns(
-    history: History, items: Any, bounds: tuple[float, float] | None
+    history: History, items: object, bounds: tuple[float, float] | None
 ) -> tuple[Proxy, dict[str, AnyArray]]:
     """Return the proxy that a history gives each item, and its features by name."""
     columns = dict(zip(history.names, history.of(items).T, strict=True))
@@ -124,7 +124,7 @@ def _history_columns(
     return proxy, columns
 
 
-def _checked_ids(ids: Any) -> AnyArray:
+def _checked_ids(ids: object) -> AnyArray:
     """Return ids as an array; raise an error for an empty one."""
     id_column = id_array(ids)
     is_blank = id_column.dtype.kind == "U" and np.char.strip(id_column) == ""
@@ -135,7 +135,7 @@ def _checked_ids(ids: Any) -> AnyArray:
 
 
 def _roles_of_arrays(
-    keywords: declaration.ArrayKeywords, groups: Mapping[str, Any], proxies: Mapping[str, Any]
+    keywords: declaration.ArrayKeywords, groups: Mapping[str, object], proxies: Mapping[str, object]
 ) -> ColumnRoles:
     """Return the roles of arrays, which are groups; judges may be proxies."""
     columns = declared_columns(keywords, declaration.listed)
@@ -164,7 +164,7 @@ def _columns_of(keywords: declaration.ArrayKeywords) -> dict[str, Any]:
 
 def describe_proxy(
     name: str,
-    entry: Any,
+    entry: object,
     bounds: tuple[float, float] | None,
     scaled: bool | None,
     label: tuple[float, float] | None = None,
@@ -202,7 +202,7 @@ def _note_on_outliers(info: ProxyInfo, values: FloatArray) -> str | None:
     )
 
 
-def _named_features(features: Any) -> dict[str, Any]:
+def _named_features(features: object) -> dict[str, Any]:
     """Return feature columns by name; a matrix (N, d), such as embeddings, becomes d columns."""
     if features is None:
         return {}
@@ -218,7 +218,7 @@ def _named_features(features: Any) -> dict[str, Any]:
     return named
 
 
-def _group_column(name: str, values: Any) -> AnyArray:
+def _group_column(name: str, values: object) -> AnyArray:
     """Return a group column (N,) as text; raise an error for missing values and for other types."""
     # A list becomes an array of objects, because an array of text drops a NUL at the end.
     array = object_column(values) if isinstance(values, list | tuple) else array_of(values)
@@ -340,7 +340,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     return _of_table(open_table(path, reading, has_columns), columns, reading.get("threads"))
 
 
-def from_table(table: Any, keywords: declaration.TableKeywords) -> Population:
+def from_table(table: object, keywords: declaration.TableKeywords) -> Population:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
     return _of_table(frame_table(table), keywords)
 

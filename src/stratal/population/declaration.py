@@ -203,7 +203,7 @@ class FileKeywords(TableKeywords, FileReading, total=False):
 
 
 def declaration_of(
-    keywords: TableKeywords, names: Iterable[str], label: str, index: Any = None
+    keywords: TableKeywords, names: Iterable[str], label: str, index: object = None
 ) -> Declaration:
     """Return the declared columns of a table with columns `names`, which errors call `label`.
 
@@ -387,7 +387,7 @@ def listed(keyword: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _id(id_column: str | None, existing: list[str], label: str, index: Any) -> str:
+def _id(id_column: str | None, existing: list[str], label: str, index: object) -> str:
     """Return the column of ids: the declared one, the index of a dataframe, or one with the name of an id."""
     if id_column is not None:
         if id_column == ROW and ROW not in existing:

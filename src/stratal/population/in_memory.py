@@ -102,7 +102,7 @@ def over(size: int, work: Callable[[slice], Found], threads: int | None = None) 
             yield begun.popleft().result()
 
 
-def object_column(values: Any) -> AnyArray:
+def object_column(values: object) -> AnyArray:
     """Return values as an array of objects (n,), nested ones as they are."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)

@@ -39,7 +39,7 @@ _INVALID_RESULT = 2
 _CODES_BY_WORD = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHING, -1)
 
 
-def as_history(source: Any, ids: Any = None, within: FileReading | None = None) -> History:
+def as_history(source: object, ids: object = None, within: FileReading | None = None) -> History:
     """Return a history: read it from its file, or fit it to past results.
 
     Parameters

@@ -363,7 +363,7 @@ class Population(ABC):
 
     @staticmethod
     @listing(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
-    def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
+    def from_estimator(model: object, X: object, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
 
         The proxy is `confidence`, the probability of the model's answer, or `margin`, which only orders,
@@ -501,7 +501,7 @@ class Population(ABC):
 
     @staticmethod
     @listing(TableKeywords)
-    def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
+    def from_table(table: object, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.
 
         Parameters
@@ -531,7 +531,7 @@ class Population(ABC):
         return Population.makers["table"](table, columns)
 
 
-def require_population(value: Any, verb: str) -> Population:
+def require_population(value: object, verb: str) -> Population:
     """Return a population, or say how to make one from what was given.
 
     Raises

@@ -121,7 +121,12 @@ class PeerWeights(Record):
 
 
 def peer_agreement(
-    predicted: Any, answers: Any, *, ids: Any = None, name: str = "peer_agreement", alike: str | None = None
+    predicted: object,
+    answers: object,
+    *,
+    ids: object = None,
+    name: str = "peer_agreement",
+    alike: str | None = None,
 ) -> Proxy:
     """Return a proxy of accuracy from other models' answers: the weighted share of equal answers.
 
@@ -187,7 +192,7 @@ def peer_agreement(
     return Proxy(values=peers.shares(codes), name=name)
 
 
-def normalise_answer(answer: Any, kind: str) -> Any:
+def normalise_answer(answer: object, kind: str) -> Any:
     """Return an answer without the ignored parts of a text (`text`), or its last number (`number`)."""
     if not isinstance(answer, str):
         return answer
@@ -198,13 +203,13 @@ def normalise_answer(answer: Any, kind: str) -> Any:
     return " ".join(word for word in words if word not in (*ARTICLES, ""))
 
 
-def answer_codes(columns: Iterable[Any]) -> IntArray:
+def answer_codes(columns: Iterable[object]) -> IntArray:
     """Return answers (N, J) as integers: equal codes for equal answers, −1 for missing answers."""
     code_by_answer: dict[Any, int] = {}
     answers = {f"answers[{index}]": array_of(column).tolist() for index, column in enumerate(columns)}
     same_length(**{name: np.empty(len(entries)) for name, entries in answers.items()})
 
-    def code(answer: Any) -> int:
+    def code(answer: object) -> int:
         # NaN differs from itself.
         if is_null(answer) or answer != answer:
             return -1

@@ -74,11 +74,11 @@ class Fit(Record):
     bounds: tuple[float, float] = (0.0, 1.0)
     residual_variance: float | None = None
 
-    def apply(self, scores: Any) -> FloatArray:
+    def apply(self, scores: object) -> FloatArray:
         """Return the mean outcome of each score (N,)."""
         raise NotImplementedError
 
-    def proxy(self, scores: Any, *, name: str | None = None) -> Proxy:
+    def proxy(self, scores: object, *, name: str | None = None) -> Proxy:
         """Return the proxy of N scores on the scale of the outcome; the default name is the kind of fit."""
         return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name or self.proxy_name)
 
@@ -126,7 +126,7 @@ class Calibration(Fit):
     centre: float = 0.0
     scale: float = 0.0
 
-    def apply(self, scores: Any) -> FloatArray:
+    def apply(self, scores: object) -> FloatArray:
         """Return the calibrated mean outcome of each score (N,)."""
         values = _score_values(scores)
         if self.method == "isotonic":
@@ -137,11 +137,11 @@ class Calibration(Fit):
 
 
 def calibrate(
-    scores: Any,
-    outcomes: Any,
+    scores: object,
+    outcomes: object,
     *,
     method: str = "isotonic",
-    weights: Any = None,
+    weights: object = None,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Calibration:
     """Fit the mean outcome as a function of a score.
@@ -196,7 +196,7 @@ def proxy_around(
 
 
 def checked_labels(
-    x: FloatArray, outcomes: Any, weights: Any, bounds: tuple[float, float]
+    x: FloatArray, outcomes: object, weights: object, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return scores (n, …), outcomes (n,) and weights (n,) with mean one; check all three."""
     y = finite_vector("outcomes", outcomes)
@@ -222,7 +222,7 @@ def checked_labels(
     return x, y, w / w.mean()
 
 
-def _score_values(scores: Any) -> FloatArray:
+def _score_values(scores: object) -> FloatArray:
     """Return the scores (N,) of an array or a proxy."""
     return finite_vector("scores", scores.values if isinstance(scores, Proxy) else scores)
 
@@ -304,7 +304,7 @@ def _fit_penalised(
     return float(beta[0]), float(beta[1])
 
 
-def score_matrix(scores: Any) -> FloatArray:
+def score_matrix(scores: object) -> FloatArray:
     """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`."""
     # A mapping. The attribute `values` of a data frame is not callable.
     if isinstance(scores, WithValues) and callable(scores.values):
@@ -393,7 +393,7 @@ class FittedLearner(Fit):
     model: Any = field(default=None, compare=False)
     level: float = 0.0
 
-    def apply(self, scores: Any) -> FloatArray:
+    def apply(self, scores: object) -> FloatArray:
         """Return the predicted mean outcome (N,) of features (N, d), within the bounds."""
         matrix = score_matrix(scores)
         if self.model is None:
@@ -405,7 +405,7 @@ class FittedLearner(Fit):
 
 
 def combine(
-    scores: Any, outcomes: Any, *, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
+    scores: object, outcomes: object, *, weights: object = None, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> FittedLearner:
     """Combine the scores of several judges by least squares, clipped to the bounds.
 
@@ -435,7 +435,12 @@ def combine(
 
 
 def learn(
-    scores: Any, outcomes: Any, *, learner: Any, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
+    scores: object,
+    outcomes: object,
+    *,
+    learner: object,
+    weights: object = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> FittedLearner:
     """Fit a learner to the features of labelled units.
 
@@ -499,14 +504,14 @@ def learn(
     return with_residuals(FittedLearner(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
-def learner_name(learner: Any) -> str:
+def learner_name(learner: object) -> str:
     """Return the name of a learner in notes and errors."""
     if isinstance(learner, str):
         return learner
     return type(_last_step(learner)[1]).__name__
 
 
-def _last_step(model: Any) -> tuple[str, Any]:
+def _last_step(model: object) -> tuple[str, Any]:
     """Return the name and estimator of the last step of a pipeline; otherwise no name and the model."""
     steps = getattr(model, "steps", None)
     if not steps:
@@ -515,14 +520,14 @@ def _last_step(model: Any) -> tuple[str, Any]:
     return name, estimator
 
 
-def is_learner(method: Any) -> bool:
+def is_learner(method: object) -> bool:
     """Return whether `method` is a learner or the name of one."""
     if isinstance(method, str):
         return method in LEARNER_NAMES
     return hasattr(method, "fit")
 
 
-def new_learner(learner: Any, *, binary: bool) -> Any:
+def new_learner(learner: object, *, binary: bool) -> Any:
     """Return an unfitted copy of a learner, or the learner with a name; an unset seed is set."""
     with optional_import("scikit-learn", extra="learn"):
         from sklearn.base import clone
@@ -567,7 +572,9 @@ def _named_learner(name: str, binary: bool) -> Any:
     raise InputError("unknown learner", given=repr(name), allowed=", ".join(LEARNER_NAMES))
 
 
-def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> None:
+def _fit(
+    model: object, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]
+) -> None:
     """Fit a regressor to outcomes (n,), or a classifier to the outcomes on the 0–1 scale."""
     from sklearn.base import is_classifier
 
@@ -599,7 +606,7 @@ def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: t
     _fit_weighted(model, np.concatenate([matrix, matrix])[rows], classes[rows], class_weights[rows])
 
 
-def _weight_name(model: Any) -> str | None:
+def _weight_name(model: object) -> str | None:
     """Return the keyword of `fit` for weights, or None; in a pipeline, that of its last step."""
     step, estimator = _last_step(model)
     if "sample_weight" not in inspect.signature(estimator.fit).parameters:
@@ -646,12 +653,12 @@ class CrossFit(Record):
     folds: IntArray
     labelled: FloatArray
 
-    def apply(self, scores: Any) -> FloatArray:
+    def apply(self, scores: object) -> FloatArray:
         """Return the mean of all fits (N,), for units without labels."""
         scores = _fit_scores(scores, isinstance(self.fits[0], FittedLearner))
         return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
 
-    def proxy(self, scores: Any, *, labelled_rows: Any = None, name: str = "calibrated") -> Proxy:
+    def proxy(self, scores: object, *, labelled_rows: object = None, name: str = "calibrated") -> Proxy:
         """Return the proxy of the population.
 
         Parameters

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -139,13 +138,13 @@ class History(Record):
         centre = np.append(self.values[:, :3].mean(axis=0), np.zeros(self.rank))
         return np.asarray(centre.round(_DIGITS))
 
-    def of(self, ids: Any) -> FloatArray:
+    def of(self, ids: object) -> FloatArray:
         """Return the values (N, 2 + r) of items by their ids (N,)."""
         row_by_id = {text: row for row, text in enumerate(self.ids.tolist())}
         rows = np.array([row_by_id.get(text, -1) for text in id_texts(id_array(ids))], np.int64)
         return np.where(rows[:, None] < 0, self.unknown, self.values[rows])
 
-    def count_items(self, ids: Any) -> int:
+    def count_items(self, ids: object) -> int:
         """Return the number of ids (N,) that have past results."""
         return len(set(self.ids.tolist()) & set(id_texts(id_array(ids))))
 
@@ -204,7 +203,7 @@ class History(Record):
         )
 
 
-def chosen_items(size: int, ids: Any = None) -> IntArray:
+def chosen_items(size: int, ids: object = None) -> IntArray:
     """Return the rows (n,) with the smallest permanent random numbers, for the estimation of weights."""
     keys: KeyArray
     if ids is None:
@@ -216,7 +215,7 @@ def chosen_items(size: int, ids: Any = None) -> IntArray:
 
 
 def fit_history(
-    past: Any, *, ids: Any = None, rank: int | None = None, names: Sequence[str] | None = None
+    past: object, *, ids: object = None, rank: int | None = None, names: Sequence[str] | None = None
 ) -> History:
     """Fit the factor model to earlier models' results.
 
@@ -274,7 +273,7 @@ def fit_history(
     return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
 
 
-def _results(past: Any) -> IntArray:
+def _results(past: object) -> IntArray:
     """Return results (N, M): 1 correct, 0 wrong, −1 missing."""
     table = np.asarray(past)
     if table.ndim != 2:

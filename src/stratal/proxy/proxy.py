@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -136,7 +135,11 @@ _SHAPES = "(N,) or (N, K) with K ≥ 2"
 
 
 def accuracy(
-    probabilities: Any = None, *, predicted: Any = None, surrogate: Any = None, name: str = "accuracy"
+    probabilities: object = None,
+    *,
+    predicted: object = None,
+    surrogate: object = None,
+    name: str = "accuracy",
 ) -> Proxy:
     """Return the proxy of accuracy, z = 1(Y = Ŷ): the probability of the predicted class.
 
@@ -191,7 +194,7 @@ def accuracy(
     return Proxy(values=np.clip(values, 0.0, 1.0), name=name)
 
 
-def _checked_classes(predicted: Any, n_units: int, n_classes: int) -> IntArray:
+def _checked_classes(predicted: object, n_units: int, n_classes: int) -> IntArray:
     """Return class numbers (N,), or raise `InputError` if they are not 0 … K − 1."""
     classes = np.asarray(predicted)
     if classes.shape != (n_units,):
@@ -208,7 +211,7 @@ def _checked_classes(predicted: Any, n_units: int, n_classes: int) -> IntArray:
     return np.asarray(classes.astype(np.int64))
 
 
-def squared_error(probabilities: Any, *, surrogate: Any = None, name: str = "squared_error") -> Proxy:
+def squared_error(probabilities: object, *, surrogate: object = None, name: str = "squared_error") -> Proxy:
     """Return the proxy of the squared error z = (1 − f_Y)²: Σ_k p_k (1 − f_k)².
 
     Its second moment is Σ_k p_k (1 − f_k)⁴.
@@ -233,7 +236,7 @@ def squared_error(probabilities: Any, *, surrogate: Any = None, name: str = "squ
 
 
 def cross_entropy(
-    probabilities: Any, *, surrogate: Any = None, floor: float = FLOOR, name: str = "cross_entropy"
+    probabilities: object, *, surrogate: object = None, floor: float = FLOOR, name: str = "cross_entropy"
 ) -> Proxy:
     """Return the proxy of the cross-entropy z = −log f_Y: −Σ_k p_k log f_k, second moment Σ_k p_k (log f_k)².
 
@@ -263,7 +266,7 @@ def cross_entropy(
     return Proxy(values=np.clip(mean, 0.0, highest), second_moments=second, bounds=(0.0, highest), name=name)
 
 
-def margin(scores: Any, *, name: str = "margin") -> Proxy:
+def margin(scores: object, *, name: str = "margin") -> Proxy:
     """Return the margin of a classifier without probabilities (Kumar & Raj 2016).
 
     Such a proxy only ranks units.
@@ -290,7 +293,7 @@ def margin(scores: Any, *, name: str = "margin") -> Proxy:
     return Proxy(values=highest_two[:, 1] - highest_two[:, 0], scaled=False, bounds=None, name=name)
 
 
-def checked_probabilities(name: str, values: Any) -> AnyArray:
+def checked_probabilities(name: str, values: object) -> AnyArray:
     """Return probabilities as (N, K), with two columns for a vector.
 
     Raises
@@ -321,7 +324,7 @@ def checked_probabilities(name: str, values: Any) -> AnyArray:
 
 
 def _expected_loss(
-    probabilities: Any, surrogate: Any, loss: Callable[[FloatArray], FloatArray]
+    probabilities: object, surrogate: object, loss: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Return Σ_k p_k loss(f_k) and Σ_k p_k loss(f_k)² (N,)."""
     f = checked_probabilities("probabilities", probabilities).astype(np.float64, copy=False)
@@ -347,7 +350,7 @@ def _check_same_shape(f: AnyArray, p: AnyArray) -> None:
 
 
 def absolute_regression_error(
-    variance: Any, *, mean: Any = None, prediction: Any = None, name: str = "absolute_error"
+    variance: object, *, mean: object = None, prediction: object = None, name: str = "absolute_error"
 ) -> Proxy:
     """Return the proxy of z = |Y − f|: the mean of a folded normal, second moment σ² + (μ − f)².
 
@@ -380,7 +383,7 @@ def absolute_regression_error(
 
 
 def squared_regression_error(
-    variance: Any, *, mean: Any = None, prediction: Any = None, name: str = "squared_error"
+    variance: object, *, mean: object = None, prediction: object = None, name: str = "squared_error"
 ) -> Proxy:
     """Return the proxy of z = (Y − f)²: b² + σ², second moment b⁴ + 6 b² σ² + 3 σ⁴, with bias b = μ − f.
 
@@ -404,7 +407,7 @@ def squared_regression_error(
     return Proxy(values=bias**2 + sigma2, second_moments=second, bounds=None, name=name)
 
 
-def _error_moments(variance: Any, mean: Any, prediction: Any) -> tuple[FloatArray, FloatArray]:
+def _error_moments(variance: object, mean: object, prediction: object) -> tuple[FloatArray, FloatArray]:
     """Return σ² and |μ − f|, each (N,)."""
     sigma2 = finite_vector("variance", variance)
     if np.any(sigma2 < 0):

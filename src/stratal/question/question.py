@@ -204,7 +204,7 @@ class Question(ColumnRoles):
         *,
         predicted: bool | str | None = None,
         positive: str | None = None,
-        mapping: Mapping[Any, Any] | None = None,
+        mapping: Mapping[Any, object] | None = None,
         scores: Iterable[Score] = (),
         judges: Sequence[str] = (),
         models: Sequence[str] = (),
@@ -310,7 +310,7 @@ def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) 
         raise _contradiction(option, ",".join(columns), ",".join(stored))
 
 
-def _contradiction(option: str, declared: Any, stored: Any) -> InputError:
+def _contradiction(option: str, declared: object, stored: object) -> InputError:
     """Return the error of an option that contradicts the stored question."""
     return InputError(
         f"{option}= (--{option.replace('mapping', 'map')}) contradicts what the sample was drawn for",

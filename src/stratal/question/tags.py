@@ -41,7 +41,7 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-def read_set(cell: Any, separator: str | None = None) -> str | None:
+def read_set(cell: object, separator: str | None = None) -> str | None:
     """Return the text of the set that a cell holds; None if it holds none.
 
     Parameters
@@ -79,7 +79,7 @@ def _json_list(text: str) -> list[Any] | None:
     return entries if isinstance(entries, list) else None
 
 
-def _tag_text(entry: Any) -> str:
+def _tag_text(entry: object) -> str:
     """Return a tag as text: whole numbers have no decimals."""
     if isinstance(entry, float) and entry.is_integer():
         return str(int(entry))
@@ -116,7 +116,7 @@ def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] |
     return [str(read[cell]) for cell in cells], None
 
 
-def is_set(text: Any) -> bool:
+def is_set(text: object) -> bool:
     """Return whether a value is the text of a set of tags."""
     return isinstance(text, str) and _json_list(text) is not None
 

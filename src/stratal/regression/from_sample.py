@@ -108,7 +108,7 @@ class Formula:
         quoted = re.findall(r"`([^`]+)`", formula)
         return frozenset([*quoted, *re.findall(r"[^\W\d]\w*", re.sub(r"`[^`]+`", " ", formula))])
 
-    def features(self, data: Mapping[str, Any]) -> FloatArray:
+    def features(self, data: Mapping[str, object]) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
         frame = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
@@ -172,7 +172,7 @@ class Numbers:
             return (INTERCEPT, *self.columns)
         return self.columns
 
-    def features(self, data: Mapping[str, Any]) -> FloatArray:
+    def features(self, data: Mapping[str, object]) -> FloatArray:
         """Return the feature matrix (n, d) of units."""
         matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
         if self.intercept:
@@ -412,7 +412,7 @@ def _first_batch(formula: str, population: Population) -> Any:
     return next(population.batches(read))
 
 
-def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray:
+def _column(columns: Mapping[str, object], name: str, *, numbers: bool) -> AnyArray:
     """Return a column of the drawn units (n,), as `numbers` if it is a feature."""
     if name not in columns:
         raise InputError(

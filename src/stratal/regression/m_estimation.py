@@ -301,7 +301,9 @@ _DECIDES_GROWTH = 0.4
 _FEWEST = 10.0
 
 
-def m_estimate(loss: losses.Loss, outcome: object, *, weighting: Weighting, **options: Any) -> Coefficients:
+def m_estimate(
+    loss: losses.Loss, outcome: object, *, weighting: Weighting, **options: object
+) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters

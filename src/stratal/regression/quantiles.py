@@ -13,7 +13,7 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -290,7 +290,7 @@ def quantile(
     *,
     weighting: Weighting,
     bounds: tuple[float, float] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Estimate:
     """Estimate a quantile of the outcome over the population.
 

@@ -70,7 +70,7 @@ def sections_html(
     )
 
 
-def report_markdown(findings: Mapping[str, Any]) -> str:
+def report_markdown(findings: Mapping[str, object]) -> str:
     """Return a report as Markdown; text from the data is escaped."""
     parts = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
     parts.append(report_subtitle(findings))
@@ -85,7 +85,7 @@ def report_markdown(findings: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def report_title(findings: Mapping[str, Any]) -> str:
+def report_title(findings: Mapping[str, object]) -> str:
     """Return the heading of a report."""
     return str(findings.get("title") or findings.get("question") or "How good is the model?")
 

@@ -291,7 +291,7 @@ def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
     return f"{first} and {second}: undecided{buys} ({between})."
 
 
-def requirement_text(requirement: Mapping[str, Any]) -> str:
+def requirement_text(requirement: Mapping[str, object]) -> str:
     """Return a requirement with its verdict."""
     text = f"{requirement['required']}: {requirement['verdict']}"
     if "reason" in requirement:
@@ -428,7 +428,7 @@ def _side_by_side(estimate: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _worth_sentences(estimate: Mapping[str, Any]) -> list[str]:
+def _worth_sentences(estimate: Mapping[str, object]) -> list[str]:
     """Return the sentence on how many random labels the labels are worth.
 
     None where that is unknown, or where the labels are random ones and no proxy is used.

@@ -121,7 +121,7 @@ class PlotDisplay:
         """Return the plot of the result."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Any:
         """Draw with Matplotlib, and return the axes.
 
         Parameters
@@ -221,7 +221,7 @@ _MERITS: dict[str, tuple[str, float | None]] = {
 
 
 def write_figures(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     directory: str | Path,
     *,
     confidence_level: float = 0.95,
@@ -277,7 +277,7 @@ def _rows_by_panel(rows: Sequence[Mapping[str, Any]], merit: str) -> dict[str, l
 
 
 def _merit_figure(
-    panels: Mapping[str, Sequence[Mapping[str, Any]]], merit: str, label: str, reference: float | None
+    panels: Mapping[str, Sequence[Mapping[str, object]]], merit: str, label: str, reference: float | None
 ) -> Any:
     """Return the figure of one figure of merit, with a common legend."""
     figure, axes = grid_of_axes(len(panels), 2)

@@ -44,7 +44,7 @@ def inspection_page(inspection: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=tables, notes=noted(inspection.get("notes", ())))
 
 
-def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
+def _meaning_lines(proxies: Sequence[Mapping[str, object]] | None) -> list[str]:
     """Return one line that states what the proxies predict; no line without proxies."""
     if not proxies:
         return []
@@ -99,7 +99,7 @@ def draw_page(draw: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, has_c
     return Page(lines=[f"{_draw_text(draw)}{new_units}."], tables=tables, notes=notes)
 
 
-def _draw_text(draw: Mapping[str, Any]) -> str:
+def _draw_text(draw: Mapping[str, object]) -> str:
     """Return the sentence on a draw without its final full stop."""
     units = f"Drew {draw['n']:,} of {draw['population_size']:,} units"
     return f"{units} ({draw['design']}, seed {draw['seed']})"

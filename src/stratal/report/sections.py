@@ -375,7 +375,7 @@ def _new_version_section(findings: Findings, new: Mapping[str, Any]) -> Page:
     return replace(new_version_page(new), drawings=[drawing])
 
 
-def _nonresponse_section(findings: Findings, counts: Mapping[str, Any]) -> Page:
+def _nonresponse_section(findings: Findings, counts: Mapping[str, object]) -> Page:
     """Return the section on drawn units without a label."""
     if not estimates.unlabelled(findings["estimate"]):
         return Page(lines=[f"All {counts['drawn']:,} drawn units have a label."])

@@ -181,7 +181,7 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def cell(entry: Any) -> str:
+def cell(entry: object) -> str:
     """Return an entry of a table as text."""
     if entry is None:
         return "–"
@@ -235,7 +235,7 @@ def noted(notes: Iterable[str], word: str = "Note") -> list[str]:
     return [f"{word}: {note.removesuffix('.')}." for note in notes]
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """Return a value that JSON supports: arrays become lists, and values that are not finite become None."""
     if isinstance(value, np.ndarray | np.generic):
         # Integers, booleans and text are always finite.
@@ -252,7 +252,7 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def json_dict(entries: Mapping[str, Any]) -> dict[str, Any]:
+def json_dict(entries: Mapping[str, object]) -> dict[str, Any]:
     """Return a dict whose values JSON supports; see `json_value`."""
     return {name: json_value(value) for name, value in entries.items()}
 

@@ -142,7 +142,9 @@ def _candidate_table(result: Mapping[str, Any]) -> ReportTable:
 _MOST_SETS = 10
 
 
-def _shown(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _shown(
+    rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, object]]
+) -> list[Mapping[str, Any]]:
     """Return about ten of the candidate sets, with those that are chosen."""
     step = max(1, -(-len(rows) // _MOST_SETS))
     return [row for place, row in enumerate(rows) if (place + 1) % step == 0 or row in chosen]
@@ -170,7 +172,7 @@ def _curve_table(result: Mapping[str, Any]) -> ReportTable | None:
     return table_of(title, curve["points"], columns)
 
 
-def _metric_name(result: Mapping[str, Any], name: str) -> str:
+def _metric_name(result: Mapping[str, object], name: str) -> str:
     """Return the name of a curve's metric; of right answers, a precision is the accuracy of the accepted."""
     if result["metric"] == "error" and name == "precision":
         return "accuracy"

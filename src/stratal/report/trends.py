@@ -67,11 +67,11 @@ def trend_html(result: Mapping[str, Any], version: str) -> str:
     )
 
 
-def _is_share(result: Mapping[str, Any]) -> bool:
+def _is_share(result: Mapping[str, object]) -> bool:
     return bool(result["outcome"] == "binary")
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _name(row: Mapping[str, object]) -> str:
     """Return what a row is of, empty for the mean of all items."""
     names = ("estimand", "judge", "metric", "class", "question", "outcome", "a", "b", "domain")
     return " ".join(str(row[name]) for name in names if row.get(name) is not None)
@@ -202,7 +202,7 @@ def _wave_table(result: Mapping[str, Any], *, details: bool) -> ReportTable:
     return table_of(title, rows, columns)
 
 
-def _group_table(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> ReportTable:
+def _group_table(result: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> ReportTable:
     """Return the level of each group in the latest wave, and its changes."""
     share = _is_share(result)
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,7 +57,7 @@ _BINARY_BATCH = 1 << 13
 
 def simulate(
     population: Population,
-    outcome: Any,
+    outcome: object,
     *,
     designs: Sequence[str | SimulatedDesign],
     estimators: str | Sequence[str] | None = None,
@@ -71,7 +71,7 @@ def simulate(
     target: str = "population",
     stratum_weights_known: bool | None = None,
     with_replacement: bool = False,
-    workers: Any = 1,
+    workers: object = 1,
     store: str | Path | None = None,
     progress: Progress | None = None,
     estimand: EstimandLike = None,
@@ -219,7 +219,7 @@ def _parse_designs(
 
 
 def _run(
-    simulation: SimulationTask, workers: Any, store: str | Path | None, progress: Progress | None
+    simulation: SimulationTask, workers: object, store: str | Path | None, progress: Progress | None
 ) -> SimulationTable:
     """Run the unfinished cells of a simulation and return the table of all cells."""
     n_cells = len(simulation.designs)

@@ -176,7 +176,7 @@ class SimulatedDesign:
         return field_values(self)
 
 
-def as_tuple(names: Any) -> tuple[Any, ...]:
+def as_tuple(names: object) -> tuple[Any, ...]:
     """Return one name, or an iterable of names, as a tuple."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         return (names,)

@@ -81,7 +81,7 @@ class SimulationTable(PageDisplay):
     columns: Mapping[str, AnyArray]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> SimulationTable:
+    def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> SimulationTable:
         """Return the table of rows, each with a value for every column."""
         all_rows = list(rows)
         types = dict.fromkeys(TEXT_COLUMNS, object) | dict.fromkeys(INTEGER_COLUMNS, np.int64)
@@ -111,7 +111,7 @@ class SimulationTable(PageDisplay):
         lists = (column.tolist() for column in self.columns.values())
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
-    def where(self, **values: Any) -> SimulationTable:
+    def where(self, **values: object) -> SimulationTable:
         """Return the rows whose columns have the given values.
 
         Examples

@@ -14,7 +14,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def check_workers(workers: Any) -> None:
+def check_workers(workers: object) -> None:
     """Raise `InputError` unless `workers` is a number of processes, None or a Spark session of a master."""
     module = type(workers).__module__
     is_number = isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool)
@@ -30,7 +30,7 @@ def check_workers(workers: Any) -> None:
 
 
 def run_tasks(
-    work: Callable[[Task], Iterator[Result]], tasks: Sequence[Task], workers: Any
+    work: Callable[[Task], Iterator[Result]], tasks: Sequence[Task], workers: object
 ) -> Iterator[Result]:
     """Yield the results of `work` for all tasks; with several workers, in the order of completion."""
     if not isinstance(workers, int | None):

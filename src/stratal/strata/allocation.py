@@ -84,7 +84,7 @@ class Bounds(Record):
     upper: IntArray
 
     @classmethod
-    def read(cls, sizes: Any, minimum: Any = 2, maximum: Any = None) -> Bounds:
+    def read(cls, sizes: object, minimum: object = 2, maximum: object = None) -> Bounds:
         """Return the bounds from sizes (H,), and minimum and maximum, one number or one per stratum.
 
         The minimum of a stratum that is smaller is its size; a maximum of None is the size.
@@ -112,7 +112,7 @@ class Bounds(Record):
             )
         return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(upper, counts))
 
-    def check(self, budget: Any) -> int:
+    def check(self, budget: object) -> int:
         """Return the budget as an int, refusing one that the bounds cannot meet."""
         n = whole_number("budget", budget)
         fewest = int(self.lower.sum())
@@ -264,7 +264,7 @@ def check_budget(budget: object, population_size: float = math.inf) -> None:
         )
 
 
-def whole_number(name: str, value: Any) -> int:
+def whole_number(name: str, value: object) -> int:
     """Return `value` as an int, refusing fractions, negatives, booleans and anything that is no number."""
     array = np.asarray(value)
     number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
@@ -293,7 +293,7 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     return frozen(array.astype(np.int64))
 
 
-def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
+def importance_of(sizes: AnyArray, name: str, deviations: object) -> FloatArray:
     """Return N_h S_h (H,), scaled so that it cannot overflow."""
     array = one_per_stratum(name, deviations, len(sizes))
     largest = array.max()
@@ -303,7 +303,7 @@ def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
 
 
 def one_per_stratum(
-    name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
+    name: str, values: object, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
 ) -> FloatArray:
     """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`."""
     array = np.atleast_1d(numeric_array(name, values))
@@ -394,7 +394,7 @@ _KNAPSACK = "The best whole numbers found within the cost budget; the exact prob
 Weigh = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
 
 
-def _deviations(strata: Moments, options: Mapping[str, Any]) -> FloatArray:
+def _deviations(strata: Moments, options: Mapping[str, object]) -> FloatArray:
     """Return S_h (H,): given ones, else the proxy's, else ones."""
     deviations = options["standard_deviations"]
     if deviations is None:
@@ -402,11 +402,11 @@ def _deviations(strata: Moments, options: Mapping[str, Any]) -> FloatArray:
     return one_per_stratum("standard_deviations", deviations, strata.n_strata)
 
 
-def _neyman(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+def _neyman(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
     return importance_of(sizes, "standard_deviations", _deviations(strata, options))
 
 
-def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
     """Return N_h S_h, with the S_h expected over the ways in which the proxy may be off.
 
     Neyman's rule believes the proxy. A model that is 99.9 % sure of every unit in a stratum where it is right
@@ -618,7 +618,7 @@ def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> I
     return n_h
 
 
-def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
+def proportional(sizes: object, budget: int, minimum: object = 2, maximum: object = None) -> IntArray:
     """Return n_h ∝ N_h, the best for equal S_h (Cochran, 5.3).
 
     Parameters
@@ -651,7 +651,7 @@ def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None)
     return optimal_integers(bounds.sizes.astype(np.float64), bounds, bounds.check(budget))
 
 
-def equal(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
+def equal(sizes: object, budget: int, minimum: object = 2, maximum: object = None) -> IntArray:
     """Return n_h as equal as the bounds allow: the best where W_h S_h is constant.
 
     Parameters, errors and result are those of `proportional`; what does not divide goes to the first strata.
@@ -666,7 +666,7 @@ def equal(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> Int
 
 
 def neyman(
-    sizes: Any, standard_deviations: Any, budget: int, minimum: Any = 2, maximum: Any = None
+    sizes: object, standard_deviations: object, budget: int, minimum: object = 2, maximum: object = None
 ) -> IntArray:
     """Return n_h ∝ N_h S_h, exactly optimal among integers for the variance Σ W_h² (1 − f_h) S_h² / n_h.
 

@@ -472,7 +472,7 @@ def fit_centres(
     names: tuple[str, ...],
     n_strata: int,
     *,
-    clusterer: Any = None,
+    clusterer: object = None,
     seed: int = 0,
     standardise: bool = True,
 ) -> rules.NearestCentre:
@@ -706,7 +706,7 @@ def stratify(
     by: str | None = None,
     proxy: str | None = None,
     features: Sequence[str] | None = None,
-    clusterer: Any = None,
+    clusterer: object = None,
     budget: int | None = None,
     minimum: int = 2,
     standardise: bool = True,

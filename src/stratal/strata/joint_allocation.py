@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -399,7 +398,7 @@ class SharedAllocation(Record):
         )
 
 
-def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: Any) -> Bounds:
+def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: object) -> Bounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
     if known_strata is None:
         free = np.zeros(len(bounds.sizes), dtype=bool)
@@ -415,14 +414,14 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: Any) -> Bounds
 
 
 def allocate_several(
-    sizes: Any,
-    standard_deviations: Any,
+    sizes: object,
+    standard_deviations: object,
     budget: int | None = None,
     *,
-    standard_errors: Any = None,
-    minimum: Any = 2,
-    maximum: Any = None,
-    known_strata: Any = None,
+    standard_errors: object = None,
+    minimum: object = 2,
+    maximum: object = None,
+    known_strata: object = None,
     finite_population_correction: bool = True,
     names: Sequence[str] | None = None,
 ) -> SharedAllocation:

@@ -9,8 +9,6 @@ Counts and sums may have leading axes for replicates.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, gammaln, logit, ndtri
 
@@ -149,12 +147,12 @@ _FEW_CASES = 100
 
 
 def smoothed_standard_deviations(
-    strata: Any,
-    counts: Any,
-    sums: Any,
-    squares: Any = None,
+    strata: object,
+    counts: object,
+    sums: object,
+    squares: object = None,
     *,
-    kurtoses: Any = None,
+    kurtoses: object = None,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> FloatArray:
     """Return S_h of each stratum from the labels so far and the proxy, never zero for want of labels.
@@ -241,7 +239,7 @@ def smoothed_standard_deviations(
 
 
 def _read(
-    strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]
+    strata: Moments, counts: object, sums: object, squares: object, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return labels, sums and sums of squares, each (…, H), on the scale of 0 to 1 if there are bounds."""
     h, (low, high) = strata.n_strata, bounds
@@ -312,7 +310,12 @@ def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, 
 
 
 def likely_rates(
-    strata: Moments, counts: Any, sums: Any, *, bounds: tuple[float, float] = (0.0, 1.0), number: int = 2_000
+    strata: Moments,
+    counts: object,
+    sums: object,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    number: int = 2_000,
 ) -> FloatArray:
     """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
 

@@ -405,7 +405,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
 
     @classmethod
     def of(
-        cls, moments: Moments, rule: Rule | None = None, names: tuple[str, ...] = ("all",), **more: Any
+        cls, moments: Moments, rule: Rule | None = None, names: tuple[str, ...] = ("all",), **more: object
     ) -> Strata:
         """Return the strata with these moments; all units as one unless there is a rule."""
         values = field_values(moments, field_names(Moments))

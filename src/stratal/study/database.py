@@ -102,11 +102,11 @@ class Connection(sqlite3.Connection):
         """The time as it is written."""
         return written_time(self.now)
 
-    def one(self, query: str, *values: Any) -> Any:
+    def one(self, query: str, *values: object) -> Any:
         """Return the first row of a query, or None."""
         return self.execute(query, values).fetchone()
 
-    def all(self, query: str, *values: Any) -> list[Any]:
+    def all(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query."""
         return self.execute(query, values).fetchall()
 

@@ -143,7 +143,7 @@ def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, 
     return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
 
 
-def page_action(action: Any) -> PageAction:
+def page_action(action: object) -> PageAction:
     """Return an action of a page, refusing one that lacks something or has something else."""
     try:
         return msgspec.convert(action, PageAction)
@@ -157,7 +157,7 @@ def journal_entry(
     annotator: str,
     action: Action,
     item: str | None,
-    value: Any,
+    value: object,
     **details: Unpack[ActionDetails],
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""

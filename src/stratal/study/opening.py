@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 from stratal.designs import Sample
 from stratal.designs.labelling_files import new_folder
@@ -54,7 +53,7 @@ def create_study(
     copies: int = 2,
     pseudonyms: bool = False,
     half_width: float | None = None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
     journal: str = "auto",
     clock: Clock = time.time,
 ) -> Study:

@@ -262,7 +262,7 @@ class StudyQuestion(PlainRecord):
             return self.scale
         return (min(values), max(values)) if self.counted else None
 
-    def answer(self, value: Any) -> str:
+    def answer(self, value: object) -> str:
         """Return an answer as it is kept, refusing one that this question does not take.
 
         Examples
@@ -480,7 +480,7 @@ class Form(PlainRecord):
                 columns[column] = question, part
         return columns
 
-    def answer(self, value: Any) -> str:
+    def answer(self, value: object) -> str:
         """Return the answers as they are kept, by question; that of a single question may come by itself."""
         if self.plain:
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
@@ -604,7 +604,7 @@ def _numbers(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
     return dict(named)
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and value.is_integer():

@@ -138,7 +138,7 @@ def pairs_of(study: Study) -> list[dict[str, Any]]:
         return _pairs(_of_outcome(form, name, _shared_answers(connection)), question)
 
 
-def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+def _dicts(connection: Connection, query: str, *values: object) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.all(query, *values)]
 
 

@@ -280,7 +280,7 @@ class Study:
         annotator: str,
         action: Action,
         item: str | None = None,
-        value: Any = None,
+        value: object = None,
         *,
         ahead: int | None = None,
         **details: Unpack[ActionDetails],
@@ -305,7 +305,7 @@ class Study:
         annotator: str,
         action: Action,
         item: str | None = None,
-        value: Any = None,
+        value: object = None,
         roles: frozenset[Role] | None = None,
         **details: Unpack[ActionDetails],
     ) -> Receipt:
@@ -315,7 +315,7 @@ class Study:
         entry = import_export.journal_entry(self.id, form, annotator, action, item, value, **details)
         return items.save(connection, entry, roles)
 
-    def submit(self, annotator: str, item: str, value: Any, **details: Unpack[ActionDetails]) -> Receipt:
+    def submit(self, annotator: str, item: str, value: object, **details: Unpack[ActionDetails]) -> Receipt:
         """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
 
         `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
@@ -342,7 +342,9 @@ class Study:
         """Mark an item for the person who runs the study, or unmark it. `details`: `note`, `request`."""
         return self.act(annotator, "flag" if on else "unflag", item, **details)
 
-    def adjudicate(self, annotator: str, item: str, value: Any, **details: Unpack[ActionDetails]) -> Receipt:
+    def adjudicate(
+        self, annotator: str, item: str, value: object, **details: Unpack[ActionDetails]
+    ) -> Receipt:
         """Save a decision on an item, which then counts instead of the answers. `details`: `note`, `request`.
 
         A later one replaces it; None takes it back.

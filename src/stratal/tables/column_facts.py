@@ -62,7 +62,7 @@ def _could_be_whole(row: Mapping[str, Any]) -> bool:
     return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
 
 
-def _binary_values(row: Mapping[str, Any]) -> frozenset[str] | None:
+def _binary_values(row: Mapping[str, object]) -> frozenset[str] | None:
     """Return 0 and 1 if a column of numbers has no other values."""
     is_binary = (
         row["kind"] == "number" and row["distinct"] == 2 and (row["minimum"], row["maximum"]) == (0, 1)
@@ -70,7 +70,7 @@ def _binary_values(row: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset({"0", "1"}) if is_binary else None
 
 
-def _facts(name: str, entries: Sequence[Any], is_metric: bool) -> ColumnFacts:
+def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts:
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
     texts = {str(plain_text(entry)) for entry in present}
@@ -97,7 +97,7 @@ def _facts(name: str, entries: Sequence[Any], is_metric: bool) -> ColumnFacts:
     )
 
 
-def _is_no_answer(entry: Any) -> bool:
+def _is_no_answer(entry: object) -> bool:
     return isinstance(entry, str) and is_no_answer(entry)
 
 
@@ -107,7 +107,7 @@ def _number(text: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _are_dates(entries: Iterable[Any]) -> bool:
+def _are_dates(entries: Iterable[object]) -> bool:
     are_dates = [
         isinstance(entry, datetime.date | datetime.time)
         or (isinstance(entry, str) and _DATE.fullmatch(entry.strip()) is not None)
@@ -116,7 +116,7 @@ def _are_dates(entries: Iterable[Any]) -> bool:
     return bool(are_dates) and all(are_dates)
 
 
-def _are_nested(entries: Iterable[Any]) -> bool:
+def _are_nested(entries: Iterable[object]) -> bool:
     return any(
         isinstance(entry, list | dict) or (isinstance(entry, str) and entry.lstrip().startswith(("[", "{")))
         for entry in entries

@@ -171,7 +171,7 @@ def _too_long_error(label: Path | str) -> InputError:
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
-def csv_cell(value: Any) -> Any:
+def csv_cell(value: object) -> Any:
     """Return a value for a CSV file: a text that a spreadsheet would run as a formula gets an apostrophe."""
     if isinstance(value, int | float):
         return value
@@ -183,7 +183,7 @@ def csv_cell(value: Any) -> Any:
 _CELL_DELIMITER = re.compile(r'[,;"\t\r\n]')
 
 
-def csv_line(values: Iterable[Any]) -> str:
+def csv_line(values: Iterable[object]) -> str:
     """Return a line of a CSV file in which no cell becomes a formula or another cell."""
     texts = (str(csv_cell(value)) for value in values)
     quoted = ('"' + text.replace('"', '""') + '"' if _CELL_DELIMITER.search(text) else text for text in texts)
@@ -269,7 +269,7 @@ def flatten_record(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     """Return a JSON object, refusing a duplicate key."""
     record = dict(pairs)
     if len(record) < len(pairs):
@@ -332,7 +332,7 @@ def json_array(document: Any, path: Path) -> list[dict[str, Any]]:
     return list(document)
 
 
-def _is_object_list(entry: Any) -> bool:
+def _is_object_list(entry: object) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 

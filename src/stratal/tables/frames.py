@@ -25,7 +25,7 @@ from stratal.tables.spark_files import ibis_table
 TABLE_LABEL = "the table"
 
 
-def frame_table(table: Any) -> Table:
+def frame_table(table: object) -> Table:
     """Return a dataframe or an Ibis table as a table."""
     backend = None
     if isinstance(table, SparkFrame):
@@ -38,7 +38,7 @@ def frame_table(table: Any) -> Table:
     return arrow_table(duckdb_connection(), table, TABLE_LABEL)
 
 
-def arrow_table(connection: Any, table: Any, label: str) -> Table:
+def arrow_table(connection: object, table: object, label: str) -> Table:
     """Return a dataframe as a table of a connection to DuckDB."""
     names, read = frame_columns(table)
     return Table(
@@ -63,7 +63,7 @@ def register_columns(connection: Any, columns: Mapping[str, Any], label: str) ->
     return Rows(label=label, connection=connection, origin=name, columns=internal)
 
 
-def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
+def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
     """Return the names of a dataframe's columns, and a function that returns some as Arrow columns by name.
 
     pandas is converted without the Arrow interface, whose conversion replaces NaN by null, turns any index
@@ -86,7 +86,7 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
     )
 
 
-def _arrow_reader(table: Any) -> Any:
+def _arrow_reader(table: object) -> Any:
     """Return a dataframe as a PyArrow reader of record batches."""
     import pyarrow as pa
 

@@ -16,7 +16,7 @@ from stratal.tables.files import MAX_TABLE_BYTES
 
 
 def field_paths(
-    column_types: Mapping[str, Any], fields: Callable[[Any], Mapping[str, Any]]
+    column_types: Mapping[str, object], fields: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, tuple[str, ...]]:
     """Return the path to each column, and to each field of a struct under its dotted name.
 

@@ -160,7 +160,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
 # ---- text
 
 
-def _csv_table(connection: Any, file: Path, delimiter: str | None) -> Table:
+def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
@@ -242,7 +242,7 @@ def blank_note(label: str, count: int) -> tuple[str, ...]:
     return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
 
 
-def _json_lines_table(connection: Any, file: Path) -> Table:
+def _json_lines_table(connection: object, file: Path) -> Table:
     with closing(files.open_text(file)) as text:
         log = read_log_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
@@ -253,7 +253,7 @@ def _json_lines_table(connection: Any, file: Path) -> Table:
 
 
 def _json_table(
-    connection: Any,
+    connection: object,
     file: Path,
     label: str,
     records: Iterable[dict[str, Any]],
@@ -392,7 +392,7 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
         raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
 
 
-def _value_text(value: Any, is_number: bool) -> str | None:
+def _value_text(value: object, is_number: bool) -> str | None:
     """Return a value of JSON as text, as `_json_text_sql` writes it."""
     if isinstance(value, _JsonNumber) and not value.lstrip("-").isdecimal():
         number = float(value)
@@ -408,7 +408,7 @@ def _value_text(value: Any, is_number: bool) -> str | None:
     return _json_with_digits(value)
 
 
-def _json_with_digits(value: Any) -> str:
+def _json_with_digits(value: object) -> str:
     """Return a nested value as JSON, with the digits of its numbers."""
     if isinstance(value, _JsonNumber):
         return str(value)
@@ -437,7 +437,7 @@ def without_byte_order_mark(path: Path) -> Path:
 # ---- formats that a library reads
 
 
-def _json_document_table(connection: Any, file: Path) -> Table:
+def _json_document_table(connection: object, file: Path) -> Table:
     """Return a log, or an array of JSON objects, which is converted to JSON Lines."""
     document = files.json_document(file)
     log = read_log_document(document, str(file))
@@ -453,7 +453,7 @@ def _json_document_table(connection: Any, file: Path) -> Table:
     return _json_table(connection, lines, str(file), records, None)
 
 
-def _feather_table(connection: Any, file: Path) -> Table:
+def _feather_table(connection: object, file: Path) -> Table:
     import pyarrow as pa
     import pyarrow.feather
 
@@ -466,11 +466,11 @@ def _feather_table(connection: Any, file: Path) -> Table:
     return arrow_table(connection, table, str(file))
 
 
-def _inspect_table(connection: Any, file: Path) -> Table:
+def _inspect_table(connection: object, file: Path) -> Table:
     return log_table(connection, read_inspect_file(file), str(file))
 
 
-def log_table(connection: Any, log: Log, label: str) -> Table:
+def log_table(connection: object, log: Log, label: str) -> Table:
     """Return an evaluation tool's log as a table."""
 
     def take(chosen: ColumnSelection) -> Rows:
@@ -503,7 +503,7 @@ def _log_column(values: Sequence[Any]) -> Any:
 MAX_EXACT_INTEGER = 2.0**53
 
 
-def cell_text(value: Any) -> str | None:
+def cell_text(value: object) -> str | None:
     """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None if it is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -600,7 +600,7 @@ def _read_sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int,
     return tuple((name or "").strip() for name in names + [None] * (width - len(names))), padded, blank
 
 
-def _workbook_table(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
+def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
     """Return the sheet of a workbook with values; among several, the one whose columns fit."""
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ from stratal.protocols import PandasObject
 UNNAMED_INDEX = "index"
 
 
-def row_index(rows: Any) -> Any | None:
+def row_index(rows: object) -> Any | None:
     """Return the index of a pandas DataFrame or Series, None without one and if it only numbers the rows.
 
     Parameters

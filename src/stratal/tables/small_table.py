@@ -62,7 +62,7 @@ class SmallTable:
     single: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Any, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
+    def of(cls, table: object, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
         """Return a path, a mapping of columns or a dataframe as a small table; a small table as it is.
 
         Of a workbook with several sheets the one is read that has the `required_columns` columns.
@@ -182,7 +182,7 @@ class SmallTable:
         return result
 
 
-def is_missing(entry: Any) -> bool:
+def is_missing(entry: object) -> bool:
     """Return whether an entry is None, NaN (of any kind), masked or blank."""
     if isinstance(entry, str):
         return not entry.strip()
@@ -194,7 +194,7 @@ def is_missing(entry: Any) -> bool:
     return isinstance(entry, Number | np.generic) and bool(entry != entry)
 
 
-def plain_text(entry: Any) -> str | None:
+def plain_text(entry: object) -> str | None:
     """Return an entry as text, whole numbers without a point; None if it is missing."""
     if is_missing(entry):
         return None

@@ -135,16 +135,16 @@ class Source:
         """Return the Ibis column that the user calls `name`."""
         return self.table[self.columns[name]]
 
-    def run(self, expression: Any) -> Any:
+    def run(self, expression: object) -> Any:
         """Return the small result of a query as a PyArrow table."""
         with self.lock, translate_engine_errors(self.label):
             return run_query(self.backend, expression)
 
-    def first(self, expression: Any) -> dict[str, Any]:
+    def first(self, expression: object) -> dict[str, Any]:
         """Return the first row of a query's result by column."""
         return dict(self.run(expression).to_pylist()[0])
 
-    def batches(self, expression: Any, size: int) -> Iterator[Any]:
+    def batches(self, expression: object, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
         with self.lock, translate_engine_errors(self.label):
             yield from record_batches(self.backend, expression, size)

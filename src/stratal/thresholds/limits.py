@@ -62,11 +62,11 @@ class WeightedTotals(Record):
     def of(
         cls,
         weights: FloatArray,
-        outcomes: Any,
+        outcomes: object,
         *,
         cluster: IntArray | None = None,
-        unlabelled: Any = 0.0,
-        fraction: Any = 0.0,
+        unlabelled: object = 0.0,
+        fraction: object = 0.0,
     ) -> Self:
         """Return the totals of outcomes (m,) or (m, J) with weights (m, J), 0 outside a set.
 
@@ -144,16 +144,16 @@ class Mean:
         """The estimate (…, J)."""
         return np.asarray(self.successes.total * self.share + self.shift)
 
-    def upper(self, error: Any) -> FloatArray:
+    def upper(self, error: object) -> FloatArray:
         """Return upper limits (…, J)."""
         return np.asarray(self.successes.upper(error) * self.share + self.shift)
 
-    def lower(self, error: Any) -> FloatArray:
+    def lower(self, error: object) -> FloatArray:
         """Return lower limits (…, J)."""
         return np.asarray((1.0 - self.failures.upper(error)) * self.share + self.shift)
 
 
-def part_limits(part: Mean, rest: Mean, error: Any) -> tuple[FloatArray, FloatArray]:
+def part_limits(part: Mean, rest: Mean, error: object) -> tuple[FloatArray, FloatArray]:
     """Return MOVER limits (…, J) of part / (part + rest), each passed with probability `error` at most.
 
     The limit r of the ratio part / rest solves (part − r rest)² = (U − part)² + r² (rest − L)², with

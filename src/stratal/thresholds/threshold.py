@@ -348,7 +348,7 @@ def _population_of_table(
     )
 
 
-def _numbers(values: Sequence[Any], name: str) -> FloatArray:
+def _numbers(values: Sequence[object], name: str) -> FloatArray:
     """Return a column of scores (N,), refusing what is no number."""
     numbers = np.array([number_of_text(str(value)) for value in values])
     if not np.all(np.isfinite(numbers)):

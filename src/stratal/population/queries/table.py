@@ -301,11 +301,11 @@ class TableColumns(OnArrays):
         """Return one number for every unit."""
         return double(value)
 
-    def at_least(self, value: Any, least: float) -> Any:
+    def at_least(self, value: object, least: float) -> Any:
         """Return the larger of a value and a constant."""
         return ibis.greatest(value, double(least))
 
-    def below(self, value: Any, limit: float) -> Any:
+    def below(self, value: object, limit: float) -> Any:
         """Return 1 where a value is below a constant, else 0."""
         return ibis.ifelse(value < double(limit), double(1.0), double(0.0))
 
@@ -363,7 +363,7 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     )
 
 
-def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
+def _halving(column: object, cuts: list[float], first: int, last: int) -> Any:
     """Return nested choices, so that a value meets log₂ H cut points and not H."""
     if first == last:
         return ibis.literal(first, "int32")
@@ -766,7 +766,7 @@ def _texts(column: Any) -> AnyArray:
     return np.array(texts, dtype=np.str_)
 
 
-def _ids(column: Any, integers: bool) -> AnyArray:
+def _ids(column: object, integers: bool) -> AnyArray:
     """Return ids as integers where they are and fit."""
     try:
         if integers:
@@ -776,7 +776,7 @@ def _ids(column: Any, integers: bool) -> AnyArray:
         return _texts(column)
 
 
-def _plain(column: Any) -> AnyArray:
+def _plain(column: object) -> AnyArray:
     array: AnyArray = np.asarray(column)
     if array.dtype.kind == "O":
         return array.astype(np.str_)

@@ -399,7 +399,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     return source, declared
 
 
-def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> Source:
+def _with_columns(source: Source, notes: Sequence[str] = (), **columns: object) -> Source:
     """Return the source with more columns, under the user's names."""
     internal = {name: f"derived_{name}" for name in columns}
     table = source.table.mutate(**{internal[name]: column for name, column in columns.items()})
@@ -466,7 +466,7 @@ def _with_softmax(
     return _with_columns(source, (f"{note}probability of {meaning}",), **columns_made), declared
 
 
-def _levels(source: Source, answer: Any, limit: int) -> set[str]:
+def _levels(source: Source, answer: object, limit: int) -> set[str]:
     """Return up to `most` different answers."""
     answers = source.run(source.table.select(answer=answer).distinct().limit(limit))
     return {row["answer"] for row in answers.to_pylist()}

@@ -170,7 +170,7 @@ def _parser() -> Any:
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
 
 
-def _structured(value: Any, kind: str) -> Any:
+def _structured(value: object, kind: str) -> Any:
     """Return what a text holds, where it holds a list or an object in JSON."""
     if not isinstance(value, str) or kind not in ("auto", "json", "chat", "markdown"):
         return value
@@ -184,7 +184,7 @@ def _structured(value: Any, kind: str) -> Any:
     return decoded if kind != "markdown" or is_chat(decoded) else value
 
 
-def _written(value: Any, kind: str, https: bool = False) -> str:
+def _written(value: object, kind: str, https: bool = False) -> str:
     if isinstance(value, dict | list):
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
         return f'<pre class="json" dir="ltr" tabindex="0">{html.escape(text)}</pre>'
@@ -205,7 +205,7 @@ def _chat(turns: list[dict[str, Any]], kind: str, https: bool = False) -> str:
     return f'<ol class="chat">{"".join(shown)}</ol>'
 
 
-def _spoken(content: Any, kind: str, https: bool = False) -> str:
+def _spoken(content: object, kind: str, https: bool = False) -> str:
     """Return what a turn says; a list holds its parts, of which those with a text are that text."""
     if isinstance(content, list):
         texts = (part.get("text") if isinstance(part, dict) else None for part in content)
@@ -363,7 +363,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
 
-def state(study: Study, annotator: str, display: Display, _: Any = None) -> dict[str, Any]:
+def state(study: Study, annotator: str, display: Display, _: object = None) -> dict[str, Any]:
     """Return what a page needs when it opens."""
     return {
         "study": study.id,
@@ -386,12 +386,12 @@ def _annotator_state(study: Study, annotator: str, display: Display) -> dict[str
     }
 
 
-def assigned_item(study: Study, annotator: str, display: Display, item: Any) -> dict[str, Any]:
+def assigned_item(study: Study, annotator: str, display: Display, item: object) -> dict[str, Any]:
     """Return an item that this annotator was given before."""
     return {"item": item_view(study.item(annotator, str(item)), study.form, display)}
 
 
-def answer_history(study: Study, annotator: str, _: Display, before: Any) -> dict[str, Any]:
+def answer_history(study: Study, annotator: str, _: Display, before: object) -> dict[str, Any]:
     """Return the items that this annotator answered, newest first; those before a line of the journal."""
     line = "0" if before is None else str(before)
     if not (line.isascii() and line.isdigit() and len(line) < 18):
@@ -400,7 +400,7 @@ def answer_history(study: Study, annotator: str, _: Display, before: Any) -> dic
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in answers]}
 
 
-def open_disagreements(study: Study, annotator: str, display: Display, _: Any = None) -> dict[str, Any]:
+def open_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> dict[str, Any]:
     """Return items that wait for a decision, with their answers; none for whoever does not decide.
 
     `mine` is how many are assigned to this annotator.
@@ -414,7 +414,7 @@ def open_disagreements(study: Study, annotator: str, display: Display, _: Any = 
     return {"disagreements": shown, "mine": mine}
 
 
-def perform(study: Study, annotator: str, display: Display, body: Any) -> dict[str, Any]:
+def perform(study: Study, annotator: str, display: Display, body: object) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
     action = page_action(body)
     form = study.form

@@ -113,7 +113,7 @@ def annotate(
     return widget
 
 
-def answer(study: Study, annotator: str, display: Display, message: Any) -> dict[str, Any]:
+def answer(study: Study, annotator: str, display: Display, message: object) -> dict[str, Any]:
     """Return what the kernel says to a message of the page: an answer, or what is wrong."""
     requested: Mapping[str, Any]
     if isinstance(message, dict):

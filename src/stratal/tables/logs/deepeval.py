@@ -93,7 +93,7 @@ def _deepeval_row(case: Mapping[str, Any]) -> LogRow:
     )
 
 
-def _measured_score(entry: Mapping[str, Any]) -> Any:
+def _measured_score(entry: Mapping[str, object]) -> Any:
     """Return the score of a metric, None if it failed, was skipped or is not finite."""
     score = entry.get("score")
     is_unmeasured = entry.get("error") is not None or entry.get("skipped")

@@ -35,7 +35,7 @@ _EVALUATE_METADATA = {
 }
 
 
-def read_evaluate(document: Mapping[str, Any], source: str) -> Log:
+def read_evaluate(document: Mapping[str, object], source: str) -> Log:
     """Return the log of scores that `evaluate.save` wrote."""
     lists = {
         name: value

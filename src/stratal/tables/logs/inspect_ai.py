@@ -142,7 +142,7 @@ def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]
     return is_empty_output(completion) and not has_tool_call and not has_scorer_answer
 
 
-def _begins_scoring(event: Mapping[str, Any]) -> bool:
+def _begins_scoring(event: Mapping[str, object]) -> bool:
     """Return whether an event is the start of the scorers; older versions call it a step."""
     return event.get("event") in ("span_begin", "step") and event.get("type") in ("scorers", "scorer")
 
@@ -173,14 +173,14 @@ def _is_grade(text: str) -> bool:
     return text in _GRADES or text.lower() in _GRADES or number_or_none(text) is not None
 
 
-def _grade_number(value: Any) -> Any:
+def _grade_number(value: object) -> Any:
     """Return a score with the grades of Inspect as numbers; other values are unchanged."""
     if isinstance(value, str):
         return _GRADES.get(value, _GRADES.get(value.lower(), value))
     return value
 
 
-def _input_text(content: Any) -> Any:
+def _input_text(content: object) -> Any:
     """Return an input as text, or a list of messages as turns with their texts."""
     if not isinstance(content, list):
         return json_text(content)

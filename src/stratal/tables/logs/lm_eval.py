@@ -32,7 +32,7 @@ _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 _HASH_DIGITS = 12
 
 
-def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
+def read_lm_eval(records: Sequence[Mapping[str, object]], source: str) -> Log:
     """Return the lines of a log of lm-evaluation-harness as a log."""
     rows = read_rows(LM_EVAL, records, f"{source}, line", _lm_eval_row)
     repeats = occurrence_numbers((row.unit, row.variant) for row in rows)  # a document may occur twice
@@ -86,14 +86,14 @@ def _lm_eval_row(record: Mapping[str, Any]) -> LogRow:
     )
 
 
-def _all_blank(responses: Any) -> bool:
+def _all_blank(responses: object) -> bool:
     """Return whether the model generated nothing: no response, or only blank texts, at any depth."""
     if isinstance(responses, list):
         return all(map(_all_blank, responses))
     return is_empty_output(responses)
 
 
-def _unit_hashes(record: Mapping[str, Any], prompt: str | None) -> list[str]:
+def _unit_hashes(record: Mapping[str, object], prompt: str | None) -> list[str]:
     """Return the hashes of document, prompt and target; hashes that older versions leave out are computed.
 
     As lm-evaluation-harness computes them: SHA-256 of the document as indented JSON, of the prompt, and of
@@ -122,7 +122,7 @@ def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
     return json_text(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
 
 
-def _log_likelihoods(answers: Sequence[Any]) -> list[float]:
+def _log_likelihoods(answers: Sequence[object]) -> list[float]:
     """Return the log-likelihood of each choice, empty if answers are text."""
     first_entries = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
     likelihoods = [number for first in first_entries if (number := number_or_none(first)) is not None]

@@ -228,7 +228,7 @@ def _log_summary(
     return f"{summary}; {len(names)} {variants} ({', '.join(names)}), a column of each, such as {example}"
 
 
-def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
+def score_numbers(values: Sequence[object]) -> list[float | None] | None:
     """Return scores as numbers with None for missing ones, or None if any value is no number.
 
     NaN, empty texts and words such as `N/A` and `error` are missing. A list with one number counts as this
@@ -247,7 +247,7 @@ def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
     return numbers
 
 
-def _is_missing_score(value: Any) -> bool:
+def _is_missing_score(value: object) -> bool:
     """Return whether a score that is no number is missing: None, not finite, or a word for no verdict."""
     if isinstance(value, str):
         try:
@@ -257,7 +257,7 @@ def _is_missing_score(value: Any) -> bool:
     return value is None or isinstance(value, float)
 
 
-def _not_scores_note(name: str, values: Sequence[Any], units: Sequence[str]) -> str:
+def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) -> str:
     """Return the note why a column of a metric is no score, with the first value that is no number."""
     invalid_rows = [at for at, value in enumerate(values) if score_numbers([value]) is None]
     if invalid_rows:
@@ -286,7 +286,7 @@ def unify_column(values: Sequence[Any]) -> list[Any]:
     return [None if value is None else json_text(value) for value in values]
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a value as text, nested values as JSON."""
     if isinstance(value, str):
         return value
@@ -359,12 +359,12 @@ def number_repeats(names: Iterable[str]) -> list[str]:
     ]
 
 
-def with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, Any]:
+def with_prefix(prefix: str, entries: Mapping[str, object] | None) -> dict[str, Any]:
     """Return entries with a prefix and a dot in front of their names."""
     return {f"{prefix}.{name}": value for name, value in (entries or {}).items()}
 
 
-def is_empty_output(output: Any) -> bool:
+def is_empty_output(output: object) -> bool:
     """Return whether an application returned nothing: no output, blank text, or an empty list or object."""
     if isinstance(output, str):
         return not output.strip()

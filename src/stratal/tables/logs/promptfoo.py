@@ -102,7 +102,7 @@ def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return scores | dict.fromkeys(unknown_scores & set(scores))
 
 
-def _number_results(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _number_results(results: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return results of version 2, which have no numbers, with those of their test and of their prompt.
 
     A second answer of the same prompt and provider to a test is a repeat.
@@ -145,14 +145,14 @@ def _variant_names(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     )
 
 
-def _prompt_name(result: Mapping[str, Any]) -> str:
+def _prompt_name(result: Mapping[str, object]) -> str:
     prompt = result.get("prompt")
     if isinstance(prompt, Mapping):
         return str(prompt.get("label") or "")
     return str(prompt or "")
 
 
-def _test_id(variables: Mapping[str, Any]) -> str:
+def _test_id(variables: Mapping[str, object]) -> str:
     for name in ID_NAMES:
         if variables.get(name) not in (None, ""):
             return json_text(variables[name])

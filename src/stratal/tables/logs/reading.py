@@ -40,7 +40,7 @@ _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str],
 )
 
 
-def _document_reader(document: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
+def _document_reader(document: object) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
     """Return the tool that wrote a JSON document and its reader, None for other documents."""
     keys = set(document) if isinstance(document, Mapping) else set()
     return next(
@@ -75,7 +75,7 @@ def read_log_document(document: Any, source: str) -> Log | None:
         return read_document(document, source)
 
 
-def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
+def read_log_lines(records: Iterable[Mapping[str, object]], source: str) -> Log | None:
     """Return the objects of JSON Lines as a log, None if the first one is not from a log."""
     remaining = iter(records)
     first = next(remaining, None)
