@@ -1,15 +1,24 @@
-"""Objects of other packages, recognised by the attributes that stratal uses, without importing the packages.
+"""Values from outside: JSON, and objects of other packages, recognised by the attributes that stratal uses.
 
-`isinstance` asks for the attributes. Models of scikit-learn are recognised by `hasattr` instead, because a
-method of theirs may be declared and unavailable (`SVC().predict_proba` without `probability=True`).
+The packages are not imported; `isinstance` asks for the attributes. Models of scikit-learn are recognised by
+`hasattr` instead, because a method of theirs may be declared and unavailable (`SVC().predict_proba` without
+`probability=True`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 # An object or a method of another package. Its type is that of the package, which is not imported.
 Foreign: TypeAlias = Any
+
+# What `to_dict` returns and what files of JSON contain. The place that reads an entry checks its type.
+JsonDict: TypeAlias = dict[str, Any]
+JsonMapping: TypeAlias = Mapping[str, Any]
+
+# Keywords of a call, collected before it. The function that is called declares their types.
+Keywords: TypeAlias = dict[str, Any]
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ from msgspec import NODEFAULT, Struct, structs
 from stratal.cli.conditions import Condition
 from stratal.cli.output import Result
 from stratal.errors import InputError, no_effect_error, utf8_path
+from stratal.protocols import Keywords
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -89,7 +90,7 @@ class Option:
         is_list = get_origin(kind) is list
         kind = get_args(kind)[0] if is_list else kind
         click_type, placeholder = _CLICK_TYPES.get(kind, (None, "TEXT"))
-        shared: dict[str, Any] = {"type": self.parser or click_type, "required": self.default is NODEFAULT}
+        shared: Keywords = {"type": self.parser or click_type, "required": self.default is NODEFAULT}
         shared["metavar"] = self.metavar or (None if kind is bool else placeholder)
         if self.default not in (NODEFAULT, None):
             shared["default"] = self.default
@@ -179,7 +180,7 @@ def part(kind: type[Chosen], record: Struct) -> Chosen:
     return kind(**selected_fields(record, *kind.__struct_fields__))
 
 
-def selected_fields(record: Struct, *names: str) -> dict[str, Any]:
+def selected_fields(record: Struct, *names: str) -> Keywords:
     """Return some options of a record by name, as keywords of a function with the same names."""
     return {name: getattr(record, name) for name in names}
 

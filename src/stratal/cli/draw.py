@@ -18,6 +18,7 @@ from stratal.cli.parsing import place
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Sample
@@ -229,7 +230,7 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
         same_rows=requested.same_rows,
     )
     labels = replace(labels, **requested.counted)
-    options: dict[str, Any] = {"confidence_level": requested.confidence_level}
+    options: Keywords = {"confidence_level": requested.confidence_level}
     if requested.predicted is not None:
         options["predicted"] = requested.predicted
     with progress("reading and drawing"):

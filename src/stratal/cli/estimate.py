@@ -18,6 +18,7 @@ from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Evaluation, Population, Sample
@@ -204,7 +205,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     proxy: Text = None
 
     @property
-    def keywords(self) -> dict[str, Any]:
+    def keywords(self) -> Keywords:
         """The keywords of `stratal.evaluate`."""
         return {
             **selected_fields(self, *SAME_KEYWORDS),

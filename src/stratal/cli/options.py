@@ -13,6 +13,7 @@ from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair, place, widths
 from stratal.errors import InputError
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Plan, Population
@@ -76,7 +77,7 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     judge: Text = None
 
     @property
-    def role_keywords(self) -> dict[str, Any]:
+    def role_keywords(self) -> Keywords:
         """The columns by the keyword of their role."""
         from stratal.question import ROLES  # NumPy is not loaded for help
 
@@ -180,7 +181,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
             raise InputError(f"--show: '{leading[0]}' would influence the annotators", action=action)
         texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
-        lists: dict[str, Any] = {name: listed(text) for name, text in texts.items() if text}
+        lists: Keywords = {name: listed(text) for name, text in texts.items() if text}
         return stratal.Population.read(
             self.file,
             groups=self.group_names,
@@ -194,7 +195,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         )
 
     @property
-    def of_file(self) -> dict[str, Any]:
+    def of_file(self) -> Keywords:
         """The options that do not depend on the columns: location and engine."""
         engine, _, master = self.engine.partition("=")
         # A folder with to_label.csv is that of a draw, and not a data set.
@@ -327,6 +328,6 @@ class Planning(Reading, frozen=True, kw_only=True):
         return planned_for(self.estimand, self.for_)
 
     @property
-    def counted(self) -> dict[str, Any]:
+    def counted(self) -> Keywords:
         """How labels are converted to numbers or classes."""
         return {"positive": self.positive, "mapping": mapping("--map", self.map)}

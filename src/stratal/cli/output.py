@@ -17,6 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from stratal.errors import QUOTED
+from stratal.protocols import JsonDict
 
 if TYPE_CHECKING:
     from stratal.report.text import ReportTable
@@ -47,7 +48,7 @@ class Result:
     status : int
     """
 
-    def __init__(self, described: dict[str, Any], *parts: object, status: int = 0) -> None:
+    def __init__(self, described: JsonDict, *parts: object, status: int = 0) -> None:
         self.described = described
         self.parts = parts
         self.status = status
@@ -83,7 +84,7 @@ class Result:
             print_text(*(["", *map(in_options, part.notes)] if part.notes else []))
 
 
-def print_json(result: dict[str, Any]) -> None:
+def print_json(result: JsonDict) -> None:
     """Print one JSON object."""
     plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     text = json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False)

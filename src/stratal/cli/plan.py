@@ -20,6 +20,7 @@ from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words
 from stratal.cli.select import SelectOptions, answers_as_groups
 from stratal.errors import InputError
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Plan
@@ -174,7 +175,7 @@ def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
     A half-width needs a pilot, unless there are labels already. These may also recommend another design than
     the proxy alone.
     """
-    options: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
+    options: Keywords = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
     if requested.half_width is None or requested.labels:
         # A budget of money is not the number of labels.
         is_money = plan.allocation.method == "cost-optimal"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, structs
@@ -14,6 +14,7 @@ import stratal
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.parsing import Widths, place
 from stratal.errors import InputError
+from stratal.protocols import JsonDict
 
 if TYPE_CHECKING:
     from stratal import Population
@@ -41,9 +42,9 @@ class PlanFile(
 
     stratal: str
     options: SharedDrawOptions
-    population: dict[str, Any] | None = None
+    population: JsonDict | None = None
     row_base: int | None = None
-    question: dict[str, Any] | None = None
+    question: JsonDict | None = None
 
     @classmethod
     def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
@@ -129,7 +130,7 @@ class PlanFile(
             )
 
 
-def planned_question(population: Population, options: SharedDrawOptions) -> dict[str, Any]:
+def planned_question(population: Population, options: SharedDrawOptions) -> JsonDict:
     """Return the question of a plan as JSON has it."""
     from stratal.designs import question_of
     from stratal.estimation import as_estimand
@@ -141,7 +142,7 @@ def planned_question(population: Population, options: SharedDrawOptions) -> dict
     return question.to_dict()
 
 
-def refuse_other_question(path: Path, planned: dict[str, Any], present: dict[str, Any]) -> None:
+def refuse_other_question(path: Path, planned: JsonDict, present: JsonDict) -> None:
     """Refuse a draw whose columns have other roles than in the plan, such as a proxy on another scale."""
     # A draw may keep and show more columns than were planned for.
     from stratal.question import ROLES

@@ -12,6 +12,7 @@ from stratal.cli.plan_file import PlanFile
 from stratal.errors import InputError, suggest_names
 from stratal.estimation.stratum_table import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
+from stratal.protocols import JsonDict
 from stratal.report.estimates import TABLES
 from stratal.study.import_export import ImportResult
 from stratal.study.opening import Check
@@ -475,7 +476,7 @@ WRITTEN: dict[str, tuple[type, ...]] = {"plan-file": (PlanFile,)}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def command_schema(command: str) -> dict[str, Any]:
+def command_schema(command: str) -> JsonDict:
     """Return the JSON Schema (2020-12) of what a command prints with `--json`, or of a plan's file.
 
     Parameters

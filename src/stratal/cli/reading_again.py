@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -14,6 +14,7 @@ from stratal.cli.command import selected_fields
 from stratal.cli.options import Reading
 from stratal.cli.parsing import joined, listed, place
 from stratal.errors import InputError
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Population, Sample
@@ -26,7 +27,7 @@ def file_unknown(sample: Path) -> InputError:
     return InputError(problem, action="Give their file: stratal draw FILE --extend SAMPLE ….")
 
 
-def reading_of(study: Study) -> dict[str, Any]:
+def reading_of(study: Study) -> Keywords:
     """Return the options with which a study's predictions were read; empty if they are unknown."""
     try:
         stored = json.loads(study.setting("reading") or "{}")

@@ -14,6 +14,7 @@ from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Ta
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, meanings, pair, whole_numbers
 from stratal.errors import InputError
+from stratal.protocols import JsonDict
 
 
 class DemoOptions(Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ def demo(requested: DemoOptions) -> Result:
         )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
-    described: dict[str, Any] = {
+    described: JsonDict = {
         "plan": shown.plan.to_dict(),
         "estimate": shown.estimate.to_dict(),
         "truth": shown.truth,

@@ -24,6 +24,7 @@ from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, te
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, population_again, reading_of
 from stratal.errors import InputError, MissingExtraError, no_effect_error
+from stratal.protocols import JsonDict, JsonMapping
 
 if TYPE_CHECKING:
     from stratal.study import Form, StudyQuestion
@@ -130,8 +131,7 @@ def new(requested: NewOptions) -> Result:
     `draw` wrote, or they are drawn now from predictions. `stratal study label` shows the items to annotators,
     `stratal study status` prints the progress, and `stratal estimate` reads the labels.
     """
-    from stratal.designs.labelling_files import SAMPLE_NAME, empty_folder
-    from stratal.evaluation import require_present
+    from stratal.designs.labelling_files import empty_folder
     from stratal.report.pages import study_page
     from stratal.study.database import DATABASE
 
@@ -142,31 +142,13 @@ def new(requested: NewOptions) -> Result:
     empty_folder(requested.output)
     kinds = selected_fields(requested, *KINDS)
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
-    options: SharedDrawOptions | None = requested
-    if _draws(structs.asdict(requested)):
-        if (requested.file / SAMPLE_NAME).is_file():
-            action = "Leave out --budget and --half-width."
-            raise InputError(f"{requested.file}: is already a sample", action=action)
-        sample, _ = requested.sample(pilot=requested.half_width is not None)
-        sample = replace(sample, question=requested.declared(sample.question))
-    else:
-        require_present(requested.file)
-        path = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
-        sample = stratal.Sample.read(path)
-        plan = PlanFile.beside(path)
-        options = None if plan is None else plan.options
+    sample, options = _sample_and_options(requested)
     reading = None
     if options is not None:
         reading = structs.asdict(part(Reading, options))
         reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
     half_width = requested.until or (None if options is None else options.half_width)
-    share, _, copies_text = (requested.overlap or "0").partition(",")
-    try:
-        overlap = finite_number(share)
-        copies = int(copies_text or "2")
-    except ValueError:
-        allowed = "such as 0.2, or 0.2,3 for three people"
-        raise InputError("--overlap takes a share", given=repr(requested.overlap), allowed=allowed) from None
+    overlap, copies = _overlap(requested.overlap or "0")
     with stratal.study.create_study(
         requested.output,
         sample,
@@ -198,7 +180,35 @@ def new(requested: NewOptions) -> Result:
     return Result(described, page, ("study", "label", requested.output))
 
 
-def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
+def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDrawOptions | None]:
+    """Return the sample of a study, drawn now or read, and the options with which it was drawn, if known."""
+    from stratal.designs.labelling_files import SAMPLE_NAME
+    from stratal.evaluation import require_present
+
+    if _draws(structs.asdict(requested)):
+        if (requested.file / SAMPLE_NAME).is_file():
+            action = "Leave out --budget and --half-width."
+            raise InputError(f"{requested.file}: is already a sample", action=action)
+        sample, _ = requested.sample(pilot=requested.half_width is not None)
+        return replace(sample, question=requested.declared(sample.question)), requested
+    require_present(requested.file)
+    path = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+    sample = stratal.Sample.read(path)
+    plan = PlanFile.beside(path)
+    return sample, None if plan is None else plan.options
+
+
+def _overlap(text: str) -> tuple[float, int]:
+    """Return the share of items that several annotators label, and the number of annotators."""
+    share, _, copies_text = text.partition(",")
+    try:
+        return finite_number(share), int(copies_text or "2")
+    except ValueError:
+        allowed = "such as 0.2, or 0.2,3 for three people"
+        raise InputError("--overlap takes a share", given=repr(text), allowed=allowed) from None
+
+
+def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
     """Return what to do so that annotators see the pictures or hear the sounds that columns name."""
     instructions = {}
     for name, values in shown.items():
@@ -739,7 +749,7 @@ def import_actions(requested: ImportOptions) -> Result:
     study = requested.study
     file = requested.file
     dry_run = requested.dry_run
-    described: dict[str, Any] = {"study": str(study), "file": str(file)}
+    described: JsonDict = {"study": str(study), "file": str(file)}
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
     next_command = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):

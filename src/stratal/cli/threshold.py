@@ -13,6 +13,7 @@ from stratal.cli.options import Text
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping, meanings
 from stratal.errors import InputError
+from stratal.protocols import JsonDict
 
 # Keywords of `stratal.threshold` whose values are passed on as they are.
 _SAME = (
@@ -96,7 +97,7 @@ def threshold(requested: ThresholdOptions) -> Result:
     return Result(described, page, line, status=STATUSES[result.verdict])
 
 
-def _page(described: dict[str, Any], *, details: bool) -> Any:
+def _page(described: JsonDict, *, details: bool) -> Any:
     from stratal.report.thresholds import threshold_page
 
     return threshold_page(described, details=details)

@@ -251,21 +251,9 @@ def other_units(
         squares = summary.proxy_covariances[:, k, k] * counts
     n_matched = 0 if matched is None else len(matched.ids)
     if matched is not None and n_matched:
-        if stratum is not None:
-            codes = rule.assign(matched.groups)
-        else:
-            codes = np.zeros(n_matched, np.int64)
+        codes = np.zeros(n_matched, np.int64) if stratum is None else rule.assign(matched.groups)
         values = np.zeros(n_matched) if k is None else matched.proxies[:, k]
-        n = np.bincount(codes, minlength=len(counts))
-        labelled_means = np.bincount(codes, values, minlength=len(counts)) / np.maximum(n, 1)
-        n_others = counts - n
-        other_means = (counts * means - n * labelled_means) / np.maximum(n_others, 1)
-        squares = squares - np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(counts))
-        squares = np.maximum(
-            squares - n * n_others / np.maximum(counts, 1) * (labelled_means - other_means) ** 2, 0.0
-        )
-        counts = n_others
-        means = other_means
+        counts, means, squares = _without_labelled(counts, means, squares, codes, values)
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
     if isinstance(rule, Categories):
@@ -277,19 +265,41 @@ def other_units(
     for name in options.groups:
         if k is not None and name in population.group_names:
             level_means[name] = _other_means(population, name, k, matched)
-    size = f"the population has {population.size:,} rows"
-    if labelled is None or not has_ids:
-        overlap_note = f"{size}, taken as units other than the labelled ones, since ids do not tell"
-    elif n_matched == 0:
-        overlap_note = f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
-    else:
-        overlap_note = f"{size}, the {n_matched:,} labelled units among them"
+    overlap_note = _overlap_note(population.size, n_matched, has_ids=has_ids and labelled is not None)
     return OtherUnits(
         strata=dict(zip(names, rows, strict=True)),
         proxy=None if k is None else population.proxies[k],
         notes=(*population.notes, overlap_note, *missing),
         level_means=level_means,
     )
+
+
+def _without_labelled(
+    counts: IntArray, means: FloatArray, squares: FloatArray, codes: IntArray, values: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return counts, proxy means and sums of squared deviations (H,) of the strata without some units.
+
+    The units (m,) have a stratum, `codes`, and a proxy, `values`. A sum of squared deviations is that of two
+    groups and of the gap of their means (Chan, Golub & LeVeque, 1983), solved for one of the groups.
+    """
+    n_strata = len(counts)
+    n = np.bincount(codes, minlength=n_strata)
+    labelled_means = np.bincount(codes, values, minlength=n_strata) / np.maximum(n, 1)
+    n_others = counts - n
+    other_means = (counts * means - n * labelled_means) / np.maximum(n_others, 1)
+    squares = squares - np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=n_strata)
+    between = n * n_others / np.maximum(counts, 1) * (labelled_means - other_means) ** 2
+    return n_others, other_means, np.maximum(squares - between, 0.0)
+
+
+def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
+    """Return the note on which rows of the population are taken as the labelled units."""
+    size_text = f"the population has {size:,} rows"
+    if not has_ids:
+        return f"{size_text}, taken as units other than the labelled ones, since ids do not tell"
+    if n_matched == 0:
+        return f"{size_text}, none of which has the id of a labelled unit: the labelled ones come on top"
+    return f"{size_text}, the {n_matched:,} labelled units among them"
 
 
 def _other_means(

@@ -16,6 +16,7 @@ from stratal.errors import InputError, check_choice, suggest_names, warn_caller
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
+from stratal.protocols import JsonMapping
 
 METHODS = ("raking", "regression")
 # Newton steps at most; fewer than ten are usual.
@@ -186,7 +187,7 @@ class Margins(Design):
         "deville",
     )
     hajek_below = 8  # as in `stratal.designs.poisson`
-    base: Mapping[str, Any]
+    base: JsonMapping
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     means: tuple[tuple[float, ...], ...]

@@ -38,7 +38,7 @@ from stratal.population.population import Population, require_population
 from stratal.population.predictions import declared_info, with_predictions
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
-from stratal.protocols import WithDraw
+from stratal.protocols import JsonDict, JsonMapping, Keywords, WithDraw
 from stratal.question import Outcome, Question
 from stratal.question.roles import refuse_unusable_roles
 from stratal.question.scores import Predictions, declared_scores
@@ -65,7 +65,7 @@ class Design(Described, ABC):
 
     __slots__ = ()
     noun: ClassVar[str] = "design"
-    registry: ClassVar[dict[str, Any]] = {}
+    registry: ClassVar[JsonDict] = {}
     # What was drawn, as a report says it, then its sources: keys of `report.document`, or as cited.
     words: ClassVar[tuple[str, ...]] = ()
     # What else could fail, for a report.
@@ -326,7 +326,7 @@ class Sample(Record, TableDisplay):
 
     def of_rows(self, rows: IntArray, **changes: object) -> Sample:
         """Return the sample of some of the units (m,), in this order, with other changes."""
-        selected: dict[str, Any] = {
+        selected: Keywords = {
             "ids": self.ids[rows],
             "stratum": self.stratum[rows],
             "inclusion_probability": self.inclusion_probability[rows],
@@ -420,7 +420,7 @@ class Sample(Record, TableDisplay):
         shown = {f"show.{name}": values for name, values in self.shown.items()}
         return {"id": self.ids} | fixed | proxies | groups | shown
 
-    def _description(self) -> dict[str, Any]:
+    def _description(self) -> JsonDict:
         """Return what a sample file holds besides the units, as JSON can write it."""
         digest = self.population_digest()
         described = {
@@ -531,7 +531,7 @@ _AS_THEY_ARE = ("version", "seed")
 _OPTIONAL = ("half_width", "looks")
 
 
-def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> dict[str, Any]:
+def parts_from(columns: Mapping[str, AnyArray], description: JsonMapping) -> JsonDict:
     """Return the arguments of `Sample` from what its file holds, the design still a record."""
     proxies = tuple(
         ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
@@ -563,7 +563,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
     }
 
 
-def stored_question(description: Mapping[str, Any], proxies: tuple[ProxyInfo, ...]) -> Question:
+def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) -> Question:
     """Return the question of a sample file; of a file without one, it follows from the stored fields."""
     if "question" in description:
         return Question.from_dict(description["question"])
@@ -587,7 +587,7 @@ def stored_question(description: Mapping[str, Any], proxies: tuple[ProxyInfo, ..
     )
 
 
-def _of_parts(parts: dict[str, Any]) -> Sample:
+def _of_parts(parts: Keywords) -> Sample:
     """Return the sample whose arguments these are, its design still a record."""
     return Sample(**{**parts, "design": Design.from_dict(parts["design"])})
 

@@ -20,6 +20,7 @@ import pyarrow.parquet
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, lone_surrogate_error
+from stratal.protocols import JsonDict
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_header, existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
@@ -45,7 +46,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
     as_csv = path.suffix == ".csv"
     encoded = [name for name, values in columns.items() if as_csv and not _is_text(name, values)]
-    described: dict[str, Any] = {"format": FORMAT, **description}
+    described: JsonDict = {"format": FORMAT, **description}
     if as_csv:
         described["encoded"] = [name.removeprefix("show.") for name in encoded]
     try:
@@ -130,7 +131,7 @@ def is_sample_file(path: Path) -> bool:
     return _KEY in (schema.metadata or {}) or set(schema.names) >= _OF_SAMPLES
 
 
-def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
     """Return the columns and the description that `write_parts` wrote."""
     existing_file(path)
     try:
@@ -151,7 +152,7 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         raise InputError(f"{path}: not a sample file ({reason[:300]})", action=action) from None
 
 
-def _readable_here(path: Path, table: pa.Table, description: object) -> dict[str, Any]:
+def _readable_here(path: Path, table: pa.Table, description: object) -> JsonDict:
     """Return the description, refusing files without a design, of other formats, and changed since."""
     if not isinstance(description, dict):
         raise InputError(f"{path}: not a sample file (it carries no design)", action=_WRITTEN_BY_DRAW)
@@ -183,7 +184,7 @@ _UNREADABLE = (
 _NO_THREAD = "Failed to launch worker thread"
 
 
-def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
+def _read_parquet(path: Path) -> tuple[pa.Table, JsonDict | None]:
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
         metadata = file.schema_arrow.metadata or {}
         if _KEY not in metadata:
@@ -195,7 +196,7 @@ def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
     return table.replace_schema_metadata(None), json.loads(metadata[_KEY])
 
 
-def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
+def _read_csv(path: Path) -> tuple[pa.Table, JsonDict | None]:
     described_file = path.with_suffix(".json")
     if not described_file.exists():
         return pa.table({}), None

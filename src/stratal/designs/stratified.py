@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
+from stratal.protocols import JsonMapping
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import FROM_LABELS, check_budget
 
@@ -103,7 +103,7 @@ class Stratified(Design):
     """
 
     kind = "stratified"
-    nested: ClassVar[Mapping[str, Any]] = {"strata": Strata, "allocation": Allocation}
+    nested: ClassVar[JsonMapping] = {"strata": Strata, "allocation": Allocation}
     words = ("a stratified simple random sample without replacement", "cochran", "fogliato")
     rounds_by_labels = True
     strata: Strata = field()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -19,6 +18,7 @@ from stratal.errors import InputError
 from stratal.population.expressions import Expression, Number, logistic, total
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, Size, SizeProfile
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
 from stratal.randomness import id_texts
 from stratal.strata.allocation import check_budget
@@ -118,7 +118,7 @@ class Successive(Design):
     assumption = "The variance is the design's approximate one."
     rounds_by_labels = True
     hajek_below = 8
-    nested: ClassVar[Mapping[str, Any]] = {"predicted": Expression}
+    nested: ClassVar[JsonMapping] = {"predicted": Expression}
     budgets: tuple[int, ...]
     predicted: tuple[Expression, ...]
 
@@ -217,7 +217,7 @@ def _profile_of_undrawn(
     """Return the profile of the sizes of the units that are not drawn yet, with its `budget` largest."""
     if before is None:
         return population.size_profile(measured, budget)
-    columns: dict[str, Any] = {**before.features}
+    columns: JsonDict = {**before.features}
     columns |= {name: before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     assert measured.formula is not None
     drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]

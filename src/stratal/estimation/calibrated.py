@@ -33,6 +33,7 @@ from stratal.population.declaration import fitting, listed
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.population.summary import StratumSummary
+from stratal.protocols import Keywords
 from stratal.proxy import calibration
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.randomness import id_texts, keys_of_ids
@@ -96,7 +97,7 @@ class CalibrationUnits(Record):
         """Return what is fitted to the kept units (m,)."""
         z = self.z[selected]
         weights = self.weights[selected]
-        options: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
+        options: Keywords = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
             level = float(np.average(z, weights=weights))
             return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))

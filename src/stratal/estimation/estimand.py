@@ -35,6 +35,7 @@ from stratal.population.expressions import (
 )
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.protocols import Keywords
 from stratal.question.vocabulary import metric_name
 from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
@@ -65,7 +66,7 @@ class Request(Record):
         require_target(self.target)
 
     @property
-    def changed(self) -> dict[str, Any]:
+    def changed(self) -> Keywords:
         """The options that differ from their defaults, by keyword."""
         options = {}
         values = field_values(self)
@@ -368,7 +369,7 @@ class Estimand(Described, noun="estimand", registry={}):
         kind = Estimand.of_kind(f"{name}@" if at else name)
         if kind is None:
             raise InputError("no such estimand", given=repr(text), allowed=suggest_names(head, _kinds()))
-        options: dict[str, Any] = {"group": group} if at else {}
+        options: Keywords = {"group": group} if at else {}
         listed = []
         for part in filter(None, (part.strip() for part in tail.split(","))):
             option, equals, value = part.partition("=")
@@ -380,7 +381,7 @@ class Estimand(Described, noun="estimand", registry={}):
         return estimand
 
     @classmethod
-    def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
+    def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         declared = {entry.name: str(entry.type) for entry in fields(cls)}  # type: ignore[arg-type]
         strange = [name for name in options if name not in declared]
         if strange or (listed and not cls.listed):
@@ -795,7 +796,7 @@ class Listed(Several, kind="list"):
         return ";".join(entry.text for entry in self.estimands)
 
     @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
+    def parse(cls, fields: Keywords) -> Self:
         """Return the list from the fields of `to_dict` but `kind`."""
         return cls(tuple(Estimand.from_dict(entry) for entry in fields["estimands"]))
 

@@ -26,6 +26,7 @@ from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
+from stratal.protocols import JsonDict, Keywords
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
@@ -51,7 +52,7 @@ class Nonresponse:
             return (self.drawn - self.labelled) / self.drawn
         return 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a plain dict."""
         if self.worst_bounds is None:
             bounds = None
@@ -129,7 +130,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
         """Return the estimate of what labels showed, with all that follows from it unless `shown`."""
         labels = evidence.n
-        defaults: dict[str, Any] = {
+        defaults: Keywords = {
             "value": evidence.value,
             "degrees_of_freedom": evidence.degrees_of_freedom,
             "n": labels,
@@ -262,7 +263,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """
         return p_value_of(self.evidence, null, method, alternative)
 
-    def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
+    def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return a JSON-ready dict: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))
 
@@ -274,7 +275,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """
         return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
 
-    def _described(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
+    def _described(self, interval: ConfidenceInterval | None) -> JsonDict:
         level = 0.95 if interval is None else interval.confidence_level
         # How many random labels these are worth: by variances, or by widths where these say less.
         size = self.effective_sample_size
@@ -361,7 +362,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         inverse_size = (target_ratio - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
         return max(min(math.ceil(1.0 / (1.0 / size + inverse_size) - 1e-9), size) - n, 1)
 
-    def row(self, confidence_level: float = 0.95) -> dict[str, Any]:
+    def row(self, confidence_level: float = 0.95) -> JsonDict:
         """Return what a table shows of it: label, value, standard error, interval and labels.
 
         Where it is held against a value, also the p-value and the labels that would tell it from this.
@@ -386,7 +387,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 row["more_labels"] = None
         return row | {"n": self.n}
 
-    def described(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
+    def described(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return the dict, with the reason where there is no interval."""
         try:
             return self.to_dict(confidence_level, method)
@@ -728,11 +729,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
         return np.array([row.p_value(row_null, method, alternative) for row, row_null in pairs])
 
-    def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+    def rows(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
         return [row.row(confidence_level) for row in self]
 
-    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
         return {
             self.kind: self.rows(confidence_level),
@@ -827,11 +828,11 @@ def with_label_values(
 
 
 def with_tables(
-    described: dict[str, Any],
+    described: JsonDict,
     tables: Sequence[Estimates],
     confidence_level: float = 0.95,
     remarks: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
     described_tables = [table.to_dict(confidence_level) for table in tables]
     notes = [note for each in [*described_tables, described] for note in each["notes"]]

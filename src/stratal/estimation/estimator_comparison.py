@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.proportion_functions import domain_mean
+from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 
 BINS = 10
@@ -23,7 +23,7 @@ LEAST = 10
 
 def proxy_check(
     sample: Sample, labelled: BoolArray, estimate: Estimate, confidence_level: float = 0.95
-) -> dict[str, Any] | None:
+) -> JsonDict | None:
     """Return how far the first proxy is calibrated; None if there is none on the outcome's scale.
 
     Parameters
@@ -107,7 +107,7 @@ WEIGHTED = "labels alone, weighted"
 
 def side_by_side(
     sample: Sample, estimate: Estimate, confidence_level: float = 0.95, method: str = "auto"
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Return readings of the same labels: naive, the proxy alone, the labels alone, and the reported one.
 
     Parameters
@@ -152,7 +152,7 @@ def side_by_side(
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 
 
-def _row(name: str, value: float, ends: object, description: str) -> dict[str, Any]:
+def _row(name: str, value: float, ends: object, description: str) -> JsonDict:
     return json_dict(
         {"name": name, "estimate": value, "confidence_interval": ends, "what": description, "reported": False}
     )

@@ -31,6 +31,7 @@ from stratal.estimation.notes import NoteInputs, PlannedOutcome
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
+from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
@@ -95,7 +96,7 @@ class EstimateOptions(Request):
         return self.shrinkage if self.estimator == "stratppi" else None
 
     @property
-    def fitting(self) -> dict[str, Any]:
+    def fitting(self) -> Keywords:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
         prior = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
         return {"shrinkage": self.own_shrinkage, "prior": prior}

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stratal.errors import (
     InputError,
@@ -17,6 +17,7 @@ from stratal.errors import (
 )
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.vocabulary import metric_name
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import json_value
@@ -115,7 +116,7 @@ class Requirement:
         confidence_level: float = 0.95,
         method: str = "auto",
         ends: list[float | None] | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonDict:
         """Return the verdict on an estimate, as JSON has it, with the labels that would decide it.
 
         `ends` are those of another interval than the estimate's own, such as one that holds at every moment.
@@ -139,7 +140,7 @@ def held_against(
     tables: Sequence[Estimates] = (),
     confidence_level: float = 0.95,
     method: str = "auto",
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Return the verdict on each requirement, of an estimate, of several, or of tables from the same labels.
 
     Raises
@@ -199,7 +200,7 @@ def _estimand_text(name: str) -> str:
         return name
 
 
-def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]) -> list[dict[str, Any]]:
+def held_against_new_version(new: JsonMapping, requirements: Sequence[str]) -> list[JsonDict]:
     """Return the verdict on each requirement of the new answers, as far as their outcomes are known.
 
     Parameters

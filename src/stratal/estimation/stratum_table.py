@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, plain_fields
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
+from stratal.protocols import JsonDict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class StratumRow:
     weight: float
     lam: tuple[float, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a plain dict."""
         return plain_fields(self)
 

@@ -32,6 +32,7 @@ import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
 from stratal.arrays import FloatArray, IntArray, Record, field_names, field_values
+from stratal.protocols import Keywords
 from stratal.strata.smoothed_variances import PSEUDO_LABELS
 
 # Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
@@ -672,7 +673,7 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        scalars: dict[str, Any] = {
+        scalars: Keywords = {
             "largest": self.largest,
             "is_binary": self.is_binary,
             "smooth": self.smooth,
@@ -765,23 +766,11 @@ def _solved(
     logarithms and through 0: there one is nearly a line of the other, with slope −1. A step is a secant's,
     the first by how fast the variance falls, or halves what is known to hold the root. It is settled where
     the step now taken misses by little: by about the product of the last two misses.
-
-    The first price is μ = u/√V, with the variance V and skewness γ at the labels' rates: estimate − mean is
-    μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
-    step beyond, then makes u = w r + c r² with c = γ (w² − 1)/6 + half/√V, which is quadratic in r.
     """
     scale = _UNIT * max(abs(target_quantile), _UNIT)
     n = len(estimate)
     goal = np.arcsinh(target_quantile / scale)
-    variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
-    deviation = np.sqrt(variance)
-    unit = scale / deviation
-    skewness = third / (variance * deviation)
-    curvature = skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation
-    lean = skewness * target_quantile
-    divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
-    root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
-    x = np.arcsinh((target_quantile * root + curvature * root**2) / scale)
+    unit, x = _first_price(ones, labels, sums, target_quantile, scale)
     last_x = x
     last_y = x
     last_mean = x
@@ -837,6 +826,26 @@ def _solved(
             ones = ones[:, left]
             labels = labels if labels.shape[1] == 1 else labels[:, left]
     return result
+
+
+def _first_price(
+    ones: FloatArray, labels: FloatArray, sums: _Sums, target_quantile: float, scale: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the unit of prices (R,), and the first price on the scale of arsinh (R,).
+
+    The first price is μ = u/√V, with the variance V and skewness γ at the labels' rates: estimate − mean is
+    μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
+    step beyond, then makes u = w r + c r² with c = γ (w² − 1)/6 + half/√V, which is quadratic in r.
+    """
+    variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
+    deviation = np.sqrt(variance)
+    skewness = third / (variance * deviation)
+    curvature = skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation
+    lean = skewness * target_quantile
+    divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
+    root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
+    x = np.arcsinh((target_quantile * root + curvature * root**2) / scale)
+    return scale / deviation, x
 
 
 def _constrained_rates(

@@ -29,6 +29,7 @@ from typing import Any
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_values import LabelMapping, LabelValue, class_text, label_value_notes
+from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.tables.logs.log import translate_tool_errors
 
 # Names of the answer, the note and the id in the files of annotation tools.
@@ -51,7 +52,7 @@ class Task:
     """
 
     id: str
-    payload: Mapping[str, Any]
+    payload: JsonMapping
     token: str | None = None
 
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
@@ -452,7 +453,7 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
 
 
 def _make_label_studio_answer(
-    item: str, controls: Mapping[str, list[str]], entry: Mapping[str, Any], annotator: Any, place: str
+    item: str, controls: Mapping[str, list[str]], entry: JsonMapping, annotator: Any, place: str
 ) -> ToolAnswer:
     """Return the answer in the controls of a task, with its annotator and time."""
     if isinstance(annotator, Mapping):
@@ -536,12 +537,12 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     )
 
 
-def _argilla_settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, Any]:
+def _argilla_settings(names: Mapping[str, str], requested: ToolQuestion) -> JsonDict:
     """Return the settings of an Argilla dataset, as `rg.Dataset.from_disk` reads them."""
     text_settings = {"type": "text", "use_markdown": False}
 
     def question_entry(
-        name: str, title: str, settings: dict[str, Any] = text_settings, required: bool = False
+        name: str, title: str, settings: Keywords = text_settings, required: bool = False
     ) -> Any:
         kind = settings["type"]
         return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
@@ -627,7 +628,7 @@ _POTATO_ANSWERS = "instance_id_to_label_to_value"
 def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
     """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`."""
     write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
-    answer: dict[str, Any] = {"annotation_type": "text", "name": VERDICT, "description": requested.text}
+    answer: JsonDict = {"annotation_type": "text", "name": VERDICT, "description": requested.text}
     if not requested.free:
         labels = [
             {"name": choice, **({"key_value": key} if key else {})} for choice, key in requested.keyed()

@@ -11,6 +11,7 @@ from stratal.arrays import FloatArray, number_of_text, plain_fields
 from stratal.errors import InputError, LabelError, optional_import, type_text
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
+from stratal.protocols import JsonDict
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -70,7 +71,7 @@ class AnnotatorAgreement:
             )
         return tuple(warnings)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a plain dict."""
         return plain_fields(self)
 

@@ -48,7 +48,7 @@ from stratal.labels.annotation_tools import (
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
 from stratal.population.declaration import ROW
-from stratal.protocols import WithColumnNames, WithColumns
+from stratal.protocols import JsonDict, WithColumnNames, WithColumns
 from stratal.question.recognition import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
 from stratal.randomness import id_text
@@ -299,7 +299,7 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
 def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a JSON Lines file with one object per task."""
     names = _column_names(tasks)
-    records: list[dict[str, Any]] = []
+    records: list[JsonDict] = []
     for task in tasks:
         record: dict[str, Any] = {ITEM_ID: task.id}
         record |= {names[name]: value for name, value in task.payload.items()}

@@ -19,6 +19,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, type_text
+from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.tags import is_set
 from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, vocabulary
@@ -84,9 +85,9 @@ class LabelValue:
     usual: bool
     column: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-serializable dict."""
-        entries: dict[str, Any] = {"value": self.value, "count": self.count, "meaning": self.meaning}
+        entries: JsonDict = {"value": self.value, "count": self.count, "meaning": self.meaning}
         if isinstance(self.meaning, tuple):
             entries["meaning"] = list(self.meaning)
         if self.column:
@@ -123,7 +124,7 @@ def label_value_notes(table: Sequence[LabelValue]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def describe_label_values(table: Sequence[LabelValue]) -> dict[str, Any]:
+def describe_label_values(table: Sequence[LabelValue]) -> JsonDict:
     """Return the table of label values as a JSON-serializable part of an estimate, empty without labels."""
     if table:
         return {"label_values": [row.to_dict() for row in table]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stratal.population.expressions import Below, Cells, Expression, Number
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import value_ranges
+from stratal.protocols import Keywords
 
 __all__ = ["F1At", "PrecisionAt", "RecallAt", "SpecificityAt"]
 
@@ -83,7 +84,7 @@ class _AtThreshold(Estimand):
         return f"{cls.kind}threshold=.5"
 
     @classmethod
-    def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
+    def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         """Return the metric at a threshold, or at each of several."""
         name, equals, first = options.pop("group", "").partition("=")
         thresholds = []

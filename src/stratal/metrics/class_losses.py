@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from stratal.population.declaration import ROUNDED, class_names
 from stratal.population.expressions import Cells, Expression, LogLoss, Number, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.protocols import Keywords
 from stratal.proxy.proxy import FLOOR
 
 
@@ -49,7 +50,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         self._set(probabilities=tuple(self.probabilities))
 
     @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
+    def parse(cls, fields: Keywords) -> Self:
         """Return the loss of a sample, also of one that an earlier version planned by a surrogate."""
         return super(ClassLoss, cls).parse({name: fields[name] for name in fields if name != "surrogate"})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, repeat
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,7 +55,7 @@ from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
-from stratal.protocols import WithItems
+from stratal.protocols import JsonDict, WithItems
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
 
@@ -445,7 +445,7 @@ class Comparisons(Estimates):
     win_rates: tuple[Estimate, ...] = ()
     ties: tuple[float, ...] = ()
 
-    def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+    def rows(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return a plain dict for each pair, with its ratio and win rate."""
         rows = Estimates.rows(self, confidence_level)
         for row, rate, ties in zip(rows, self.win_rates, self.ties, strict=True):
@@ -489,7 +489,7 @@ class Comparisons(Estimates):
             worse[best] += 1
         return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
-    def leaderboard(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+    def leaderboard(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return the models from the best, each with its mean, rank and difference to the best.
 
         Empty where the means are not known: labels of units that two models answer alike tell of neither.
@@ -529,7 +529,7 @@ class Comparisons(Estimates):
                 return 0.0 - row.value, ends and [None if end is None else -end for end in reversed(ends)]
         return None, None
 
-    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
         board = self.leaderboard(confidence_level)
         return Estimates.to_dict(self, confidence_level) | ({"leaderboard": board} if board else {})
@@ -603,7 +603,7 @@ def compare(
     from stratal.labels.label_files import outcomes_of_table  # a plan needs no labels
 
     require_sample(sample, "compare")
-    outcomes_by_model: dict[str, Any] = {}
+    outcomes_by_model: JsonDict = {}
     table = outcomes_of_table(outcomes, sample, (*sample.groups, *sample.shown))
     if table is not None:
         outcomes_by_model = table

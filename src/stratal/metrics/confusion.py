@@ -307,6 +307,16 @@ def is_f_measure(name: str) -> bool:
     return bool(re.fullmatch(r"f\d+(\.\d+)?", name)) and float(name[1:]) > 0
 
 
+def _is_mean_of_classes(name: str, which: int | str | None) -> bool:
+    """Return whether a metric is the unweighted mean of a rate of each class."""
+    return which == "macro" or name == "balanced_accuracy"
+
+
+def _is_averaged(name: str, which: int | str | None) -> bool:
+    """Return whether a metric averages classes, of which some may have few labels."""
+    return name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Confusion:
     """True and predicted classes of the labelled units, with their weights.
@@ -356,7 +366,7 @@ class Confusion:
         bounds = (lowest, 1.0)
         if not np.isfinite(value):
             estimate = None
-            if which == "macro" or name == "balanced_accuracy":
+            if _is_mean_of_classes(name, which):
                 estimate = self._some_classes_unseen("recall" if which is None else name, target)
             return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
         member = counted > 0
@@ -383,7 +393,6 @@ class Confusion:
         of_shares = self._of_shares(name, which, function, target)
         variance = result.variance
         varies = np.isfinite(variance) and variance > 0
-        averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
         # No estimate within these bounds errs by more than half of them on average.
         largest_variance = ((1.0 - lowest) / 2.0) ** 2
         if of_shares is None or not varies:
@@ -391,45 +400,17 @@ class Confusion:
             # Labels that all agree have no variance of their own; what they may have missed has.
             if not varies:
                 variance = min(smoothed_trials.standard_error**2, largest_variance)
-        elif averaged and any(_agrees(rate) for rate in of_shares.rates):
+        elif _is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
             length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         interval: Interval
         if of_shares is not None:
             interval = replace(of_shares, value=value, bounds=bounds)
         else:
-            dice = name == "f1" and isinstance(which, int)
-            trials = smoothed_trials.trials
-            freedom = smoothed_trials.degrees_of_freedom
-            if dice:
-                index = self.metric("jaccard", which, target).evidence.interval
-                if isinstance(index, BinomialInterval):
-                    trials = index.trials
-                    freedom = index.degrees_of_freedom
-            interval = BinomialInterval(
-                value=value,
-                bounds=bounds,
-                trials=trials,
-                degrees_of_freedom=freedom if averaged or (dice and clusters is not None) else np.inf,
-                scale="dice" if dice else "identity",
+            interval, second = self._interval_of_trials(
+                name, which, target, result, slopes, member, smoothed_trials, bounds
             )
-            if clusters is not None and not dice:
-                trials /= self.weighting.few_clusters_factor(result.variable, member)
-                interval = clustered(replace(interval, trials=trials), clusters)
-            second: Interval | None = None
-            unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
-            if name in RATES and unequal and isinstance(which, int):
-                # Trials are those of all strata; of a large one with few labels that agree they know little.
-                unit = self._along(which, form_of(name)[0])
-                second = replace(of_two_sums(unit, counted, self.weighting, target), bounds=bounds)
-            elif which == "macro" or name == "balanced_accuracy":
-                second = self._terms(name, value, target)
-            elif not isinstance(which, int):
-                second, single = self._of_cells(slopes, value, target)
-                if second is not None and single and name != "jaccard":
-                    interval = replace(second, bounds=bounds)
-                    second = None
-            if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumInterval):
+            if _is_mean_of_classes(name, which) and isinstance(second, SumInterval):
                 variance = max(variance, min(_variance_of_terms(second), largest_variance))
             if second is not None:
                 interval = OuterInterval(value=value, bounds=bounds, first=interval, second=second)
@@ -444,6 +425,60 @@ class Confusion:
             member=member,
             standard_error=float(np.sqrt(max(variance, 0.0))),
         )
+
+    def _interval_of_trials(
+        self,
+        name: str,
+        which: int | str | None,
+        target: str,
+        result: Linearised,
+        slopes: Shares,
+        member: BoolArray,
+        smoothed_trials: SmoothedTrials,
+        bounds: tuple[float, float],
+    ) -> tuple[Interval, Interval | None]:
+        """Return the interval of a share of as many labels as the metric is worth, and a second one, or None.
+
+        The interval of the metric encloses both. The second one allows for what a number of labels does not
+        show: strata of unequal weights, or classes with few labels.
+        """
+        value = result.value
+        clusters = None if self.weighting.census else self.weighting.group_clusters(member)
+        trials = smoothed_trials.trials
+        freedom = smoothed_trials.degrees_of_freedom
+        dice = name == "f1" and isinstance(which, int)
+        if dice:
+            # F1 = 2J / (1 + J), so that its limits are those of the Jaccard index J.
+            index = self.metric("jaccard", which, target).evidence.interval
+            if isinstance(index, BinomialInterval):
+                trials = index.trials
+                freedom = index.degrees_of_freedom
+        has_freedom = _is_averaged(name, which) or (dice and clusters is not None)
+        of_trials = BinomialInterval(
+            value=value,
+            bounds=bounds,
+            trials=trials,
+            degrees_of_freedom=freedom if has_freedom else np.inf,
+            scale="dice" if dice else "identity",
+        )
+        interval: Interval = of_trials
+        if clusters is not None and not dice:
+            trials /= self.weighting.few_clusters_factor(result.variable, member)
+            interval = clustered(replace(of_trials, trials=trials), clusters)
+        if isinstance(which, int):
+            unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
+            if name not in RATES or not unequal:
+                return interval, None
+            # Trials are those of all strata; of a large one with few labels that agree they know little.
+            unit = self._along(which, form_of(name)[0])
+            of_sums = of_two_sums(unit, member.astype(np.float64), self.weighting, target)
+            return interval, replace(of_sums, bounds=bounds)
+        if _is_mean_of_classes(name, which):
+            return interval, self._terms(name, value, target)
+        second, single = self._of_cells(slopes, value, target)
+        if second is not None and single and name != "jaccard":
+            return replace(second, bounds=bounds), None
+        return interval, second
 
     def within(
         self, member: BoolArray, name: str, which: int | None = None, target: str = "population"

@@ -23,7 +23,7 @@ from stratal.estimation.resolve import class_column, compared_column, outcomes, 
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels, join_labels
 from stratal.metrics.comparison import compare
-from stratal.protocols import WithItems
+from stratal.protocols import JsonDict, Keywords, WithItems
 from stratal.randomness import id_texts
 from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
@@ -51,9 +51,9 @@ class NewVersion(PageDisplay):
         `warnings` are there if the new answers match almost no label.
     """
 
-    described: dict[str, Any]
+    described: JsonDict
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the JSON twin."""
         return dict(self.described)
 
@@ -276,8 +276,8 @@ def _figures(
     z: tuple[FloatArray, FloatArray],
     unknown: BoolArray,
     level: tuple[float, str],
-    options: dict[str, Any],
-) -> dict[str, Any]:
+    options: Keywords,
+) -> JsonDict:
     """Return old, new and difference, with unknown new outcomes at their worst and at their best.
 
     `level` has the method of the intervals too.
@@ -306,7 +306,7 @@ def _figures(
     }
 
 
-def _spanned(estimates: list[Estimate], level: float, method: str = "auto") -> dict[str, Any]:
+def _spanned(estimates: list[Estimate], level: float, method: str = "auto") -> JsonDict:
     """Return what is known of a figure from its estimate at worst and at best."""
     values = [row.value for row in estimates]
     ends = [row.limits(level, method) for row in estimates]

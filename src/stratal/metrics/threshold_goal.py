@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stratal.estimation.requirement import Requirement
 from stratal.estimation.resolve import class_column, compared_column, none_labelled, outcomes
 from stratal.labels.label_values import class_text
 from stratal.population.population import Population
+from stratal.protocols import Keywords
 from stratal.strata import Strata
 from stratal.strata.region import (
     N_CELLS,
@@ -201,7 +202,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         return f"threshold:{self.require}{'' if self.score is None else f',score={self.score}'}"
 
     @classmethod
-    def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
+    def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         """Return the goal; the signs of a requirement are no options."""
         require, *others = text.partition(":")[2].split(",")
         named = dict(part.strip().partition("=")[::2] for part in others)

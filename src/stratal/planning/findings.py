@@ -29,6 +29,7 @@ from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
 from stratal.labels.label_values import LabelValue, class_text
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import WRITERS, describe_method, report_html
 from stratal.report.estimates import answer_sentence
 from stratal.report.text import json_dict, one_line
@@ -62,9 +63,9 @@ class Findings:
         Plain numbers, text, lists and dicts; `to_dict` returns it.
     """
 
-    content: Mapping[str, Any]
+    content: JsonMapping
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         return dict(self.content)
 
@@ -110,13 +111,13 @@ def findings(
     estimates: Estimate | Estimates | None = None,
     tables: Iterable[Estimates] = (),
     notes: Sequence[str] = (),
-    require: Sequence[Mapping[str, Any]] = (),
+    require: Sequence[JsonMapping] = (),
     title: str | None = None,
     question: str | None = None,
     quantity: str | None = None,
     confidence_level: float = 0.95,
     interval: str = "auto",
-    pairs: Sequence[Mapping[str, Any]] = (),
+    pairs: Sequence[JsonMapping] = (),
     new: NewVersion | None = None,
     commands: Sequence[str] = (),
     examples: int = 0,
@@ -233,7 +234,7 @@ def _described_estimate(
     labelled: BoolArray,
     confidence_level: float,
     interval: str,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return the first estimate as a dict, with the rows of all of them if there are several."""
     if isinstance(estimates, Estimate):
         described = estimates.to_dict(confidence_level, interval)
@@ -267,7 +268,7 @@ def more_labels_of(
     confidence_level: float = 0.95,
     interval: str = "auto",
     **options: Any,
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Return the half-widths to expect of more labels: see `rounds.more_labels`; options as in `findings`."""
     try:
         request = _resolve_request(sample, labels, estimates, **options)
@@ -359,7 +360,7 @@ def mean_quantity(estimate: Estimate, values: Sequence[LabelValue], column: str 
     return f"mean of `{column}`" if column else "mean outcome"
 
 
-def _labelled_quantity(label: dict[str, Any], requested: Estimand, *, is_difference: bool) -> str:
+def _labelled_quantity(label: JsonDict, requested: Estimand, *, is_difference: bool) -> str:
     """Return the name of a row of a table: its estimand or metric, and the models or levels of its label."""
     text = label.pop("estimand", None)
     estimand = requested if text in (None, requested.text) else as_estimand(text)
@@ -369,7 +370,7 @@ def _labelled_quantity(label: dict[str, Any], requested: Estimand, *, is_differe
     return ": ".join(filter(None, [title, row_name]))
 
 
-def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
+def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> list[JsonDict]:
     """Return the estimate's strata with the number of drawn units and the mean proxy of each."""
     rows = [row.to_dict() for row in estimate.strata]
     sizes = sample.summary.sizes
@@ -407,7 +408,7 @@ def _agreement(sample: Sample, labels: object, *, classes: bool) -> AnnotatorAgr
         return None
 
 
-def _second_look(labels: Any) -> list[dict[str, Any]] | None:
+def _second_look(labels: Any) -> list[JsonDict] | None:
     """Return the first and the current label of each unit whose label was replaced; None if none was."""
     replaced = labels.replaced if isinstance(labels, Labels) else None
     if replaced is None:
@@ -422,7 +423,7 @@ def _second_look(labels: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
+def _provenance(sample: Sample, commands: Sequence[str]) -> JsonDict:
     """Return versions, seed and digest of the sample."""
     return {
         "written": datetime.now(UTC).date().isoformat(),
@@ -439,7 +440,7 @@ def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
 
 def _examples(
     sample: Sample, labelled: BoolArray, estimates: Estimate | Estimates, max_examples: int
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Return units as annotators saw them, with the largest differences of label and proxy first."""
     if max_examples <= 0:
         return []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from stratal.planning.expected_widths import normal_half_width
 from stratal.planning.power import DEFAULT_POWER
 from stratal.population.expressions import Number
 from stratal.population.population import Population
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY
 from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.pages import plan_page
@@ -186,10 +186,10 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     assume: str | None = None
     pilot: bool = False
     confidence_level: float = 0.95
-    estimand: Mapping[str, Any] | None = None
+    estimand: JsonMapping | None = None
     parts: tuple[PlannedPart, ...] = ()
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
-    labels: Mapping[str, Any] | None = None
+    labels: JsonMapping | None = None
     looks: PlannedLooks | None = None
     rounds: PlannedRounds | None = None
     population: Population | None = field(default=None, repr=False, compare=False)
@@ -317,7 +317,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return normal_half_width(error, self.interval_level)
 
     @property
-    def allocations(self) -> list[dict[str, Any]]:
+    def allocations(self) -> list[JsonDict]:
         """The precision that other allocations of the budget are expected to give; none without strata.
 
         The plan's allocation comes first. The range matters most: allocations that rely on the proxy are the
@@ -364,7 +364,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         position = {"expected": 0, "optimistic": int(errors.argmin()), "conservative": int(errors.argmax())}
         return self._scenarios.select(position[assume])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         strata = self.strata
         described = {
@@ -397,7 +397,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         optional = ("estimand", "labels", "looks", "rounds", "estimands", "proxies")
         return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
-    def _stratum_rows(self) -> list[dict[str, Any]]:
+    def _stratum_rows(self) -> list[JsonDict]:
         """Return size, labels, mean proxy and expected standard deviation of each stratum."""
         strata = self.strata
         deviations: Sequence[float | None] | FloatArray = [None] * strata.n_strata
@@ -407,7 +407,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         columns = (strata.names, strata.sizes, self.allocation.n_h, strata.proxy_means, deviations)
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> JsonDict:
         return {**self.strata._columns(), "to_label": self.allocation.n_h}
 
     def _page(self) -> Page:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError, not_positive_error
 from stratal.intervals.interval import tail_shares
+from stratal.protocols import JsonDict
 from stratal.strata.allocation import whole_number
 
 # Usual probability to detect a difference in the planning of studies (Cohen 1988).
@@ -27,7 +27,7 @@ def plan_to_detect(
     power: float = DEFAULT_POWER,
     confidence_level: float = 0.95,
     population_size: int | None = None,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return how many items need a label to detect a difference, before there is any file.
 
     Parameters

@@ -26,6 +26,7 @@ from stratal.labels.labels import Labels, as_labels, is_indexed, join_labels
 from stratal.planning.interim_widths import implied_means
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
+from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
 from stratal.strata.smoothed_variances import likely_rates, smoothed_standard_deviations
@@ -146,7 +147,7 @@ class PreviousLabels:
             ALL_COME_BACK,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a summary of the labels as a plain dict."""
         if self.proxy is None:
             proxy_mean = None
@@ -303,7 +304,7 @@ def _without_missing(labels: Labels) -> Labels:
     """Return the labels without the rows that are not labelled yet."""
     is_labelled = [value is not None for value in labels.values]
     columns = field_values(labels, ("ids", "values", "annotators", "places"))
-    selected: dict[str, Any] = {
+    selected: Keywords = {
         name: tuple(compress(column, is_labelled)) for name, column in columns.items() if column
     }
     return replace(labels, **selected)

@@ -33,6 +33,7 @@ from stratal.planning.interim_analysis import InterimAnalysis
 from stratal.planning.next_allocation import design_with_counts
 from stratal.planning.repeated_labels import half_width_of
 from stratal.population.population import Population, require_population
+from stratal.protocols import JsonDict
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
 from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
@@ -95,7 +96,7 @@ class RequiredSampleSize:
         """Whether the interval is narrow enough."""
         return self.half_width <= self.target_half_width
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict; an infinite half-width is None."""
         first = {
             "target_half_width": self.target_half_width,
@@ -259,7 +260,7 @@ def more_labels(
     estimates: Estimate | Estimates,
     confidence_level: float = 0.95,
     interval: str = "auto",
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Return the current half-width and those expected with more labels; empty if no forecast is possible.
 
     Each round is allocated as by `next_round`, with the response rate of the existing units. For designs
@@ -423,22 +424,17 @@ def next_round(
 
     labels = read_from_table(labels, sample)
     check_choice("allocation", allocation_of, ("total", "remainder"))
-    if sum(value is not None for value in (additional, half_width, design)) != 1:
-        problem = "give one of additional, half_width and design"
-        arguments = f"{additional=}, {half_width=}, {design=}"
-        raise InputError(problem, given=arguments, allowed="one of the three")
-    if design is not None and not isinstance(design, Design):
-        raise InputError("design= is no design", given=repr(design), allowed="Design of stratal.designs")
+    _require_one_size(additional, half_width, design)
     if labels is None or design is not None:
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
         larger_design = design or sample.design.larger(sample, _addable(sample, additional))
         return extended(sample, larger_design, drawn_population)
     refuse_other_designs(sample)
-    original = sample
     drawn_population = population_of(sample, population)
+    attached = sample
     if drawn_population is not sample.population:
-        sample = replace(sample, population=drawn_population)  # so that it is compared only once
+        attached = replace(sample, population=drawn_population)  # so that it is compared only once
     requested = as_estimand(sample.question.estimand)
     if not requested.is_estimated and (additional is None or learner is not None):
         raise InputError(
@@ -447,21 +443,15 @@ def next_round(
             action="Give the number of units to add: additional= (--additional N).",
         )
     if additional is not None:
-        total = sample.size + _addable(sample, additional)
-        planned_counts = requested.next_counts(sample, labels, total)
-        if planned_counts is not None:
-            rule_text = "equal rates in the planned region"
-            region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
-            return extended(sample, region_design, drawn_population)
-        if not requested.is_estimated:
-            return extended(sample, sample.design.larger(sample, additional), drawn_population)
-    _refuse_outcome_options(sample, learner=learner, deviations=deviations, allocation_of=allocation_of)
+        larger = _round_without_analysis(attached, labels, requested, additional, drawn_population)
+        if larger is not None:
+            return larger
+    _refuse_outcome_options(attached, learner=learner, deviations=deviations, allocation_of=allocation_of)
     calibration_options = None
     if learner is not None or features is not None:
-        calibration_options = _calibration_options(sample, learner, features, half_width)
-    n_new = 0 if additional is None else _addable(sample, additional)
+        calibration_options = _calibration_options(attached, learner, features, half_width)
     analysis = InterimAnalysis(
-        sample,
+        attached,
         labels,
         confidence_level,
         {"predicted": predicted, "outcome": outcome, "bounds": bounds},
@@ -469,24 +459,49 @@ def next_round(
         deviations=deviations,
         learner=calibration_options,
     )
-    if half_width is None:
-        n_h = analysis.allocation(sample.size + n_new, allocation_of=allocation_of)
+    if additional is not None:
+        total = sample.size + _addable(sample, additional)
+        n_h = analysis.allocation(total, allocation_of=allocation_of)
     else:
         needed, n_h = required_sample_size(analysis, half_width, allocation_of=allocation_of)
         if needed.additional == 0:
-            return original  # the same object: a loop over rounds ends when nothing is added
+            return sample  # the same object: a loop over rounds ends when nothing is added
     for note in analysis.refuted:
         warn_caller(note)
     # If labels determine the total, and so the end of labelling, the interval allows for that in any case.
     label_driven = half_width is not None or analysis.follows_labels(n_h)
     rule_text = f"{allocation_of}, {analysis.note}" if label_driven else "by the plan's rule"
     larger_design = design_with_counts(
-        sample, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
+        attached, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
     )
-    larger = extended(sample, larger_design, drawn_population)
+    larger = extended(attached, larger_design, drawn_population)
     if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
+
+
+def _require_one_size(additional: int | None, half_width: Any, design: Design | None) -> None:
+    """Raise an error unless one option determines the size of the round, and a design is one."""
+    if sum(value is not None for value in (additional, half_width, design)) != 1:
+        problem = "give one of additional, half_width and design"
+        arguments = f"{additional=}, {half_width=}, {design=}"
+        raise InputError(problem, given=arguments, allowed="one of the three")
+    if design is not None and not isinstance(design, Design):
+        raise InputError("design= is no design", given=repr(design), allowed="Design of stratal.designs")
+
+
+def _round_without_analysis(
+    sample: Sample, labels: Any, requested: Estimand, additional: int, population: Population
+) -> Sample | None:
+    """Return the larger sample of an estimand with its own rule for the next round; None without one."""
+    planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
+    if planned_counts is not None:
+        rule_text = "equal rates in the planned region"
+        region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
+        return extended(sample, region_design, population)
+    if not requested.is_estimated:
+        return extended(sample, sample.design.larger(sample, additional), population)
+    return None
 
 
 def _refuse_label_options(**options: object) -> None:

@@ -30,6 +30,7 @@ from stratal.planning.model_elimination import (
 )
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
+from stratal.protocols import JsonDict
 from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
 from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, noted
@@ -481,7 +482,7 @@ class Selection(PageDisplay):
             f"labels more would give one to ± {_PRICED_HALF_WIDTH:g}",
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         design = self._design
         rows = {row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates}
@@ -658,7 +659,7 @@ def expected_labels(
     *,
     criterion: str = "accuracy",
     seed: int = 0,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return how many labels `select` is expected to need.
 
     Returns

@@ -17,7 +17,7 @@ from stratal.population.past_results import as_history
 from stratal.population.population import Population
 from stratal.population.predictions import with_predictions
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.protocols import WithColumns, WithDimensions, WithItems, WithName, values_of
+from stratal.protocols import Keywords, WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.question.roles import ColumnRoles, declared_columns
@@ -40,12 +40,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
     proxies = _named_proxies(keywords.get("proxy"))
     groups = dict(keywords.get("groups") or {})
     features = _named_features(keywords.get("features"))
-    ids = keywords.get("ids")
-    id_name = keywords.get("id_name")
-    index = shared_index(_columns_of(keywords)) if ids is None else None
-    if index is not None:
-        ids = index
-        id_name = id_name or index_name(index)
+    ids, id_name = _ids_of_arrays(keywords)
     notes: tuple[str, ...] = ()
     if keywords.get("history") is not None:
         history = as_history(keywords["history"], ids)
@@ -57,15 +52,8 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         notes = (history.note(history.count_items(items), len(items)),)
         proxies = {HISTORY: history_proxy, **proxies}
         features = {**features, **columns}
-    scale = (
-        keywords.get("bounds"),
-        keywords.get("scaled"),
-        declaration.label_bounds(keywords.get("label")),
-    )
-    described = [describe_proxy(name, proxy, *scale) for name, proxy in proxies.items()]
-    if scale == (None, None, None) and keywords.get("predicts") is None:
-        outliers = (_note_on_outliers(info, values) for info, values, _ in described)
-        notes = (*notes, *(note for note in outliers if note is not None))
+    described, outlier_notes = _describe_proxies(keywords, proxies)
+    notes = (*notes, *outlier_notes)
     shown = keywords.get("show") or {}
     proxy_columns = {info.name: values for info, values, _ in described}
     group_columns = {name: _group_column(name, values) for name, values in groups.items()}
@@ -93,6 +81,36 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         threads=None if threads is None else arrays.checked_threads(threads),
     )
     return with_predictions(population, keywords.get("predicts"), scaled=keywords.get("scaled"))
+
+
+def _ids_of_arrays(keywords: declaration.ArrayKeywords) -> tuple[Any, str | None]:
+    """Return the ids and their name: those that are given, else the common index of pandas columns."""
+    ids = keywords.get("ids")
+    id_name = keywords.get("id_name")
+    if ids is not None:
+        return ids, id_name
+    index = shared_index(_columns_of(keywords))
+    if index is None:
+        return None, id_name
+    return index, id_name or index_name(index)
+
+
+def _describe_proxies(
+    keywords: declaration.ArrayKeywords, proxies: Mapping[str, Any]
+) -> tuple[list[tuple[ProxyInfo, FloatArray, FloatArray | None]], list[str]]:
+    """Return each proxy with its description and second moments, and notes on values that look wrong.
+
+    A proxy has outliers only if nothing declares its scale: then most values within [0, 1] are evidence.
+    """
+    bounds = keywords.get("bounds")
+    scaled = keywords.get("scaled")
+    label_bounds = declaration.label_bounds(keywords.get("label"))
+    described = [describe_proxy(name, proxy, bounds, scaled, label_bounds) for name, proxy in proxies.items()]
+    is_declared = (bounds, scaled, label_bounds, keywords.get("predicts")) != (None, None, None, None)
+    if is_declared:
+        return described, []
+    outliers = (_note_on_outliers(info, values) for info, values, _ in described)
+    return described, [note for note in outliers if note is not None]
 
 
 def _named_proxies(proxy: object) -> dict[str, Any]:
@@ -372,13 +390,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     """Return a population in memory; None if it is too large, or if only queries can prepare or check it."""
     types = rows.types()
     numbered = declared.id == declaration.ROW and declaration.ROW not in types
-    shown = {name: rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown}
-    columns = {
-        **({} if numbered else {("id", declared.id): rows.columns[declared.id]}),
-        **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
-        **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
-        **{("shown", name): column for name, column in shown.items()},
-    }
+    columns = _columns_in_memory(rows, declared, types, numbered)
     derived = declared.softmax or declared.answers or declared.history or declared.second_moments
     if derived or None in columns.values() or not columns:
         return None
@@ -394,34 +406,49 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     numbers = np.arange(len(arrow_columns[0])) + declaration.ROW_BASE
     ids: Any = numbers if numbered else values["id", declared.id]
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # the order of the batches of a table
-
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
-    keywords: Any = {
-        "bounds": declared.bounds,
-        "scaled": declared.scaled,
-        "label": declared.label,
-        "predicts": declared.predicts,
-        "tags": declared.tags,
-        "ids": ids[order],
-        "id_name": declared.id,
-        "threads": threads,
-        **declared.roles.keywords,
-    }
-    for keyword, kind, names in (
-        ("proxy", "number", declared.proxies),
-        ("features", "number", declared.features),
-        ("groups", "group", declared.groups),
-        ("show", "shown", declared.shown),
-    ):
-        keywords[keyword] = {name: np.asarray(values[kind, name])[order] for name in names}
+    sorted_values = {key: np.asarray(column)[order] for key, column in values.items()}
+    keywords = _array_keywords(declared, sorted_values) | {"ids": ids[order], "threads": threads}
     try:
-        population = from_arrays(keywords)
+        population = from_arrays(cast(declaration.ArrayKeywords, keywords))
     except InputError:
         return None
     population.notes = (*rows.notes, *population.notes)
     population.row_base = declaration.ROW_BASE if numbered else None
     return population
+
+
+def _columns_in_memory(
+    rows: Rows, declared: declaration.Declaration, types: Mapping[str, str], numbered: bool
+) -> dict[tuple[str, str], str | None]:
+    """Return the SQL of each declared column by its kind and name; None for a type that NumPy cannot hold."""
+    shown = {name: rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown}
+    return {
+        **({} if numbered else {("id", declared.id): rows.columns[declared.id]}),
+        **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
+        **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
+        **{("shown", name): column for name, column in shown.items()},
+    }
+
+
+def _array_keywords(
+    declared: declaration.Declaration, values: Mapping[tuple[str, str], AnyArray]
+) -> Keywords:
+    """Return what is declared as keywords of `from_arrays`, with the columns (N,) by their kind and name."""
+    return {
+        "bounds": declared.bounds,
+        "scaled": declared.scaled,
+        "label": declared.label,
+        "predicts": declared.predicts,
+        "tags": declared.tags,
+        "id_name": declared.id,
+        **declared.roles.keywords,
+        "proxy": {name: values["number", name] for name in declared.proxies},
+        "features": {name: values["number", name] for name in declared.features},
+        "groups": {name: values["group", name] for name in declared.groups},
+        "show": {name: values["shown", name] for name in declared.shown},
+    }
 
 
 def _array_in_memory(column: Any) -> AnyArray | None:

@@ -222,13 +222,11 @@ def declaration_of(
     history: Any = keywords.get("history")
     normalisation, answers = _answer_columns(keywords.get("answers"), existing, label, id_name)
     agreement_columns = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
-    # Columns that will be computed from others; an earlier sample may name them.
-    computed: set[str] = set()
-    if keywords.get("softmax") is not None or len(proxy) > 1:
-        computed |= {CONFIDENCE, PREDICTED}
-    if missing is not None:
-        computed.add(OWN_STRATUM_GROUP)
-    computed -= set(existing)
+    computed = _computed_columns(
+        existing,
+        has_confidence=keywords.get("softmax") is not None or len(proxy) > 1,
+        has_own_stratum=missing is not None,
+    )
     if answers:
         computed |= {PEER_AGREEMENT, *agreement_columns}
     if history is not None:
@@ -260,13 +258,7 @@ def declaration_of(
     agreements = {name: agreement_columns[name] for name in proxy if name in agreement_columns}
     if answers and roles.answer is not None:
         agreements = {PEER_AGREEMENT: roles.answer, **agreements}
-    refuse_taken(agreements, existing, label)
-    if any(set(answers) <= {model} for model in agreements.values()):
-        problem = f"{label}: answers name no model but the evaluated one"
-        named_answers = ", ".join(answers)
-        raise InputError(
-            problem, given=named_answers, allowed="other models' columns", action="Name those too."
-        )
+    _check_agreements(agreements, answers, existing, label)
     second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, label)
     features = columns_fitting("features", keywords.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -289,6 +281,30 @@ def declaration_of(
         history=history,
         tags=checked_format(keywords.get("tags")),
     )
+
+
+def _computed_columns(existing: Sequence[str], *, has_confidence: bool, has_own_stratum: bool) -> set[str]:
+    """Return the columns that will be computed from others; an earlier sample may name them."""
+    computed = set()
+    if has_confidence:
+        computed |= {CONFIDENCE, PREDICTED}
+    if has_own_stratum:
+        computed.add(OWN_STRATUM_GROUP)
+    return computed - set(existing)
+
+
+def _check_agreements(
+    agreements: Mapping[str, str], answers: Sequence[str], existing: Sequence[str], label: str
+) -> None:
+    """Refuse a proxy of agreement whose name is taken, and one of a model with itself alone."""
+    refuse_taken(agreements, existing, label)
+    if any(set(answers) <= {model} for model in agreements.values()):
+        raise InputError(
+            f"{label}: answers name no model but the evaluated one",
+            given=", ".join(answers),
+            allowed="other models' columns",
+            action="Name those too.",
+        )
 
 
 def _missing_option(missing: str | None) -> str | None:

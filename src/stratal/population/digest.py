@@ -12,12 +12,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.population.expressions import OnArrays
+from stratal.protocols import Foreign, JsonDict, JsonMapping
 from stratal.randomness import KEY_DIGITS, KeyArray
 
 # Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine.
@@ -58,7 +58,7 @@ class PopulationDigest:
             if other.columns.get(name, digest_of_column) != digest_of_column
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return what a sample's file holds."""
         return {"size": self.size, "ids": self.ids, "columns": dict(self.columns)}
 
@@ -75,8 +75,8 @@ class Digested:
         Columns of categories.
     """
 
-    numbers: Mapping[str, tuple[Any, int]]
-    groups: Mapping[str, Any]
+    numbers: Mapping[str, tuple[Foreign, int]]
+    groups: JsonMapping
 
     def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
         """Return the digest from Σ k and Σ k·v: of each digit of the numbers, then of the groups."""
@@ -94,7 +94,7 @@ def exponent_of(low: float, high: float) -> int:
     return max(math.frexp(max(abs(low), abs(high)))[1], _LEAST_EXPONENT)
 
 
-def digits(values: Any, exponent: int, engine: OnArrays) -> Iterator[Any]:
+def digits(values: Foreign, exponent: int, engine: OnArrays) -> Iterator[Foreign]:
     """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
 
     Scaling by powers of two, floor and the difference to it round alike on every engine. Where some value is

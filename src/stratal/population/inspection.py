@@ -14,6 +14,7 @@ from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import DECIMAL_POINT, Declaration
 from stratal.population.summary import proxy_info_for
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.recognition import ID_NAMES, MODEL_NAMES, StatedRoles, recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import facts_of_description
@@ -22,13 +23,13 @@ from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, stack_columns, translate_engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
 
 
-def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, Any] | None:
+def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
     """Return what a long table says of its models, None for a table of one row per item.
 
     Parameters
@@ -82,7 +83,7 @@ _JSON_VALUES = 2_000_000
 _HEAD = 1_000
 
 
-def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> dict[str, Any]:
+def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> JsonDict:
     """Return the number of rows and, per column, kind, missing values, distinct values and range.
 
     Parameters
@@ -122,7 +123,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         rows, described = _of_source(source, names)
     else:
         rows, described = _of_rows(rows_in_memory, names, below)
-    description: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
+    description: JsonDict = {"rows": rows, "columns": described, "softmax": None, "models": None}
     description["notes"] = notes
     log = table.log
     if log is not None:
@@ -179,7 +180,7 @@ def _all_numbers(texts: Iterable[str]) -> bool:
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
-def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[dict[str, Any]]]:
+def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[JsonDict]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
     types, (size,), descriptions = rows.types(), rows.query_row("count(*)"), []
     if rows.text and size <= _FEW_ROWS:
@@ -195,7 +196,7 @@ def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[di
     return size, descriptions
 
 
-def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, dict[str, Any]]:
+def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, JsonDict]:
     """Return the facts of columns, by one group-by of their values, below each other."""
     if below is None:
         texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
@@ -230,7 +231,7 @@ def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
     return replace(stacked, text=True)
 
 
-def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
     """Return the same of a table on another engine, through Ibis."""
     from stratal.population.queries.units import is_nan
     from stratal.population.queries.units import number_of_text as number_of
@@ -255,7 +256,7 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str
 
 
 def softmax_among(
-    columns: Sequence[dict[str, Any]], totals: Callable[[Sequence[str]], Mapping[str, Any]]
+    columns: Sequence[JsonDict], totals: Callable[[Sequence[str]], JsonMapping]
 ) -> tuple[str, ...] | None:
     """Return the columns of probabilities that add up to 1 in each row, where there is one such group.
 
@@ -277,7 +278,7 @@ def softmax_among(
     return None
 
 
-def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
     """Return the columns of several models' answers: text or whole numbers, and named alike."""
     families: dict[str, list[str]] = {}
     for row in columns:
@@ -288,7 +289,7 @@ def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(largest) if len(largest) >= _SEVERAL else ()
 
 
-def _may_be_classes(row: Mapping[str, Any]) -> bool:
+def _may_be_classes(row: JsonMapping) -> bool:
     """Return whether a column is text, or numbers that could all be whole."""
     if row["kind"] == "text":
         return True
@@ -297,7 +298,7 @@ def _may_be_classes(row: Mapping[str, Any]) -> bool:
     return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
 
 
-def answer_options(columns: dict[str, Any], predicted: str | None = None) -> list[str]:
+def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]:
     """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
 
     The evaluated model is the first unless it is named.
@@ -309,7 +310,7 @@ def answer_options(columns: dict[str, Any], predicted: str | None = None) -> lis
     return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
-def model_answer(columns: dict[str, Any], taken: Sequence[str]) -> list[str]:
+def model_answer(columns: JsonDict, taken: Sequence[str]) -> list[str]:
     """Return the option that names the only column of a model's answers with few classes, if there is one.
 
     `taken` are options that name other columns.
@@ -335,7 +336,7 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def _described(name: str, rows: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _described(name: str, rows: int, facts: JsonMapping) -> JsonDict:
     present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACTS[:4])
     is_number = bool(numbers and numbers + nan == present)
     return {
@@ -347,7 +348,7 @@ def _described(name: str, rows: int, facts: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def describe_proxies(population: Population) -> dict[str, Any]:
+def describe_proxies(population: Population) -> JsonDict:
     """Return, per proxy of a checked population, its scale, mean and deciles.
 
     Parameters
@@ -380,7 +381,7 @@ def describe_proxies(population: Population) -> dict[str, Any]:
     return description | ({"notes": list(population.notes)} if population.notes else {})
 
 
-def suggested_score(columns: Mapping[str, Any], suggested: Sequence[str]) -> dict[str, Any] | None:
+def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict | None:
     """Return what the suggested proxy seems to predict, by its smallest and largest value.
 
     Parameters
@@ -405,7 +406,7 @@ def suggested_score(columns: Mapping[str, Any], suggested: Sequence[str]) -> dic
 
 
 def suggestion(
-    columns: dict[str, Any], id_name: str | None, proxy: str | None, softmax: str | None = None
+    columns: JsonDict, id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
     """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`."""
     models = columns.get("models") or {}

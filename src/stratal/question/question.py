@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from stratal.arrays import Record, plain_fields
 from stratal.errors import InputError, check_choice, finite_bounds
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
@@ -109,12 +110,12 @@ class Outcome(Record):
         numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
         return self.decoding == NUMBER or self.positive is not None or bool(numbers)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict of what is declared."""
         return _declared_fields(self)
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+    def from_dict(cls, description: JsonMapping) -> Self:
         """Return the outcome that `to_dict` described."""
         bounds = description.get("bounds")
         return cls(**{**description, "bounds": None if bounds is None else tuple(bounds)})
@@ -172,7 +173,7 @@ class Question(ColumnRoles):
     models: tuple[str, ...] = ()
     target: str | None = None
     outcome: Outcome = field(default_factory=Outcome)
-    estimand: Mapping[str, Any] | None = None
+    estimand: JsonMapping | None = None
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -275,7 +276,7 @@ class Question(ColumnRoles):
         decoding = COMPARISON if compares else NUMBER
         return replace(self, answer=answer).with_outcome(decoding=decoding)
 
-    def _merged(self, mapping: Mapping[Any, Any]) -> dict[str, Any]:
+    def _merged(self, mapping: Mapping[Any, Any]) -> JsonDict:
         """Return the declared mapping with more entries."""
         merged = dict(self.outcome.mapping or {})
         spelling = {label.casefold(): label for label in merged}
@@ -286,12 +287,12 @@ class Question(ColumnRoles):
             merged[stored or str(label)] = value
         return merged
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict of what is declared."""
         return _declared_fields(self)
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+    def from_dict(cls, description: JsonMapping) -> Self:
         """Return the question that `to_dict` described."""
         parts = dict(description)
         parts["scores"] = tuple(Score(**score) for score in parts.get("scores", ()))
@@ -299,7 +300,7 @@ class Question(ColumnRoles):
         return cls(**parts)
 
 
-def _declared_fields(record: Record) -> dict[str, Any]:
+def _declared_fields(record: Record) -> JsonDict:
     """Return the fields of a record that differ from nothing, as JSON knows them."""
     return {name: value for name, value in plain_fields(record).items() if value not in (None, [], {})}
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import Any
 
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
+from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.vocabulary import vocabulary
 
@@ -384,9 +384,9 @@ class Recognition:
         ordered = sorted(numbers, key=lambda value: -numbers[value])
         return f"`{name}` ({'/'.join(ordered)})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the roles that a column has, for JSON."""
-        roles: dict[str, Any] = {
+        roles: JsonDict = {
             "id": self.id,
             "label": self.value,
             "predicted": self.answer,

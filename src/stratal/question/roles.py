@@ -14,6 +14,7 @@ from typing import Any, Self, TypeAlias, TypedDict
 
 from stratal.arrays import AnyArray, Record, field_names, field_values, number_of_text
 from stratal.errors import InputError
+from stratal.protocols import Keywords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +73,11 @@ class ColumnRoles(Record):
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]]) -> Self:
         """Return the roles of columns that are declared by keyword."""
-        values: dict[str, Any] = {role.field: role.value(columns.get(role.keyword, ())) for role in ROLES}
+        values: Keywords = {role.field: role.value(columns.get(role.keyword, ())) for role in ROLES}
         return cls(**values)
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Keywords:
         """The fields that each record of roles has."""
         return field_values(self, field_names(ColumnRoles))
 
@@ -86,7 +87,7 @@ class ColumnRoles(Record):
         return tuple(dict.fromkeys(name for role in ROLES for name in role.columns(self)))
 
     @property
-    def keywords(self) -> dict[str, Any]:
+    def keywords(self) -> Keywords:
         """The declared columns by keyword."""
         stored = field_values(self, (role.field for role in ROLES))
         return {role.keyword: stored[role.field] for role in ROLES}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from stratal.arrays import Record, field_values, number_of_text
 from stratal.errors import InputError, same_name, suggest_names, type_text
+from stratal.protocols import JsonDict
 
 # What a score predicts: that the answer is right, the outcome itself, or only an order.
 ANSWER_IS_RIGHT = "right"
@@ -157,11 +158,11 @@ class Score(Record):
             action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         return field_values(self)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> JsonDict:
         """Return a JSON-ready dict for readers, with the meaning in words."""
         return {**self.to_dict(), "meaning": self.meaning}
 

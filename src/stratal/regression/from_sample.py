@@ -43,6 +43,7 @@ from stratal.population.expressions import Cells, Constant, Exponential, Express
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
+from stratal.protocols import Keywords
 from stratal.regression import losses
 from stratal.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
 from stratal.regression.quantiles import (
@@ -339,7 +340,7 @@ def labelled_units(
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)
-    arguments: dict[str, Any] = {"weighting": units.weighting}
+    arguments: Keywords = {"weighting": units.weighting}
     if estimator == "classical" or not sample.proxy_names:
         return joined, units, arguments
     if population is None:
@@ -446,7 +447,7 @@ FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_
 _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
 
 
-def options_of(request: Request, sample: Sample) -> dict[str, Any]:
+def options_of(request: Request, sample: Sample) -> Keywords:
     """Return the options of the fit; `auto` takes the proxy where the population is at hand."""
     reads = sample.population is not None and bool(sample.proxy_names)
     estimator = _ESTIMATORS.get(request.estimator, request.estimator)

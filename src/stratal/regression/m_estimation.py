@@ -23,6 +23,7 @@ from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, LambdaEvidence, fit_general, fit_stratified
 from stratal.estimation.linearised import Linearised, skewed_interval
 from stratal.intervals.interval_types import SkewedInterval
+from stratal.protocols import JsonDict
 from stratal.regression import losses, rectified_loss
 from stratal.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.report.text import json_dict
@@ -449,7 +450,7 @@ class FittedRows(Sequence[Estimate]):
     design_variances: FloatArray | None
     names: Sequence[str]
     weighting: Weighting
-    shown: dict[str, Any]
+    shown: JsonDict
 
     @cached_property
     def limits(self) -> SkewedInterval:
@@ -523,7 +524,7 @@ class Coefficients(Estimates):
         low, high = interval.ends(confidence_level, alternative)
         return np.full(len(self), low), np.full(len(self), high)
 
-    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
         result = Estimates.to_dict(self, confidence_level)
         for row, estimate in zip(result[self.kind], self, strict=True):

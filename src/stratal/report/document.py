@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any
 
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, table_html
@@ -27,7 +27,7 @@ _LATEX = {
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
 
-def report_html(findings: Mapping[str, Any], *, standalone: bool = True) -> str:
+def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
     """Return a report as one HTML page without scripts, requests or fonts.
 
     `standalone=False` returns the page in a frame for a notebook.
@@ -90,7 +90,7 @@ def report_title(findings: Mapping[str, object]) -> str:
     return str(findings.get("title") or findings.get("question") or "How good is the model?")
 
 
-def report_subtitle(findings: Mapping[str, Any]) -> str:
+def report_subtitle(findings: JsonMapping) -> str:
     """Return the line below the title: labels, units, design and date."""
     estimate = findings["estimate"]
     size = estimate.get("population_size")
@@ -134,7 +134,7 @@ def _escape_latex(text: str) -> str:
 
 
 # Functions that write a report, by file extension. JSON is written from the dict.
-WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+WRITERS: dict[str, Callable[[JsonMapping], str]] = {
     ".html": report_html,
     ".htm": report_html,
     ".md": report_markdown,
@@ -142,17 +142,17 @@ WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 @cache
-def methods() -> dict[str, Any]:
+def methods() -> JsonDict:
     """Return the content of `methods.toml`: texts and sources by name, and `sources` with the references."""
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
 def describe_method(
-    estimate: Mapping[str, Any],
+    estimate: JsonMapping,
     design: Sequence[str] = (),
     assumption: str = "",
     allocation: str | None = None,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return sentences, assumptions and references of the method of an estimate.
 
     Parameters
@@ -190,7 +190,7 @@ def describe_method(
     }
 
 
-def _sample_sentence(estimate: Mapping[str, Any], description: str, allocation: str | None) -> str:
+def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | None) -> str:
     """Return the sentences on the labelled units and the design."""
     n_labelled = estimate["n"]
     if estimate["nonresponse"]:
@@ -206,7 +206,7 @@ def _sample_sentence(estimate: Mapping[str, Any], description: str, allocation: 
     return sentence
 
 
-def _assumptions(estimate: Mapping[str, Any], assumption: str) -> list[str]:
+def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
     """Return the assumptions of an estimate."""
     assumptions = [
         "The labels are right: what the annotators get wrong, the estimate takes for the truth.",

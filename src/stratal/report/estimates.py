@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.notes import FIRST_MODEL, JUDGE_SHARES, RANDOM_ROWS, UNLABELLED, Note, without_code
 from stratal.report.text import (
     MOST_ROWS,
@@ -31,7 +32,7 @@ LABELS_ONLY = "labels only"
 MetricRows = Mapping[tuple[str, str | None], Mapping[str, Any]]
 
 
-def answer_sentence(findings: Mapping[str, Any]) -> str:
+def answer_sentence(findings: JsonMapping) -> str:
     """Return the answer: the quantity, its interval, and what the labels are worth.
 
     Parameters
@@ -62,7 +63,7 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     return f"Best of {len(board)} models: {sentence}{others_text}."
 
 
-def worth_text(estimate: Mapping[str, Any]) -> str | None:
+def worth_text(estimate: JsonMapping) -> str | None:
     """Return how many random labels these are worth, with the range, or how many give as narrow an interval.
 
     None where neither is known.
@@ -98,7 +99,7 @@ def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True)
     ]
     ends = [end for interval in intervals for end in interval] or [0.0, 1.0]
     level = level_text(confidence_level)
-    columns: dict[str, Any] = {
+    columns: JsonDict = {
         "rank": lambda row: rank_text(row["rank"]),
         "model": "model",
         "mean": "mean",
@@ -151,7 +152,7 @@ _KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "inte
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
-def estimate_page(estimate: Mapping[str, Any], most_strata: int = MOST_ROWS) -> Page:
+def estimate_page(estimate: JsonMapping, most_strata: int = MOST_ROWS) -> Page:
     """Return the page of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
 
     Parameters
@@ -188,7 +189,7 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _forecast(row: Mapping[str, Any], *, is_current: bool) -> str:
+def _forecast(row: JsonMapping, *, is_current: bool) -> str:
     """Return the half-width with so many labels: the current one, an expected one, or none with all units."""
     if row["half_width"] == 0:
         return f"exact with all {row['labels']:,}"
@@ -198,7 +199,7 @@ def _forecast(row: Mapping[str, Any], *, is_current: bool) -> str:
     return f"about {text}"
 
 
-def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
+def answer_page(result: JsonMapping, quantity: str = "") -> Page:
     """Return the answer in at most `text.MOST_LINES` lines: what `estimate` prints unless it is to say more.
 
     Parameters
@@ -265,7 +266,7 @@ def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
     return estimates_table(title, rows, level)
 
 
-def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
+def _two_models(row: JsonMapping, level: float, *, shares: bool) -> str:
     """Return the comparison of two models in one line; of shares in percentage points."""
     first = row["a"]
     second = row["b"]
@@ -308,7 +309,7 @@ def requirement_text(requirement: Mapping[str, object]) -> str:
     return f"{text}; about {more_labels:,} more {noun} would decide it if the estimate stays"
 
 
-def verdict_lines(estimate: Mapping[str, Any]) -> list[str]:
+def verdict_lines(estimate: JsonMapping) -> list[str]:
     """Return a sentence for each verdict on what was required."""
     exact = is_census(estimate) and estimate.get("target") == "population"
     if exact:
@@ -325,7 +326,7 @@ def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTa
     """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out."""
     names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
-    columns: dict[str, Any] = {
+    columns: JsonDict = {
         headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"
     }
     if "estimate" in columns:  # shown even where none is defined
@@ -333,9 +334,7 @@ def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTa
     return table_of(title, rows, columns)
 
 
-def sentences(
-    estimate: Mapping[str, Any], *, details: bool = True, equivalent_labels: bool = True
-) -> list[str]:
+def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels: bool = True) -> list[str]:
     """Return an estimate in sentences: value, missing scores, judge, facts, worth, missing labels, verdicts.
 
     `details`: with the standard error, the methods and λ. `equivalent_labels`: with the number of random
@@ -376,7 +375,7 @@ def sentences(
     return lines
 
 
-def _value_sentence(estimate: Mapping[str, Any]) -> str:
+def _value_sentence(estimate: JsonMapping) -> str:
     """Return the estimand, its value and its interval."""
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
@@ -390,7 +389,7 @@ def _value_sentence(estimate: Mapping[str, Any]) -> str:
     return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
 
 
-def _side_by_side(estimate: Mapping[str, Any]) -> list[str]:
+def _side_by_side(estimate: JsonMapping) -> list[str]:
     """Return the estimates of judge and labels, alone and together, and how far the judge is off."""
     rows = {row["name"]: row for row in estimate.get("side_by_side") or ()}
     if not rows:
@@ -442,13 +441,13 @@ def _worth_sentences(estimate: Mapping[str, object]) -> list[str]:
     return [f"Your {estimate['n']:,} labels are {text}."]
 
 
-def is_census(estimate: Mapping[str, Any]) -> bool:
+def is_census(estimate: JsonMapping) -> bool:
     """Return whether every unit of the population is labelled."""
     labelled = (estimate.get("nonresponse") or {}).get("labelled")
     return labelled is not None and labelled == estimate.get("population_size")
 
 
-def _value_of_all_units(estimate: Mapping[str, Any]) -> str | None:
+def _value_of_all_units(estimate: JsonMapping) -> str | None:
     """Return the value from labels of all units, and what it is of; None where some are not labelled."""
     if not is_census(estimate):
         return None
@@ -461,7 +460,7 @@ def _value_of_all_units(estimate: Mapping[str, Any]) -> str | None:
     return f"{number(estimate['estimate'])}, exact for these {size:,} units, which are all labelled"
 
 
-def value_with_interval(estimate: Mapping[str, Any]) -> str:
+def value_with_interval(estimate: JsonMapping) -> str:
     """Return an estimate's value and its interval, or why there is none."""
     value = number(estimate["estimate"])
     if estimate["confidence_interval"] is None:
@@ -470,7 +469,7 @@ def value_with_interval(estimate: Mapping[str, Any]) -> str:
     return f"{value}, {level} {interval_text(estimate['confidence_interval'])}"
 
 
-def _facts(estimate: Mapping[str, Any]) -> str:
+def _facts(estimate: JsonMapping) -> str:
     counted = estimate["n"]
     labelled = estimate.get("labels", estimate["n"])
     labels = f"{labelled:,} labels"
@@ -487,13 +486,13 @@ def _facts(estimate: Mapping[str, Any]) -> str:
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
-def unlabelled(estimate: Mapping[str, Any]) -> int:
+def unlabelled(estimate: JsonMapping) -> int:
     """Return how many drawn units have no label."""
     counts = estimate.get("nonresponse") or {"drawn": 0, "labelled": 0}
     return int(counts["drawn"] - counts["labelled"])
 
 
-def missing_text(counts: Mapping[str, Any]) -> str:
+def missing_text(counts: JsonMapping) -> str:
     """Return what drawn units without a label mean for the estimate, and what it is at worst where known."""
     missing = counts["drawn"] - counts["labelled"]
     ends = counts.get("worst_bounds")
@@ -536,7 +535,7 @@ def unscored_lines(
     return lines
 
 
-def _unscored(counts: Mapping[str, Any]) -> list[str]:
+def _unscored(counts: JsonMapping) -> list[str]:
     return unscored_lines(counts["failed_answers"], counts["missing_scores"], counts["counted"])
 
 
@@ -544,9 +543,9 @@ def _unscored(counts: Mapping[str, Any]) -> list[str]:
 MOST_SENTENCES = 3
 
 
-def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], Mapping[str, Any]]]:
+def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]:
     """Return the rows of each judge by metric and class, without the cells of its table with people."""
-    rows_by_judge: dict[str, dict[tuple[str, str | None], Mapping[str, Any]]] = {}
+    rows_by_judge: dict[str, dict[tuple[str, str | None], JsonMapping]] = {}
     for row in rows:
         if row["metric"] != "share":
             rows_by_judge.setdefault(row["judge"], {})[row["metric"], row.get("class")] = row
@@ -606,7 +605,7 @@ def _rarest(metrics: MetricRows) -> list[str]:
     return [of for share, of in sorted(shares, key=lambda pair: pair[0] or 0.0) if share is not None]
 
 
-def _briefly(row: Mapping[str, Any], share: bool = True) -> str:
+def _briefly(row: JsonMapping, share: bool = True) -> str:
     value = value_text(row["estimate"], share)
     ends = row["confidence_interval"]
     if ends is None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import optional_import
+from stratal.protocols import Foreign, JsonDict, JsonMapping
 from stratal.report.text import level_text
 
 # Colour of reference values.
@@ -44,7 +44,7 @@ class Intervals:
     level: float | None = None
     no_interval_label: str = "no interval"
 
-    def draw(self, ax: Any) -> None:
+    def draw(self, ax: Foreign) -> None:
         """Draw on Matplotlib axes."""
         rows = [row for row in self.rows if row[1] is not None][:MAX_ROWS]
         with_interval = [(position, row) for position, row in enumerate(rows) if row[2] is not None]
@@ -90,10 +90,10 @@ class Bars:
 
     title: str
     x_label: str
-    rows: Sequence[tuple[Any, ...]]
+    rows: Sequence[tuple[Foreign, ...]]
     series: Sequence[str]
 
-    def draw(self, ax: Any) -> None:
+    def draw(self, ax: Foreign) -> None:
         """Draw on Matplotlib axes."""
         names, *columns = zip(*self.rows[:MAX_ROWS], strict=True)
         height = _GROUP_HEIGHT / len(columns)
@@ -121,7 +121,7 @@ class PlotDisplay:
         """Return the plot of the result."""
         raise NotImplementedError
 
-    def plot(self, ax: object = None) -> Any:
+    def plot(self, ax: object = None) -> Foreign:
         """Draw with Matplotlib, and return the axes.
 
         Parameters
@@ -143,7 +143,7 @@ class PlotDisplay:
         return ax
 
 
-def _error_bars(rows: Sequence[Any]) -> list[list[float]]:
+def _error_bars(rows: Sequence[Foreign]) -> list[list[float]]:
     """Return the lengths of the intervals below and above their values, 0 for an infinite limit."""
     below = []
     above = []
@@ -153,7 +153,7 @@ def _error_bars(rows: Sequence[Any]) -> list[list[float]]:
     return [below, above]
 
 
-def _name_rows(ax: Any, names: Sequence[str], title: str, x_label: str) -> None:
+def _name_rows(ax: Foreign, names: Sequence[str], title: str, x_label: str) -> None:
     """Write the names of the rows, from top to bottom, the title and the legend."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
@@ -176,7 +176,7 @@ _MIN_RESOLUTION = 130
 
 def grid_of_axes(
     panels: int, columns: int, *, width: float = 3.6, height: float = 3.0
-) -> tuple[Any, list[Any]]:
+) -> tuple[Foreign, list[Foreign]]:
     """Return a new figure of a printable width and its axes; `width` and `height` of each are in inches.
 
     Raises
@@ -198,7 +198,7 @@ def grid_of_axes(
 
 
 def name_axes(
-    ax: Any, title: str, x_label: str, y_label: str = "", *, size: int = 8, grid: str = "both"
+    ax: Foreign, title: str, x_label: str, y_label: str = "", *, size: int = 8, grid: str = "both"
 ) -> None:
     """Write the title and the labels of axes in a font size, and draw a light grid."""
     ax.set_title(title, fontsize=size + 1)
@@ -264,9 +264,9 @@ def write_figures(
     return paths
 
 
-def _rows_by_panel(rows: Sequence[Mapping[str, Any]], merit: str) -> dict[str, list[Mapping[str, Any]]]:
+def _rows_by_panel(rows: Sequence[JsonMapping], merit: str) -> dict[str, list[JsonMapping]]:
     """Return the rows that have a value by the title of their panel."""
-    panels: dict[str, list[Mapping[str, Any]]] = {}
+    panels: dict[str, list[JsonMapping]] = {}
     for row in rows:
         title = row["estimator"]
         if merit in ("coverage", "width") and row["interval"]:
@@ -278,10 +278,10 @@ def _rows_by_panel(rows: Sequence[Mapping[str, Any]], merit: str) -> dict[str, l
 
 def _merit_figure(
     panels: Mapping[str, Sequence[Mapping[str, object]]], merit: str, label: str, reference: float | None
-) -> Any:
+) -> Foreign:
     """Return the figure of one figure of merit, with a common legend."""
     figure, axes = grid_of_axes(len(panels), 2)
-    handles: dict[str, Any] = {}
+    handles: JsonDict = {}
     for (title, rows), ax in zip(panels.items(), axes, strict=False):
         _draw_designs(ax, merit, rows)
         if reference is None:
@@ -304,7 +304,7 @@ def _merit_figure(
     return figure
 
 
-def logarithmic_scale(ax: Any, which: str = "y") -> None:
+def logarithmic_scale(ax: Foreign, which: str = "y") -> None:
     """Make an axis logarithmic with decimal numbers at its ticks.
 
     Within one decade every digit has a tick, up to four decades 1, 2 and 5, beyond only the powers of ten.
@@ -328,7 +328,7 @@ def logarithmic_scale(ax: Any, which: str = "y") -> None:
     axis.set_minor_formatter("")
 
 
-def _draw_designs(ax: Any, merit: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _draw_designs(ax: Foreign, merit: str, rows: Sequence[JsonMapping]) -> None:
     """Draw one line per design over the budgets, with a band of two Monte Carlo standard errors."""
     for index, design in enumerate(dict.fromkeys(row["design"] for row in rows)):
         # Rows of different intervals have the same value: the first row of a budget is drawn.

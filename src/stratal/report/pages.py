@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.estimates import unscored_lines, value_with_interval, verdict_lines
 from stratal.report.text import Page, ReportTable, brief, interval_text, level_text, noted, number, table_of
 
 
-def inspection_page(inspection: Mapping[str, Any]) -> Page:
+def inspection_page(inspection: JsonMapping) -> Page:
     """Return the page of a file: its columns, and its proxies if it was checked with them."""
-    columns: dict[str, Any] = {
+    columns: JsonDict = {
         "column": lambda row: row["name"] or "(no name)",
         "kind": "kind",
         "missing": "missing",
@@ -21,7 +22,7 @@ def inspection_page(inspection: Mapping[str, Any]) -> Page:
         "mean": lambda row: number(row["mean"]),
         "most": lambda row: number(row["maximum"]),
     }
-    proxy_columns: dict[str, Any] = {
+    proxy_columns: JsonDict = {
         "proxy": "name",
         "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
         "mean": lambda row: number(row["mean"]),
@@ -62,7 +63,7 @@ def _meaning_lines(proxies: Sequence[Mapping[str, object]] | None) -> list[str]:
 _ONLY_IDS_NOTE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
 
 
-def draw_page(draw: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, has_columns: bool = True) -> Page:
+def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns: bool = True) -> Page:
     """Return the page of a draw with the paths of its files.
 
     Parameters
@@ -105,7 +106,7 @@ def _draw_text(draw: Mapping[str, object]) -> str:
     return f"{units} ({draw['design']}, seed {draw['seed']})"
 
 
-def _expected_or_worst_error(row: Mapping[str, Any]) -> float | str | None:
+def _expected_or_worst_error(row: JsonMapping) -> float | str | None:
     """Return the expected standard error, or its upper limit if it is unknown."""
     expected: float | None = row["expected_standard_error"]
     worst = row.get("worst_standard_error")
@@ -131,7 +132,7 @@ _STRATUM_COLUMNS = {
 }  # fmt: skip
 
 
-def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
+def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of a plan (`Plan.to_dict`): the recommended design and its expected precision.
 
     With details, it also contains the designs, the strata and the detectable difference of two models.
@@ -164,12 +165,12 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     return Page(lines=lines, tables=tables, notes=notes)
 
 
-def _is_goal(plan: Mapping[str, Any]) -> bool:
+def _is_goal(plan: JsonMapping) -> bool:
     """Return whether the plan is for a set that `threshold` accepts, and for no estimate."""
     return bool((plan.get("estimand") or {}).get("kind") == "threshold")
 
 
-def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
+def _plan_lines(plan: JsonMapping) -> list[str]:
     """Return the sentences on the design, the labels it is based on, and the expected precision."""
     design = plan["recommended"]
     budget = plan["budget"]
@@ -206,7 +207,7 @@ def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _round_lines(plan: Mapping[str, Any], rounds: Mapping[str, Any]) -> list[str]:
+def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
     """Return the sentences on what the labels of all rounds are expected to guarantee."""
     total = rounds["total"]
     if rounds["expected_half_width"] is not None:
@@ -238,7 +239,7 @@ def _round_lines(plan: Mapping[str, Any], rounds: Mapping[str, Any]) -> list[str
     return lines
 
 
-def _precision_lines(plan: Mapping[str, Any]) -> list[str]:
+def _precision_lines(plan: JsonMapping) -> list[str]:
     """Return the sentence on the expected or largest standard error and half-width."""
     design = plan["recommended"]
     level = level_text(plan["confidence_level"])
@@ -263,7 +264,7 @@ def _precision_lines(plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def detection_page(detection: Mapping[str, Any]) -> Page:
+def detection_page(detection: JsonMapping) -> Page:
     """Return the page of the number of labels that detect a difference (`plan_to_detect`)."""
     level = level_text(detection["confidence_level"])
     power = f"{100 * detection['power']:g} % power"
@@ -277,7 +278,7 @@ def detection_page(detection: Mapping[str, Any]) -> Page:
     )
 
 
-def simulation_page(simulation: Mapping[str, Any]) -> Page:
+def simulation_page(simulation: JsonMapping) -> Page:
     """Return the page of a simulation (`SimulationTable.to_dict`), with the files in `written`."""
     efficiency = "relative_efficiency"
     columns = {
@@ -300,7 +301,7 @@ def _fixed(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def study_page(study: Mapping[str, Any], *, has_predictions: bool = False) -> Page:
+def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:
     """Return the page of a new study; `has_predictions` if the model's answers are known (`--predicted`)."""
     lines = [
         f"{_draw_text(study)} into {study['study']}.",
@@ -322,7 +323,7 @@ def study_page(study: Mapping[str, Any], *, has_predictions: bool = False) -> Pa
     return Page(lines=lines, tables=tables, notes=noted(_study_notes(study, has_predictions)))
 
 
-def _study_notes(study: Mapping[str, Any], has_predictions: bool) -> list[str]:
+def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
     """Return the notes on hidden columns, on choices without values, and on pictures and sounds."""
     notes = []
     if not study["shown"]:
@@ -355,7 +356,7 @@ _IMPORT_COUNTS = {
 }
 
 
-def import_page(result: Mapping[str, Any]) -> Page:
+def import_page(result: JsonMapping) -> Page:
     """Return the page of answers that were imported, or would be (`ImportResult`)."""
     count = result["new"] + result["changed"]
     plural = "" if count == 1 else "s"
@@ -383,7 +384,7 @@ _CHANGE_TITLES = {
 }
 
 
-def change_lines(result: Mapping[str, Any]) -> list[str]:
+def change_lines(result: JsonMapping) -> list[str]:
     """Return one line per kind of change of an import, with the number of answers of each annotator."""
     lines = []
     for name, title in _CHANGE_TITLES.items():
@@ -407,7 +408,7 @@ _ANNOTATOR_COLUMNS = {
 }
 
 
-def status_page(status: Mapping[str, Any]) -> Page:
+def status_page(status: JsonMapping) -> Page:
     """Return the page of the status of a study (`study_status`)."""
     lines = [
         f"{status['folder']}: {status['question']}",
@@ -433,7 +434,7 @@ def status_page(status: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=tables, notes=noted(notes))
 
 
-def _progress_line(status: Mapping[str, Any]) -> str:
+def _progress_line(status: JsonMapping) -> str:
     """Return the line on the number of answers, the time per item and the remaining time."""
     n_answers = sum(row["answers"] for row in status["rounds"])
     n_required = sum(row["wanted"] for row in status["rounds"])
@@ -447,7 +448,7 @@ def _progress_line(status: Mapping[str, Any]) -> str:
     return line
 
 
-def _current_estimate_lines(status: Mapping[str, Any]) -> list[str]:
+def _current_estimate_lines(status: JsonMapping) -> list[str]:
     """Return the lines on the current estimates of a study."""
     lines = []
     estimate = status["estimate"]
@@ -468,7 +469,7 @@ def _current_estimate_lines(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _agreement_tables(status: Mapping[str, Any]) -> list[ReportTable]:
+def _agreement_tables(status: JsonMapping) -> list[ReportTable]:
     """Return the table of pairs of annotators, and the confusion tables of the first pairs."""
     agreement = status["agreement"]
     if agreement is None:
@@ -496,7 +497,7 @@ PAIR_COLUMNS = {
 }
 
 
-def _confusion_table(pair: Mapping[str, Any]) -> ReportTable:
+def _confusion_table(pair: JsonMapping) -> ReportTable:
     """Return the answers of one annotator by those of the other, for the first classes."""
     classes = pair["classes"][:_MAX_CLASSES]
     return ReportTable(
@@ -506,7 +507,7 @@ def _confusion_table(pair: Mapping[str, Any]) -> ReportTable:
     )
 
 
-def check_page(check: Mapping[str, Any]) -> Page:
+def check_page(check: JsonMapping) -> Page:
     """Return the page of a check of a study."""
     size = f"{check['items']:,} items, {check['lines']:,} lines of journal"
     n_problems = len(check["problems"])

@@ -9,6 +9,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
+from stratal.protocols import JsonMapping
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import Page, interval_text, level_text, number, table_of, value_text
@@ -221,7 +222,7 @@ def _strata_section(_: Findings, strata: Rows) -> Page:
 _MAX_UNEXPLAINED = 0.995
 
 
-def _proxy_quality_lines(check: Mapping[str, Any]) -> list[str]:
+def _proxy_quality_lines(check: JsonMapping) -> list[str]:
     """Return the correlation of each proxy with the labels, and the share of variance that remains."""
     lines = [
         f"{row['proxy']!r} has a correlation of {row['correlation']:.2f} with the labels."
@@ -236,7 +237,7 @@ def _proxy_quality_lines(check: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _bias_lines(check: Mapping[str, Any], level: str) -> list[str]:
+def _bias_lines(check: JsonMapping, level: str) -> list[str]:
     """Return the sentence on the mean difference of proxy and labels, if it is known."""
     bias = check["bias"]
     if bias is None:
@@ -253,7 +254,7 @@ def _bias_lines(check: Mapping[str, Any], level: str) -> list[str]:
     return [f"On average the proxy lies {abs(difference):.2g} {direction} the labels ({interval})."]
 
 
-def _calibration_section(findings: Findings, check: Mapping[str, Any]) -> Page:
+def _calibration_section(findings: Findings, check: JsonMapping) -> Page:
     """Return the section that compares the proxy with the labels."""
     level = level_text(findings["confidence_level"])
     columns = {
@@ -297,7 +298,7 @@ def _reliability_section(findings: Findings) -> Page:
     return Page(name="reliability", drawings=drawings, tables=[table])
 
 
-def new_version_page(new: Mapping[str, Any]) -> Page:
+def new_version_page(new: JsonMapping) -> Page:
     """Return the page of a new version (`NewVersion.to_dict`)."""
     versions = {"old": new["old"], "new": new["new"], "new minus old": new["difference"]}
     columns = {
@@ -312,7 +313,7 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=_new_version_lines(new), tables=[table_of("Old and new", rows, columns)], notes=notes)
 
 
-def _new_version_lines(new: Mapping[str, Any]) -> list[str]:
+def _new_version_lines(new: JsonMapping) -> list[str]:
     """Return the sentences on changed, missing and unknown answers of a new version."""
     blank = ""
     if new["blank"]:
@@ -350,7 +351,7 @@ def _needed_lines(kind: str, ids: Sequence[str]) -> list[str]:
     return [f"Need {kind}: {', '.join(ids[:MAX_IDS])}{more}."]
 
 
-def new_answers_page(evaluation: Mapping[str, Any], title: str) -> Page:
+def new_answers_page(evaluation: JsonMapping, title: str) -> Page:
     """Return the page of new answers with unknown outcomes: estimate, verdicts and required labels."""
     new = evaluation["new_version"]
     version = new["new"]
@@ -368,7 +369,7 @@ def new_answers_page(evaluation: Mapping[str, Any], title: str) -> Page:
     return replace(page, lines=lines)
 
 
-def _new_version_section(findings: Findings, new: Mapping[str, Any]) -> Page:
+def _new_version_section(findings: Findings, new: JsonMapping) -> Page:
     """Return the section that compares an old and a new version on the same labels."""
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
     drawing = forest_drawing("versions", "Old and new version", rows, findings["share"])
@@ -395,7 +396,7 @@ def _nonresponse_section(findings: Findings, counts: Mapping[str, object]) -> Pa
     )
 
 
-def _agreement_section(_: Findings, agreement: Mapping[str, Any]) -> Page:
+def _agreement_section(_: Findings, agreement: JsonMapping) -> Page:
     """Return the section on the agreement of annotators."""
     if agreement["alpha"] is None:
         alpha = "undefined"
@@ -448,13 +449,13 @@ def _more_labels_section(findings: Findings, rows: Rows) -> Page:
     )
 
 
-def _method_section(_: Findings, method: Mapping[str, Any]) -> Page:
+def _method_section(_: Findings, method: JsonMapping) -> Page:
     """Return the section on the method and its assumptions."""
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
     return Page(lines=lines, notes=method["assumptions"])
 
 
-def _provenance_section(_: Findings, provenance: Mapping[str, Any]) -> Page:
+def _provenance_section(_: Findings, provenance: JsonMapping) -> Page:
     """Return the section with versions and commands."""
     versions = [
         f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
@@ -668,7 +669,7 @@ def _row_text(row: Row, share: bool) -> str:
     return f"{value_text(row['estimate'], share)}, {interval_text(interval, share)}"
 
 
-def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
+def calibration_drawing(check: JsonMapping) -> Drawing:
     """Return a drawing of mean labels by mean proxies, with their intervals and the diagonal."""
     rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
     values = [

@@ -13,6 +13,7 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from stratal.errors import optional_import
+from stratal.protocols import JsonDict, JsonMapping
 
 # First characters of entries that are aligned to the right.
 _NUMERIC = "0123456789+-−–<∞"
@@ -98,9 +99,7 @@ class Page:
     commands: Sequence[str] = ()
 
 
-def table_of(
-    title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | Sequence[str]
-) -> ReportTable:
+def table_of(title: str, rows: Sequence[JsonMapping], columns: JsonMapping | Sequence[str]) -> ReportTable:
     """Return the table of dicts. Columns are keys, or a mapping of header to key or function of the row.
 
     A column without any value is omitted.
@@ -252,7 +251,7 @@ def json_value(value: object) -> Any:
     return value
 
 
-def json_dict(entries: Mapping[str, object]) -> dict[str, Any]:
+def json_dict(entries: Mapping[str, object]) -> JsonDict:
     """Return a dict whose values JSON supports; see `json_value`."""
     return {name: json_value(value) for name, value in entries.items()}
 
@@ -312,7 +311,7 @@ class TableDisplay:
 
     __slots__ = ()
 
-    def _columns(self) -> Mapping[str, Any]:
+    def _columns(self) -> JsonMapping:
         """Return the columns by name, all of the same length."""
         raise NotImplementedError
 

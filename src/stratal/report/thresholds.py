@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import sections_html
 from stratal.report.sections import forest_drawing
 from stratal.report.text import Page, ReportTable, interval_text, table_of, value_text
@@ -27,7 +27,7 @@ _OF_TARGET = {
 _SENTENCES = 5
 
 
-def threshold_page(result: Mapping[str, Any], *, details: bool = True) -> Page:
+def threshold_page(result: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of `Threshold.to_dict`: the verdict and the accepted sets, and the curve.
 
     Without details, the candidate sets of an error, and the curve of other metrics.
@@ -39,7 +39,7 @@ def threshold_page(result: Mapping[str, Any], *, details: bool = True) -> Page:
     return Page(lines=_sentences(result), tables=tables, notes=[f"Note: {note}" for note in result["notes"]])
 
 
-def threshold_html(result: Mapping[str, Any], version: str) -> str:
+def threshold_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Threshold.to_dict`."""
     lines = _sentences(result)
     answer = Page(title="Answer", name="answer", lines=lines, notes=result["notes"])
@@ -55,7 +55,7 @@ def threshold_html(result: Mapping[str, Any], version: str) -> str:
     )
 
 
-def _sentences(result: Mapping[str, Any]) -> list[str]:
+def _sentences(result: JsonMapping) -> list[str]:
     """Return the verdict and, for each accepted set, what is guaranteed."""
     head = f"{result['requirement']}: {result['verdict']}"
     chosen = result["chosen"]
@@ -71,7 +71,7 @@ def _sentences(result: Mapping[str, Any]) -> list[str]:
     return [*lines, guarantee]
 
 
-def _sentence(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _sentence(result: JsonMapping, row: JsonMapping) -> str:
     """Return what is accepted, and the metric of it with its limit."""
     group = "" if row["group"] is None else f"{row['group']}: "
     items = "" if row["items"] is None else f"{row['items']:,} items, "
@@ -92,14 +92,14 @@ def _outward(limit: float, metric: str) -> str:
     return value_text(rounded / 1000, True)
 
 
-def _set_text(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _set_text(result: JsonMapping, row: JsonMapping) -> str:
     """Return the condition on the scores."""
     pairs = zip(result["scores"], row["thresholds"], strict=True)
     parts = [f"{name} ≥ {value:.6g}" for name, value in pairs if value is not None]
     return " and ".join(parts) or "everything"
 
 
-def _without_a_set(result: Mapping[str, Any]) -> str:
+def _without_a_set(result: JsonMapping) -> str:
     """Return why no set is accepted, and what would change it."""
     labels = f"these {result['labels']:,} labels"
     if result["all_violated"]:
@@ -119,10 +119,10 @@ def _without_a_set(result: Mapping[str, Any]) -> str:
     return f"No threshold is guaranteed by {labels}; about {needed:,} would do, if the rates stay."
 
 
-def _candidate_table(result: Mapping[str, Any]) -> ReportTable:
+def _candidate_table(result: JsonMapping) -> ReportTable:
     """Return the table of the candidate sets."""
     metric = _NAMES[result["metric"]]
-    columns: dict[str, Any] = {"group": "group"}
+    columns: JsonDict = {"group": "group"}
     for place, name in enumerate(result["scores"]):
         columns[f"{name} ≥"] = lambda row, place=place: _threshold_text(row["thresholds"][place])
     columns |= {
@@ -142,9 +142,7 @@ def _candidate_table(result: Mapping[str, Any]) -> ReportTable:
 _MOST_SETS = 10
 
 
-def _shown(
-    rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, object]]
-) -> list[Mapping[str, Any]]:
+def _shown(rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, object]]) -> list[JsonMapping]:
     """Return about ten of the candidate sets, with those that are chosen."""
     step = max(1, -(-len(rows) // _MOST_SETS))
     return [row for place, row in enumerate(rows) if (place + 1) % step == 0 or row in chosen]
@@ -154,12 +152,12 @@ def _threshold_text(value: float | None) -> str:
     return "all" if value is None else f"{value:.4g}"
 
 
-def _curve_table(result: Mapping[str, Any]) -> ReportTable | None:
+def _curve_table(result: JsonMapping) -> ReportTable | None:
     """Return the table of the curve with simultaneous bands; None without a curve."""
     curve = result["curve"]
     if curve is None:
         return None
-    columns: dict[str, Any] = {
+    columns: JsonDict = {
         f"{result['scores'][0]} ≥": lambda row: _threshold_text(row["threshold"]),
         "share": lambda row: value_text(row["share"], True),
     }
@@ -179,13 +177,13 @@ def _metric_name(result: Mapping[str, object], name: str) -> str:
     return _NAMES[name]
 
 
-def _with_band(value: Mapping[str, Any]) -> str:
+def _with_band(value: JsonMapping) -> str:
     if value["estimate"] is None:
         return interval_text(value["simultaneous"], True)
     return f"{value_text(value['estimate'], True)} ({interval_text(value['simultaneous'], True)})"
 
 
-def _curve_sections(result: Mapping[str, Any]) -> list[Page]:
+def _curve_sections(result: JsonMapping) -> list[Page]:
     """Return a section with the drawing of each metric of the curve, and one with the table of all."""
     table = _curve_table(result)
     if table is None:
@@ -208,7 +206,7 @@ def _curve_sections(result: Mapping[str, Any]) -> list[Page]:
     return [*sections, Page(title="All metrics by threshold", name="curve", tables=[table])]
 
 
-def _set_name(result: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+def _set_name(result: JsonMapping, point: JsonMapping) -> str:
     """Return the name of the set of units that reach a threshold."""
     if point["threshold"] is None:
         return "all items"

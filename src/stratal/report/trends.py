@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import sections_html
 from stratal.report.estimates import bar
 from stratal.report.sections import forest_drawing
@@ -24,7 +24,7 @@ _LEVEL = "level"
 _MOST_WAVES = 16
 
 
-def trend_page(result: Mapping[str, Any], *, details: bool = True) -> Page:
+def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of `Trend.to_dict`.
 
     Without details, the latest waves, and groups only where a change is shown.
@@ -36,7 +36,7 @@ def trend_page(result: Mapping[str, Any], *, details: bool = True) -> Page:
     return Page(lines=_sentences(result), tables=tables, notes=noted(result["notes"]))
 
 
-def trend_html(result: Mapping[str, Any], version: str) -> str:
+def trend_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Trend.to_dict`."""
     share = _is_share(result)
     lines = _sentences(result)
@@ -77,7 +77,7 @@ def _name(row: Mapping[str, object]) -> str:
     return " ".join(str(row[name]) for name in names if row.get(name) is not None)
 
 
-def _estimate_of(wave: Mapping[str, Any], label: str) -> dict[str, Any]:
+def _estimate_of(wave: JsonMapping, label: str) -> JsonDict:
     """Return estimate and interval of a row of a wave; None where it has none."""
     for row in wave["estimates"]:
         if _name(row) == label:
@@ -85,7 +85,7 @@ def _estimate_of(wave: Mapping[str, Any], label: str) -> dict[str, Any]:
     return {"estimate": None, "confidence_interval": None}
 
 
-def _sentences(result: Mapping[str, Any]) -> list[str]:
+def _sentences(result: JsonMapping) -> list[str]:
     """Return the verdicts, the latest level with its changes, and the drift of the score."""
     share = _is_share(result)
     lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
@@ -103,7 +103,7 @@ def _sentences(result: Mapping[str, Any]) -> list[str]:
     return [*lines, *_score_sentences(result)]
 
 
-def _alarm_sentence(alarm: Mapping[str, Any]) -> str:
+def _alarm_sentence(alarm: JsonMapping) -> str:
     """Return the verdict on a requirement of all waves."""
     bound = f"at most {100 * alarm['error']:.3g}% false alarms ever"
     limit = f"alarm at {number(alarm['threshold'])}; {bound}"
@@ -121,14 +121,14 @@ def _range_text(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
-def _with_interval(row: Mapping[str, Any], share: bool) -> str:
+def _with_interval(row: JsonMapping, share: bool) -> str:
     text = value_text(row["estimate"], share)
     if row["confidence_interval"] is None:
         return text
     return f"{text} ({interval_text(row['confidence_interval'], share)})"
 
 
-def _change_sentence(row: Mapping[str, Any], share: bool) -> str:
+def _change_sentence(row: JsonMapping, share: bool) -> str:
     """Return a change in points or in the outcome's units, and whether it is shown."""
     ends = row["confidence_interval"]
     head = f"Since {row['reference']}: {_change_text(row['estimate'], share)}"
@@ -159,7 +159,7 @@ def _signed(value: float | None, share: bool) -> str:
     return f"{value:+.3g}".replace("-", "−")
 
 
-def _score_sentences(result: Mapping[str, Any]) -> list[str]:
+def _score_sentences(result: JsonMapping) -> list[str]:
     """Return a line for each score: how its mean over all items moved."""
     lines = []
     for score in dict.fromkeys(row["score"] for row in result["score"]):
@@ -177,7 +177,7 @@ def _score_sentences(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _wave_table(result: Mapping[str, Any], *, details: bool) -> ReportTable:
+def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
     share = _is_share(result)
     first = _name(result["rows"][0])
@@ -190,7 +190,7 @@ def _wave_table(result: Mapping[str, Any], *, details: bool) -> ReportTable:
         end for row in rows for end in row["confidence_interval"] or (row["estimate"],) if end is not None
     ]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
-    columns: dict[str, Any] = {
+    columns: JsonDict = {
         "wave": "wave",
         "labels": "labels",
         "estimate": lambda row: None if row["estimate"] is None else value_text(row["estimate"], share),
@@ -206,14 +206,14 @@ def _group_table(result: Mapping[str, object], rows: Sequence[Mapping[str, objec
     """Return the level of each group in the latest wave, and its changes."""
     share = _is_share(result)
 
-    def text(row: Mapping[str, Any]) -> str:
+    def text(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
             return _with_interval(row, share)
         low, high = row["confidence_interval"]
         return f"{_change_text(row['estimate'], share)} ({_signed(low, share)} to {_signed(high, share)})"
 
     names = list(dict.fromkeys(_name(row) for row in rows))
-    table: list[dict[str, Any]] = [{"group": name or "all"} for name in names]
+    table: list[JsonDict] = [{"group": name or "all"} for name in names]
     columns = {"group": "group", "level": "level"}
     for row in rows:
         column = "level" if row["quantity"] == _LEVEL else f"since {row['reference']}"
@@ -222,7 +222,7 @@ def _group_table(result: Mapping[str, object], rows: Sequence[Mapping[str, objec
     return table_of(f"{result['latest']}, simultaneous intervals", table, columns)
 
 
-def _score_table(result: Mapping[str, Any]) -> ReportTable:
+def _score_table(result: JsonMapping) -> ReportTable:
     """Return mean and spread of the scores by wave."""
     columns = {
         "score": "score",

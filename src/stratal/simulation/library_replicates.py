@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, Several
 from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
+from stratal.protocols import Keywords
 from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.strata import Strata, allocate
 
@@ -113,7 +114,7 @@ def _estimate_replicate(sample: Sample, estimator: str, task: SimulationTask) ->
     """Return the value, the variance and the interval limits of one sample by quantity."""
     settings = task.settings
     labels = task.labels[np.asarray(sample.ids, dtype=np.int64)]
-    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
+    options: Keywords = {"estimand": task.estimand, "target": settings.target}
     if task.z is not None:
         options |= {
             "estimator": estimator,

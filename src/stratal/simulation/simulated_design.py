@@ -11,6 +11,7 @@ from stratal.arrays import AnyArray, FloatArray, field_values
 from stratal.errors import BudgetError, InputError, check_choice
 from stratal.estimation.estimand import Estimand
 from stratal.intervals.interval import check_confidence_level
+from stratal.protocols import JsonDict
 from stratal.simulation.replicates import Settings
 from stratal.strata import METHODS
 from stratal.strata.dividing import DEFAULT_STRATA
@@ -171,7 +172,7 @@ class SimulatedDesign:
             step=int(step) if step else None,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready description."""
         return field_values(self)
 

@@ -14,6 +14,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
 from stratal.errors import InputError, check_choice
+from stratal.protocols import JsonDict
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.tables.files import existing_file
@@ -106,7 +107,7 @@ class SimulationTable(PageDisplay):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonDict]:
         """Return one dict per row."""
         lists = (column.tolist() for column in self.columns.values())
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
@@ -124,7 +125,7 @@ class SimulationTable(PageDisplay):
             mask &= self[name] == value
         return SimulationTable(columns={name: column[mask] for name, column in self.columns.items()})
 
-    def labels_to_reach(self, mean_absolute_error: float) -> list[dict[str, Any]]:
+    def labels_to_reach(self, mean_absolute_error: float) -> list[JsonDict]:
         """Return the number of labels with a given mean absolute error for each design and estimator.
 
         This is the second measure of [K]. It is interpolated between the budgets and has a Monte Carlo
@@ -172,7 +173,7 @@ class SimulationTable(PageDisplay):
         """Read a table that `to_parquet` wrote."""
         return cls.from_rows(_read_rows(Path(path), COLUMNS))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict; NaN and infinity become null."""
         return json_dict({"columns": COLUMNS, "rows": self.rows()})
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.protocols import JsonDict
 from stratal.simulation.library_replicates import ReplicateBatches
 from stratal.simulation.replicates import Settings
 from stratal.simulation.simulation_table import Row
@@ -84,13 +85,13 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
     return dict(zip(INTERVAL_COLUMNS, values, strict=True))
 
 
-def summarise(values: FloatArray, variances: FloatArray, true_values: TrueValues) -> dict[str, Any]:
+def summarise(values: FloatArray, variances: FloatArray, true_values: TrueValues) -> JsonDict:
     """Return bias, MSE, mean absolute error, efficiencies and variance ratio.
 
     `values` and `variances` are the estimates and estimated variances of R replicates (R,).
     """
     errors = values - true_values.truth
-    summary: dict[str, Any] = {"closed_form_mse": true_values.closed_form}
+    summary: JsonDict = {"closed_form_mse": true_values.closed_form}
     for name, losses in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
         summary[name], summary[f"{name}_se"] = mean_and_error(losses)
     mse = summary["mse"]

@@ -31,6 +31,7 @@ from stratal.arrays import (
     refuse_nonfinite,
 )
 from stratal.errors import BudgetError, InputError, check_choice, type_text
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.strata.strata import Moments, expected_deviations
 
 # Bisections at most: all digits of a double.
@@ -376,13 +377,13 @@ class Allocation(Record):
         """H."""
         return len(self.n_h)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready description."""
         names = ("method", "budget", "n_h", "minimum", "maximum", "notes")
         return plain_fields(self, names)
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Allocation:
+    def from_dict(cls, description: JsonMapping) -> Allocation:
         """Return the allocation that `to_dict` described."""
         return cls(**description)
 

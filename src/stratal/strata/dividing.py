@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
+from stratal.protocols import Keywords
 from stratal.strata import boundaries as cutting
 from stratal.strata.strata import (
     Moments,
@@ -839,7 +840,7 @@ def stratify(
     )
 
 
-def _by_influence(population: Population, influence: Influence, options: dict[str, Any]) -> Strata:
+def _by_influence(population: Population, influence: Influence, options: Keywords) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     method = options["method"]
     if method not in (*INTERVAL_METHODS, "none"):

@@ -26,6 +26,7 @@ from stratal.population.distribution import Distribution, LevelBins, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
+from stratal.protocols import JsonDict, Keywords
 from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.text import TableDisplay, json_dict
 
@@ -199,7 +200,7 @@ def of_sizes(sizes: IntArray) -> Moments:
 def joined(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all strata of several populations, one after the other."""
     arrays = [field_values(part, _EACH) for part in parts]
-    values: dict[str, Any] = {name: np.concatenate([part[name] for part in arrays]) for name in _EACH}
+    values: Keywords = {name: np.concatenate([part[name] for part in arrays]) for name in _EACH}
     return replace(parts[0], **values)
 
 
@@ -437,7 +438,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         known_influences = self.known_influences or (None,) * self.n_strata
         return np.array([entry is not None for entry in known_influences], dtype=bool)
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> JsonDict:
         return {
             "stratum": self.names,
             "units": self.sizes,
@@ -459,7 +460,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
             series=["of the units", "of N_h S_h (Neyman)"],
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready description (without the population)."""
         described = field_values(self, [entry.name for entry in fields(self) if entry.compare])
         described["rule"] = self.rule.to_dict()
@@ -470,7 +471,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         return json_dict(described)
 
     @staticmethod
-    def from_dict(described: dict[str, Any]) -> Strata:
+    def from_dict(described: JsonDict) -> Strata:
         """Return the strata that `to_dict` described."""
         values = dict(described)
         known_influences = values.pop("known", ())

@@ -28,6 +28,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
 from stratal.labels.label_values import format_mapping
 from stratal.labels.labels import restore_spreadsheet_ids
+from stratal.protocols import JsonDict
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import assign, form_of, reserve_items, save, sides
@@ -60,7 +61,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
     item: str | None = None
-    value: str | int | float | dict[str, Any] | None = None
+    value: str | int | float | JsonDict | None = None
     note: str | None = None
     seconds: int | float | None = None
     at: Any = None
@@ -134,7 +135,7 @@ def present_answers(connection: Connection) -> PresentAnswers:
     return {(row["annotator"], row["item"]): (row["status"], row["value"]) for row in rows}
 
 
-def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, Any]:
+def changes_between(before: PresentAnswers, after: PresentAnswers) -> JsonDict:
     """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number."""
     new = Counter(who for who, item in after if (who, item) not in before)
     changed = Counter(key[0] for key, answer in after.items() if before.get(key, answer) != answer)
@@ -306,7 +307,7 @@ def import_answers(
     people = Counter[str]()
     others = Counter[str]()
     before = present_answers(connection)
-    kinds: dict[str, Any] = Counter[str]()
+    kinds: JsonDict = Counter[str]()
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
         others.update([] if entry.annotator in reserved_for[entry.id] else reserved_for[entry.id])
         kind = _save(connection, study, question, entry, value, numbers[entry.id])
@@ -448,7 +449,7 @@ def _save(
 
 def import_actions(
     connection: Connection, text: str, source: str, folder: Path, vouched: str | None = None
-) -> dict[str, Any]:
+) -> JsonDict:
     """Save the actions of a labels file, all or none; return how many were new, and whose answers are.
 
     A file of another kind, another study or without its annotator's key is refused (`require_key`), and an

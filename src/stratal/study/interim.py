@@ -18,6 +18,7 @@ from stratal.labels.labels import Labels
 from stratal.planning import next_round
 from stratal.planning.selection import Selection, default_round_size
 from stratal.population.population import Population
+from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.study.creating import add_items
 from stratal.study.current_labels import completion_order, present_labels
@@ -58,7 +59,7 @@ def estimate_study(study: Study, column: str | None = None, **options: Any) -> E
     return study_estimate
 
 
-def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any] | None:
+def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | None:
     """Return the last planned look that is due, with its estimate and interval; None before the first.
 
     Look k uses the first k / K of the items in the order in which they were answered or skipped; with several
@@ -140,7 +141,7 @@ def extend_study(
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
     previous_labels: tuple[Labels, ...] = ()
-    options: dict[str, Any] = {}
+    options: Keywords = {}
     if by_labels:
         previous_labels = (labels,)
         compares = sample_for_column(study).question.compares

@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import Any
 
 import msgspec
 
 from stratal.arrays import Record, number_of_text, plain_fields
 from stratal.errors import InputError
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.question import Outcome
 from stratal.question.tags import SEPARATORS, read_set, tags_of
 
@@ -49,7 +49,7 @@ class PlainRecord(Record):
 
     __slots__ = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the record as a JSON-ready dict."""
         return plain_fields(self)
 
@@ -57,7 +57,7 @@ class PlainRecord(Record):
 class JsonRecord(msgspec.Struct, frozen=True):
     """A record that a page or a command shows as a plain dict."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the record as a JSON-ready dict."""
         return dict(msgspec.to_builtins(self))
 
@@ -197,7 +197,7 @@ class StudyQuestion(PlainRecord):
         return cls(text=text.strip(), kind=TAGS, choices=choice_records, rubric=rubric)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> StudyQuestion:
+    def from_table(cls, table: JsonMapping, *, rubric: str = "") -> StudyQuestion:
         """Return the question that a table of a TOML file describes.
 
         Examples
@@ -661,7 +661,7 @@ class Item(JsonRecord, frozen=True, kw_only=True):
 
     id: str
     position: int
-    payload: Mapping[str, Any] = {}
+    payload: JsonMapping = {}
     sides: tuple[str, str] | None = None
     answer: Answer | None = None
     flagged: bool = False

@@ -21,6 +21,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.labels import Labels
+from stratal.protocols import JsonDict, Keywords
 from stratal.study import items
 from stratal.study.current_labels import present_labels
 from stratal.study.database import Connection
@@ -36,9 +37,7 @@ PARTS = 4
 UNLIKELY = 0.01
 
 
-def study_status(
-    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = ()
-) -> dict[str, Any]:
+def study_status(study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = ()) -> JsonDict:
     """Return progress, agreement, times, nonresponse and the interim estimate of a study.
 
     Parameters
@@ -56,7 +55,7 @@ def study_status(
     """
     form = study.form
     requirements = [_of_value(text) for text in require]
-    outcomes: list[dict[str, Any]] = []
+    outcomes: list[JsonDict] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
@@ -130,7 +129,7 @@ def study_status(
     return {**described, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
 
 
-def pairs_of(study: Study) -> list[dict[str, Any]]:
+def pairs_of(study: Study) -> list[JsonDict]:
     """Return how far each pair of annotators agrees on what both answered, by the first question."""
     form = study.form
     name, (question, _) = next(iter(form.columns.items()))
@@ -138,7 +137,7 @@ def pairs_of(study: Study) -> list[dict[str, Any]]:
         return _pairs(_of_outcome(form, name, _shared_answers(connection)), question)
 
 
-def _dicts(connection: Connection, query: str, *values: object) -> list[dict[str, Any]]:
+def _dicts(connection: Connection, query: str, *values: object) -> list[JsonDict]:
     return [dict(row) for row in connection.all(query, *values)]
 
 
@@ -164,7 +163,7 @@ _DISAGREEMENTS = (
 _FEW = 5
 
 
-def _decisions(connection: Connection) -> dict[str, Any]:
+def _decisions(connection: Connection) -> JsonDict:
     """Return how many decisions there are, by whom, and the items whose answers do not differ."""
     rows = connection.all(
         "SELECT id, journal.annotator AS who, apart FROM item JOIN journal ON seq = decision "
@@ -189,7 +188,7 @@ _FLAGS = (
 )
 
 
-def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, Any]:
+def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
     """Return items that are labelled, that were only skipped, and that nobody has seen to yet."""
     strata = _dicts(
         connection,
@@ -231,7 +230,7 @@ def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
 
 def _agreement(
     labels: Labels, answers: Shared, question: StudyQuestion
-) -> tuple[AnnotatorAgreement | None, dict[str, Any] | None]:
+) -> tuple[AnnotatorAgreement | None, JsonDict | None]:
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None
@@ -245,7 +244,7 @@ def _agreement(
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
-def _pairs(answers: Shared, question: StudyQuestion) -> list[dict[str, Any]]:
+def _pairs(answers: Shared, question: StudyQuestion) -> list[JsonDict]:
     answers_by_person: dict[str, dict[str, str]] = {}
     for item, who, value in answers:
         answers_by_person.setdefault(who, {})[item] = value
@@ -259,7 +258,7 @@ def _pairs(answers: Shared, question: StudyQuestion) -> list[dict[str, Any]]:
     return pairs
 
 
-def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool = False) -> dict[str, Any]:
+def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool = False) -> JsonDict:
     """Return how far two annotators agree, by the answers of each to the items (n,) that both labelled.
 
     On a scale κ weighs disagreements by their squared distance. `kappa` is None where it is undefined: no
@@ -296,7 +295,7 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
     return round(1.0 - float(np.sum(distances * table)) / expected, 12)
 
 
-def drift(values: Sequence[float]) -> dict[str, Any] | None:
+def drift(values: Sequence[float]) -> JsonDict | None:
     """Return how values (n,), in the order of somebody's work, changed over it; None below two in each part.
 
     Items come in random order, so that the parts of the work differ by chance alone, unless the person (or
@@ -315,7 +314,7 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
     return {"parts": parts, "p_value": None if same else float(mannwhitneyu(first, second).pvalue)}
 
 
-def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[JsonDict]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
     same_answers = Counter((item, value) for item, _, value in answers)
     people = Counter(item for item, *_ in answers)
@@ -343,7 +342,7 @@ def _of_value(text: str) -> Requirement:
     return requirement
 
 
-def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str, Any]:
+def _stop(study: Study, labelled: int, anytime: list[float] | None) -> JsonDict:
     """Return the half-width at which labelling ends, the one of now, and about how many labels are between.
 
     The interval narrows about as 1/√n.
@@ -368,9 +367,9 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
 
 def _interim(
     study: Study, labelled: int, confidence_level: float, name: str
-) -> tuple[Estimate | None, dict[str, Any], list[str]]:
+) -> tuple[Estimate | None, JsonDict, list[str]]:
     """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
-    figures: dict[str, Any] = {"estimate": None, "anytime_interval": None}
+    figures: JsonDict = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
         return None, figures, ["labels only tell models apart: stratal study extend shows how they stand"]
     if not labelled:
@@ -394,12 +393,12 @@ _OPEN_YET = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED
 def _of_first(
     study: Study,
     interim: Estimate | None,
-    figures: dict[str, Any],
+    figures: JsonDict,
     confidence_level: float,
     require: Sequence[Requirement],
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[JsonDict, list[str]]:
     """Return what is required and the planned look, and what speaks against the plan or hides that look."""
-    additions: dict[str, Any] = {}
+    additions: Keywords = {}
     if require:
         additions["requirements"] = [
             {**_OPEN_YET, "required": str(requirement)}

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels.annotation_tools import Task, ToolAnswers
 from stratal.labels.labels import Labels, refuse_other_rows
+from stratal.protocols import JsonDict, Keywords
 from stratal.study import creating, import_export, items
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.current_labels import completion_order, present_labels
@@ -402,7 +403,7 @@ class Study:
         source: str = "labels file",
         annotator: str | None = None,
         dry_run: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonDict:
         """Save the actions of an offline page's labels file, all of them or none.
 
         The file must have the key of its annotator's page, unless `annotator` says whose it is. Returns
@@ -477,7 +478,7 @@ class Study:
         return replace(result, applied=not dry_run)
 
 
-def estimate_options(study: Study, column: str | None = None) -> dict[str, Any]:
+def estimate_options(study: Study, column: str | None = None) -> Keywords:
     """Return what a question declares of the outcome as keywords of `estimate`: its bounds or estimand."""
     form = study.form
     name = column or next(iter(form.columns))

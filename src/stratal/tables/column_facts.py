@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from stratal.arrays import number_of_text
+from stratal.protocols import JsonMapping
 from stratal.question.recognition import ColumnFacts
 from stratal.tables.no_answer import is_no_answer
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
@@ -30,7 +30,7 @@ def facts_of_table(table: SmallTable) -> list[ColumnFacts]:
     return [_facts(name, entries, name in metrics) for name, entries in table.lists.items()]
 
 
-def facts_of_description(description: Mapping[str, Any]) -> list[ColumnFacts]:
+def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
     """Return the facts of columns that `describe_columns` described; values are unknown.
 
     Whole numbers are inferred: the range must have room for the distinct values.
@@ -54,7 +54,7 @@ def facts_of_description(description: Mapping[str, Any]) -> list[ColumnFacts]:
     ]
 
 
-def _could_be_whole(row: Mapping[str, Any]) -> bool:
+def _could_be_whole(row: JsonMapping) -> bool:
     if row["kind"] != "number" or row["minimum"] is None:
         return False
     low = float(row["minimum"])

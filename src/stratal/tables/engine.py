@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, reduce
 from pathlib import Path
-from typing import Any
 
+from stratal.protocols import Foreign, Keywords
 from stratal.tables.spilling import private_folder
 
 # DuckDB needs memory for every thread, or a group-by fails instead of spilling to disk (measured).
@@ -28,7 +28,9 @@ def memory_limit(threads: int | None = None) -> str:
     return f"{max(_MIN_MEMORY_MB, _MEMORY_MB_PER_THREAD * count)}MB"
 
 
-def duckdb_connection(threads: int | None = None, memory: str | None = None, *, shared: bool = True) -> Any:
+def duckdb_connection(
+    threads: int | None = None, memory: str | None = None, *, shared: bool = True
+) -> Foreign:
     """Return a connection to a private DuckDB database in memory, which spills to the temporary folder.
 
     Connections with the same settings share a database and its memory limit. Registered and temporary tables
@@ -48,12 +50,12 @@ def duckdb_connection(threads: int | None = None, memory: str | None = None, *, 
     return open_database(os.getpid(), private_folder(), threads, memory).cursor()
 
 
-def _database(process: int, folder: Path, threads: int | None, memory: str | None) -> Any:
+def _database(process: int, folder: Path, threads: int | None, memory: str | None) -> Foreign:
     """Return a new database of a process, which spills to a folder."""
     import duckdb
 
     spill = folder / uuid.uuid4().hex
-    settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
+    settings: Keywords = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
     settings |= {"autoinstall_known_extensions": False}
     return duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
 
@@ -62,19 +64,19 @@ def _database(process: int, folder: Path, threads: int | None, memory: str | Non
 _shared_database = cache(_database)
 
 
-def arrow_reader(relation: Any, rows: int) -> Any:
+def arrow_reader(relation: Foreign, rows: int) -> Foreign:
     """Return a relation of DuckDB as a PyArrow reader; versions of DuckDB name the method differently."""
     return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
 
 
-def duplicate_key(backend: Any, column: Any) -> Any:
+def duplicate_key(backend: Foreign, column: Foreign) -> Foreign:
     """Return a grouping key that is cheaper than a text: equal for equal ids, rarely equal for others."""
     if backend.name == "duckdb" and column.type().is_string():
         return column.hash()
     return column
 
 
-def run_query(backend: Any, expression: Any) -> Any:
+def run_query(backend: Foreign, expression: Foreign) -> Foreign:
     """Return a query's result as a PyArrow table.
 
     DuckDB is queried directly, because Ibis imports pandas for results, which takes longer than most queries.
@@ -84,7 +86,7 @@ def run_query(backend: Any, expression: Any) -> Any:
     return expression.__pyarrow_result__(_duckdb_relation(backend, expression).to_arrow_table())
 
 
-def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
+def record_batches(backend: Foreign, expression: Foreign, size: int) -> Iterator[Foreign]:
     """Yield a query's result as PyArrow record batches of `size` rows; the last one may be shorter.
 
     Engines return batches of other sizes (Spark 10,000 rows), and a fit in batches must not depend on them.
@@ -98,17 +100,17 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     yield from resize_batches(reader or backend.to_pyarrow_batches(expression, chunk_size=size), size)
 
 
-def _duckdb_relation(backend: Any, expression: Any) -> Any:
+def _duckdb_relation(backend: Foreign, expression: Foreign) -> Foreign:
     """Return a query as a relation of DuckDB."""
     backend._run_pre_execute_hooks(expression)  # registers tables in memory, as Ibis does
     return backend.con.sql(backend.compile(expression))
 
 
-def resize_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
+def resize_batches(batches: Iterable[Foreign], size: int) -> Iterator[Foreign]:
     """Yield the rows of record batches in batches of `size` rows; the last one may be shorter."""
     import pyarrow as pa
 
-    pieces: list[Any] = []
+    pieces: list[Foreign] = []
     rows = 0
     for batch in batches:
         while batch.num_rows:
@@ -123,7 +125,7 @@ def resize_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
         yield from pa.Table.from_batches(pieces).combine_chunks().to_batches()
 
 
-def md5_digest(backend: Any, text: Any) -> Any:
+def md5_digest(backend: Foreign, text: Foreign) -> Foreign:
     """Return the MD5 digest of a text in hexadecimal, as an Ibis expression."""
     import ibis.expr.operations as ops
 
@@ -132,7 +134,7 @@ def md5_digest(backend: Any, text: Any) -> Any:
     return _builtin_function("md5")(text)
 
 
-def key_bits(backend: Any, text: Any) -> Any:
+def key_bits(backend: Foreign, text: Foreign) -> Foreign:
     """Return the first 32 bits of a text's MD5 digest as an integer, as an Ibis expression."""
     import ibis
 
@@ -152,14 +154,14 @@ def key_bits(backend: Any, text: Any) -> Any:
     )
 
 
-def byte_order_key(backend: Any, text: Any) -> Any:
+def byte_order_key(backend: Foreign, text: Foreign) -> Foreign:
     """Return the sort key of a text by its bytes, independent of the collation."""
     if backend.name in ANALYTIC_ENGINES:
         return text
     return _builtin_function("convert_to")(text, "UTF8")
 
 
-def timestamp_text(moment: Any) -> Any:
+def timestamp_text(moment: Foreign) -> Foreign:
     """Return timestamps as text; those with a time zone in UTC, whatever zone the engine displays."""
     import ibis
 
@@ -187,7 +189,7 @@ _FUNCTIONS = {
 
 
 @cache
-def _builtin_function(name: str) -> Any:
+def _builtin_function(name: str) -> Foreign:
     """Return a function of an engine for Ibis expressions."""
     import ibis
 
@@ -203,7 +205,7 @@ def _builtin_function(name: str) -> Any:
     return ibis.udf.scalar.builtin(call, name=name, signature=(tuple(parameter_types), return_type))
 
 
-def double(value: float) -> Any:
+def double(value: float) -> Foreign:
     """Return a number as an Ibis literal that every engine parses to the same double.
 
     Engines may parse `0.1` as a decimal and round it twice; text is rounded once.
@@ -213,7 +215,7 @@ def double(value: float) -> Any:
     return ibis.literal(repr(float(value))).cast("float64")
 
 
-def literal_table(columns: Mapping[str, Any], backend: Any) -> Any:
+def literal_table(columns: Mapping[str, Foreign], backend: Foreign) -> Foreign:
     """Return a small table to join with, from arrays by column name.
 
     Engines that would write a temporary table get a list of texts for each column, so that read permission
@@ -236,7 +238,7 @@ def literal_table(columns: Mapping[str, Any], backend: Any) -> Any:
     )
 
 
-def store_table(backend: Any, table: Any) -> Any:
+def store_table(backend: Foreign, table: Foreign) -> Foreign:
     """Return a copy of a table in the storage of a DuckDB connection, which spills to disk."""
     name = f"stored_{uuid.uuid4().hex}"
     backend._run_pre_execute_hooks(table)  # registers tables in memory, as Ibis does

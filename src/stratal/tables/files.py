@@ -15,6 +15,7 @@ from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote
 
 from stratal.errors import InputError, check_choice, unreadable_file_error, utf8_path
+from stratal.protocols import JsonDict
 
 # Format of a file by its suffix.
 FORMATS = {
@@ -260,7 +261,7 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
         return delimiter, *next(csv_records(text, delimiter), (0, None))
 
 
-def flatten_record(record: dict[str, Any]) -> dict[str, Any]:
+def flatten_record(record: JsonDict) -> JsonDict:
     """Return a JSON object with the entries of nested objects added under dotted names."""
     result = dict(record)
     for name, value in record.items():
@@ -269,7 +270,7 @@ def flatten_record(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> JsonDict:
     """Return a JSON object, refusing a duplicate key."""
     record = dict(pairs)
     if len(record) < len(pairs):
@@ -316,7 +317,7 @@ def json_document(
         ) from None
 
 
-def json_array(document: Any, path: Path) -> list[dict[str, Any]]:
+def json_array(document: Any, path: Path) -> list[JsonDict]:
     """Return the objects in a JSON document: an array of objects, or an object that contains one such array.
 
     Raises
@@ -336,7 +337,7 @@ def _is_object_list(entry: object) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
-def _decode_quickly(line: str) -> dict[str, Any] | None:
+def _decode_quickly(line: str) -> JsonDict | None:
     """Return the JSON object of a line if its number of colons excludes duplicate keys, else None.
 
     `msgspec` is four times as fast as `json`, accepts less, and keeps the last of two equal keys.
@@ -358,7 +359,7 @@ _NUMBER_PARSERS = ("parse_float", "parse_int", "parse_constant")
 
 def json_records(
     text: TextIO, path: Path, max_lines: int | None = None, parse_number: Callable[[str], Any] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, JsonDict]]:
     """Yield the line number and the JSON object of each line that is not blank, among the first `max_lines`.
 
     `parse_number` converts the text of numbers, if given.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from stratal.errors import InputError, lone_surrogate_error
 from stratal.protocols import (
     ArrowStream,
+    Foreign,
     HuggingFaceDataset,
     IbisTable,
     LazyFrame,
@@ -49,7 +49,7 @@ def arrow_table(connection: object, table: object, label: str) -> Table:
     )
 
 
-def register_columns(connection: Any, columns: Mapping[str, Any], label: str) -> Rows:
+def register_columns(connection: Foreign, columns: Mapping[str, Foreign], label: str) -> Rows:
     """Return Arrow columns by name as rows of a connection to DuckDB, called `label` in errors."""
     import pyarrow as pa
 
@@ -63,7 +63,7 @@ def register_columns(connection: Any, columns: Mapping[str, Any], label: str) ->
     return Rows(label=label, connection=connection, origin=name, columns=internal)
 
 
-def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
+def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
     """Return the names of a dataframe's columns, and a function that returns some as Arrow columns by name.
 
     pandas is converted without the Arrow interface, whose conversion replaces NaN by null, turns any index
@@ -86,7 +86,7 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
     )
 
 
-def _arrow_reader(table: object) -> Any:
+def _arrow_reader(table: object) -> Foreign:
     """Return a dataframe as a PyArrow reader of record batches."""
     import pyarrow as pa
 
@@ -109,7 +109,7 @@ def _arrow_reader(table: object) -> Any:
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
             action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
-    column_types: Iterable[tuple[Any, Any]] = ()
+    column_types: Iterable[tuple[Foreign, Foreign]] = ()
     if isinstance(table, WithSchema) and isinstance(table.schema, Mapping):
         column_types = table.schema.items()
     object_columns = [name for name, kind in column_types if str(kind) == "Object"]
@@ -130,7 +130,7 @@ def _arrow_reader(table: object) -> Any:
         ) from error
 
 
-def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def _arrow_columns(reader: Foreign, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Foreign]:
     """Return the columns at the paths by name; other columns are dropped batch by batch to save memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -144,7 +144,7 @@ def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[st
     }
 
 
-def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
+def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, Foreign]:
     """Return the columns at positions by name; the position after the last column is the index."""
     import pyarrow as pa
 
@@ -166,7 +166,7 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
     return columns
 
 
-def _pandas_array(series: Any) -> Any:
+def _pandas_array(series: Foreign) -> Foreign:
     """Return a column that distinguishes NaN and null, if pandas does."""
     import pyarrow as pa
 
@@ -191,7 +191,7 @@ def _pandas_array(series: Any) -> Any:
         return pa.array(values, from_pandas=True)
 
 
-def _readable_column(name: str, column: Any, label: str) -> Any:
+def _readable_column(name: str, column: Foreign, label: str) -> Foreign:
     """Return a column in a type that every engine reads; an error has its name."""
     import pyarrow as pa
 
@@ -208,7 +208,7 @@ def _readable_column(name: str, column: Any, label: str) -> Any:
         ) from None
 
 
-def _is_unsupported(kind: Any) -> bool:
+def _is_unsupported(kind: Foreign) -> bool:
     """Return whether DuckDB reads a type of PyArrow incorrectly or not at all."""
     import pyarrow as pa
 
@@ -216,7 +216,7 @@ def _is_unsupported(kind: Any) -> bool:
     return bool(is_nested or pa.types.is_interval(kind))
 
 
-def _plain_column(column: Any) -> Any:
+def _plain_column(column: Foreign) -> Foreign:
     """Return a column without extension types, half floats and similar types; durations become text."""
     import pyarrow as pa
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from stratal.errors import InputError, unreadable_file_error
+from stratal.protocols import Foreign
 from stratal.tables.files import MAX_TABLE_BYTES
 
 
 def field_paths(
-    column_types: Mapping[str, object], fields: Callable[[Any], Mapping[str, Any]]
+    column_types: Mapping[str, object], fields: Callable[[Foreign], Mapping[str, Foreign]]
 ) -> dict[str, tuple[str, ...]]:
     """Return the path to each column, and to each field of a struct under its dotted name.
 
@@ -34,7 +34,7 @@ def field_paths(
     return paths
 
 
-def add_nested_columns(table: Any) -> tuple[Any, dict[str, str]]:
+def add_nested_columns(table: Foreign) -> tuple[Foreign, dict[str, str]]:
     """Return an Ibis table with the fields of structs as columns, and the internal names of all columns."""
     column_types = dict(table.schema().items())
     paths = field_paths(
@@ -47,7 +47,7 @@ def add_nested_columns(table: Any) -> tuple[Any, dict[str, str]]:
     return table.mutate(**fields) if fields else table, {name: name for name in column_types} | nested_columns
 
 
-def arrow_field_paths(schema: Any) -> dict[str, tuple[str, ...]]:
+def arrow_field_paths(schema: Foreign) -> dict[str, tuple[str, ...]]:
     """Return the paths to the columns of an Arrow schema and to the fields of its structs."""
     import pyarrow as pa
 
@@ -167,7 +167,7 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
     return names if len(names) <= count else []
 
 
-def _column_kinds(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
+def _column_kinds(part: Path, schema: Foreign, used: Sequence[str]) -> dict[str, str]:
     """Return the type names of the columns and struct fields to read."""
     paths = arrow_field_paths(schema)
     kinds = {}
@@ -208,7 +208,7 @@ def parquet_cells(file: Path) -> int:
     return int(footer.num_rows * footer.num_columns)
 
 
-def _read_schema(part: Path) -> Any:
+def _read_schema(part: Path) -> Foreign:
     """Return the PyArrow schema of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -219,7 +219,7 @@ def _read_schema(part: Path) -> Any:
         raise unreadable_file_error(part, error) from None
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: Foreign) -> str:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -254,7 +254,7 @@ _MAX_COMPRESSION_RATIO = 200
 _FIXED_WIDTH_TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
 
 
-def read_bounded_table(file: Any, max_bytes: int = MAX_TABLE_BYTES) -> Any:
+def read_bounded_table(file: Foreign, max_bytes: int = MAX_TABLE_BYTES) -> Foreign:
     """Return the rows of a Parquet file if they need at most `max_bytes` of memory.
 
     Raises
@@ -266,7 +266,7 @@ def read_bounded_table(file: Any, max_bytes: int = MAX_TABLE_BYTES) -> Any:
 
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     total_bytes = sum(group.total_byte_size for group in groups)
-    batches: list[Any] = []
+    batches: list[Foreign] = []
     if total_bytes <= max_bytes:
         total_bytes = 0
         rows = max(1, min(2**16, max_bytes // 8 // max(_largest_row(file, groups), 1)))
@@ -282,7 +282,7 @@ def read_bounded_table(file: Any, max_bytes: int = MAX_TABLE_BYTES) -> Any:
     return file.schema_arrow.empty_table()
 
 
-def _largest_row(file: Any, groups: Sequence[Any]) -> int:
+def _largest_row(file: Foreign, groups: Sequence[Foreign]) -> int:
     """Return an upper bound of the bytes of a row: a text or list needs at most the size of its column."""
     columns = [file.schema.column(position) for position in range(len(file.schema))]
     are_fixed_width = [
@@ -327,7 +327,7 @@ def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
         raise unreadable_file_error(part, error) from None
 
 
-def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
+def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None:
     """Refuse a text column of a row group that expands to a multiple of its stored size."""
     name = chunk.path_in_schema
     unpacked = chunk.total_uncompressed_size
@@ -344,7 +344,7 @@ def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
             refuse_long_categories(part, name, batch.column(0), chunk.num_values, unpacked)
 
 
-def refuse_long_categories(path: Path, name: str, column: Any, count: int, unpacked: int = 0) -> None:
+def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, unpacked: int = 0) -> None:
     """Refuse an Arrow column with a category that is too long to be decoded for its number of rows."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from stratal.errors import InputError
-from stratal.protocols import PandasObject
+from stratal.protocols import Foreign, PandasObject
 
 # Name of an index without a name, as in `reset_index` of pandas.
 UNNAMED_INDEX = "index"
 
 
-def row_index(rows: object) -> Any | None:
+def row_index(rows: object) -> Foreign | None:
     """Return the index of a pandas DataFrame or Series, None without one and if it only numbers the rows.
 
     Parameters
@@ -30,7 +29,7 @@ def row_index(rows: object) -> Any | None:
     return index
 
 
-def index_name(index: Any, columns: Collection[Any] = ()) -> str:
+def index_name(index: Foreign, columns: Collection[Foreign] = ()) -> str:
     """Return a name for a pandas index that no column has."""
     name = UNNAMED_INDEX if index.name is None else str(index.name)
     if name in columns:
@@ -40,7 +39,7 @@ def index_name(index: Any, columns: Collection[Any] = ()) -> str:
     return name
 
 
-def require_unique_index(index: Any, label: str) -> Any:
+def require_unique_index(index: Foreign, label: str) -> Foreign:
     """Return an index that identifies rows.
 
     Raises
@@ -59,7 +58,7 @@ def require_unique_index(index: Any, label: str) -> Any:
     return index
 
 
-def shared_index(columns: Mapping[str, Any]) -> Any | None:
+def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
     """Return the common index of the pandas objects among columns, None if no index identifies rows.
 
     Raises

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from typing import Protocol, TypedDict
 
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError, check_choice, unreadable_file_error
+from stratal.protocols import Foreign
 from stratal.tables.engine import arrow_reader, record_batches, run_query
 from stratal.tables.logs.log import Log
 
@@ -118,33 +119,33 @@ class Source:
     """
 
     label: str
-    backend: Any
-    table: Any
+    backend: Foreign
+    table: Foreign
     columns: Mapping[str, str]
     text: bool = False
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
-    lock: Any = field(default_factory=threading.RLock)
+    lock: Foreign = field(default_factory=threading.RLock)
 
     def is_text(self, name: str) -> bool:
         """Return whether the values of a column are text to convert."""
         return self.text and bool(self.column(name).type().is_string())
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str) -> Foreign:
         """Return the Ibis column that the user calls `name`."""
         return self.table[self.columns[name]]
 
-    def run(self, expression: object) -> Any:
+    def run(self, expression: object) -> Foreign:
         """Return the small result of a query as a PyArrow table."""
         with self.lock, translate_engine_errors(self.label):
             return run_query(self.backend, expression)
 
-    def first(self, expression: object) -> dict[str, Any]:
+    def first(self, expression: object) -> dict[str, Foreign]:
         """Return the first row of a query's result by column."""
         return dict(self.run(expression).to_pylist()[0])
 
-    def batches(self, expression: object, size: int) -> Iterator[Any]:
+    def batches(self, expression: object, size: int) -> Iterator[Foreign]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
         with self.lock, translate_engine_errors(self.label):
             yield from record_batches(self.backend, expression, size)
@@ -175,11 +176,11 @@ class Table(Record):
 
     label: str
     names: tuple[str, ...]
-    take: Callable[[ColumnSelection], Any]
-    values: Callable[[], tuple[dict[str, list[Any]], list[int]]] | None = None
+    take: Callable[[ColumnSelection], Foreign]
+    values: Callable[[], tuple[dict[str, list[Foreign]], list[int]]] | None = None
     log: Log | None = None
     below: Callable[[Sequence[str]], Rows] | None = None
-    index: Any = None
+    index: Foreign = None
 
 
 @contextmanager
@@ -291,7 +292,7 @@ class Rows(Record):
     """
 
     label: str
-    connection: Any
+    connection: Foreign
     origin: str
     columns: Mapping[str, str]
     text: bool = False
@@ -315,19 +316,19 @@ class Rows(Record):
             ]
         return dict(zip(self.columns, types, strict=True))
 
-    def head(self, names: Sequence[str], rows: int) -> dict[str, list[Any]]:
+    def head(self, names: Sequence[str], rows: int) -> dict[str, list[Foreign]]:
         """Return the first rows of some columns."""
         columns = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
         if columns is None:
             return {}
         return dict(zip(names, (column.to_pylist() for column in columns), strict=True))
 
-    def query_row(self, *expressions: str) -> tuple[Any, ...]:
+    def query_row(self, *expressions: str) -> tuple[Foreign, ...]:
         """Return the row of a query with one row."""
         with translate_engine_errors(self.label):
             return tuple(self.connection.execute(self.sql(*expressions)).fetchall()[0])
 
-    def totals(self, names: Sequence[str]) -> dict[str, Any]:
+    def totals(self, names: Sequence[str]) -> dict[str, Foreign]:
         """Return the number `n` of complete rows, the `least` value, and the largest error `off` of a sum."""
         types = self.types()
         values = f"[{', '.join(str(self.as_number(name, types[name])) for name in names)}]"
@@ -341,17 +342,17 @@ class Rows(Record):
             )
         )
 
-    def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Any] | None:
+    def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Foreign] | None:
         """Return expressions of the columns as PyArrow columns, None if they do not fit in memory."""
         return self._read(expressions, "", MAX_MEMORY_ROWS if max_rows is None else max_rows)
 
-    def _read(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Any] | None:
+    def _read(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Foreign] | None:
         import pyarrow as pa
 
-        columns: list[Any] = []
+        columns: list[Foreign] = []
         total_bytes = 0
         for group in _column_groups(expressions):
-            batches: list[Any] = []
+            batches: list[Foreign] = []
             rows = 0
             with translate_engine_errors(self.label):
                 reader = arrow_reader(self.connection.sql(self.sql(*group, end=end)), _BATCH_ROWS)
@@ -438,7 +439,7 @@ def _column_groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + _MAX_QUERY_COLUMNS] for start in range(0, len(names), _MAX_QUERY_COLUMNS))
 
 
-def _record_batches(reader: Any) -> Iterator[Any]:
+def _record_batches(reader: Foreign) -> Iterator[Foreign]:
     """Yield the batches of a DuckDB reader, with the errors of DuckDB, which PyArrow replaces by its own."""
     import duckdb
     import pyarrow as pa

@@ -6,9 +6,9 @@ import os
 import re
 import uuid
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import InputError, optional_import
+from stratal.protocols import Foreign, Keywords
 from stratal.tables import files
 from stratal.tables.parquet import (
     add_nested_columns,
@@ -74,7 +74,7 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     return Table(label=text, names=tuple(columns), take=take)
 
 
-def ibis_table(frame: Any) -> tuple[Any, Any]:
+def ibis_table(frame: Foreign) -> tuple[Foreign, Foreign]:
     """Return a Spark dataframe as an Ibis table, and the Ibis connection to its session.
 
     Parameters
@@ -89,7 +89,7 @@ def ibis_table(frame: Any) -> tuple[Any, Any]:
     return backend.table(view), backend
 
 
-def session_at(master: str | None) -> Any:
+def session_at(master: str | None) -> Foreign:
     """Return a Spark session of our own, in the Spark that runs already or in one that is started.
 
     Parameters
@@ -122,7 +122,7 @@ def session_at(master: str | None) -> Any:
     return session
 
 
-def _start_session(builder: Any, master: str) -> Any:
+def _start_session(builder: Foreign, master: str) -> Foreign:
     for name, value in _QUIET_SETTINGS.items():
         builder = builder.config(name, value)
     try:
@@ -159,12 +159,12 @@ def _escape_wildcards(text: str, local_path: Path | None) -> str:
     return escaped if local_path is None else f"file:{escaped}"
 
 
-def _read_frame(kind: str, reader: Any, address: str, text: str, reading: FileReading) -> Any:
+def _read_frame(kind: str, reader: Foreign, address: str, text: str, reading: FileReading) -> Foreign:
     if kind == "parquet":
         return reader.parquet(address)
     if kind == "jsonl":
         return reader.json(address, mode="FAILFAST")
-    options: dict[str, Any] = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
+    options: Keywords = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
     if address.startswith("file:"):  # otherwise Spark would scan the file for the names in its first line
         options["sep"], _, names = files.csv_header(Path(text), reading.get("delimiter"))
         options["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())

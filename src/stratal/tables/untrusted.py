@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import Foreign
 
 # `scheme://…`, also with one slash or more, as a path may have lost some. One letter is a drive of Windows.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:/")
@@ -27,7 +27,7 @@ def is_address(text: str | os.PathLike[str]) -> bool:
     return _ADDRESS.match(path) is not None or path.startswith("\\\\")  # a share of Windows
 
 
-def find_connections(options: Mapping[str, Any]) -> dict[str, str]:
+def find_connections(options: Mapping[str, Foreign]) -> dict[str, str]:
     """Return option → value of those by which reading would open a connection or start another program.
 
     Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stratal.designs import Weighting
 from stratal.estimation.linearised import target_covariance
 from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.metrics.threshold_goal import FALSE_POSITIVE_RATE, PRECISION, RECALL
+from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 from stratal.thresholds.evidence import SetEvidence, f1_evidence, set_evidence
 from stratal.thresholds.sets import CandidateSets, LabelledScores
@@ -60,7 +60,7 @@ class Curve:
     confidence_level: float
     best_f1: int | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         points = [
             {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.metrics.threshold_goal import ERROR, FALSE_POSITIVE_RATE, PRECISION, RECALL
+from stratal.protocols import Keywords
 from stratal.thresholds.limits import Mean, WeightedTotals, part_limits
 from stratal.thresholds.sets import (
     CandidateSets,
@@ -168,7 +168,7 @@ def _weights(
 
 def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledScores) -> SetEvidence:
     """Return the evidence on the mean of faults (m,) or (m, J) in each region."""
-    options: dict[str, Any] = {
+    options: Keywords = {
         "cluster": labels.cluster,
         "unlabelled": weighted.unlabelled,
         "fraction": weighted.fraction,

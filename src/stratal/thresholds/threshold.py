@@ -44,6 +44,7 @@ from stratal.metrics.threshold_goal import (
 )
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
+from stratal.protocols import JsonDict
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.report.text import Page, PageDisplay, json_dict
@@ -148,7 +149,7 @@ class Threshold(PageDisplay):
     notes: tuple[str, ...]
     scored: ScoredPopulation | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
         curve = None if self.curve is None else self.curve.to_dict()
         return {

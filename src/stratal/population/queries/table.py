@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from operator import add, and_
-from typing import Any
 
 import ibis
 import numpy as np
 import pyarrow as pa
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population import distribution as pictures
 from stratal.population import rules
@@ -28,6 +27,7 @@ from stratal.population.predictions import with_predictions
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.protocols import Foreign
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
 from stratal.tables.engine import (
     ANALYTIC_ENGINES,
@@ -41,7 +41,7 @@ from stratal.tables.source import Source
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
-Run = Callable[[Any], Any]
+Run = Callable[[Foreign], Foreign]
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class TableCounter:
     """
 
     run: Run
-    table: Any
+    table: Foreign
     total_extent: pictures.Extent
     value: str
     second: str | None = None
     steps: pictures.Steps | None = None
-    first: Mapping[str, Any] | None = None
+    first: Mapping[str, Foreign] | None = None
 
     def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -106,13 +106,13 @@ class TableCounter:
         ends = (double(grid.low), double(grid.scale))
         return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
 
-    def _moments(self, table: Any) -> Any:
+    def _moments(self, table: Foreign) -> Foreign:
         """Return the steps of the second moments as an Ibis expression, None where there are none."""
         if self.steps is None:
             return None
         return in_steps(table[self.second], double(float(self.steps.low)), double(float(self.steps.scale)))
 
-    def _inside(self, span: pictures.Span) -> Any:
+    def _inside(self, span: pictures.Span) -> Foreign:
         table = self.table
         if math.isfinite(span.at_least):
             table = table.filter(table[self.value] >= double(span.at_least))
@@ -121,17 +121,17 @@ class TableCounter:
         return table
 
 
-def in_steps(moments: Any, low: Any, scale: Any) -> Any:
+def in_steps(moments: Foreign, low: Foreign, scale: Foreign) -> Foreign:
     """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.distribution.Steps`."""
     return ((moments - low) * scale).floor().cast("int64")
 
 
-def columns_of(table: Any) -> dict[str, Any]:
+def columns_of(table: Foreign) -> dict[str, Foreign]:
     """Return the columns of a small PyArrow table as NumPy arrays by name."""
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
+def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str) -> Foreign:
     """Return the group-by of distinct values: counts, and sums of the second moments in steps."""
     measures = {"n": table.count()}
     if moments is not None:
@@ -141,7 +141,9 @@ def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
     )
 
 
-def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
+def _histogram_rows(
+    table: Foreign, values: Foreign, low: Foreign, scale: Foreign, moments: Foreign, *keys: str
+) -> Foreign:
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     position = ((values - low) * scale).floor().cast("int64")
     last = ibis.literal(pictures.BIN_COUNT * pictures.OFFSET_COUNT - 1, "int64")
@@ -159,7 +161,7 @@ def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any,
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram(columns: Mapping[str, Any]) -> pictures.Histogram:
+def _histogram(columns: Mapping[str, Foreign]) -> pictures.Histogram:
     bins = columns["bin"].astype(np.int64)
 
     def spread(name: str) -> IntArray:
@@ -178,8 +180,32 @@ def _histogram(columns: Mapping[str, Any]) -> pictures.Histogram:
 # ---- all levels of a category at once
 
 
+def _facts_of_levels(
+    run: Run, table: Foreign, level: str, value: str, second: str | None
+) -> tuple[list[str], dict[str, AnyArray]]:
+    """Return the sorted levels (L,), and their counts and ends of proxies and second moments, each (L,)."""
+    measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
+    if second is not None:
+        measures |= {"second_low": table[second].min(), "second_high": table[second].max()}
+    answer = run(table.group_by(level=table[level]).aggregate(**measures))
+    names = answer.column("level").to_pylist()
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
+    return sorted(names), facts
+
+
+def _grid_scales(extents: Sequence[pictures.Extent], few: BoolArray) -> FloatArray:
+    """Return the scale (L,) of the grid of each level; 0 where its few distinct values are counted."""
+    return np.array(
+        [
+            0.0 if is_exact else pictures.Grid.over(extent.low, extent.high).scale
+            for extent, is_exact in zip(extents, few, strict=True)
+        ]
+    )
+
+
 def level_bins(
-    run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
+    run: Run, backend: Foreign, table: Foreign, level: str, value: str, second: str | None = None
 ) -> pictures.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in all.
 
@@ -195,26 +221,15 @@ def level_bins(
     second : str, optional
         Column of second moments.
     """
-    measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
-    if second is not None:
-        measures |= {"second_low": table[second].min(), "second_high": table[second].max()}
-    answer = run(table.group_by(level=table[level]).aggregate(**measures))
-    names = answer.column("level").to_pylist()
-    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-    facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
-    names.sort()
+    names, facts = _facts_of_levels(run, table, level, value, second)
     extents = list(map(pictures.Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
     few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
-    grids = [
-        None if is_exact else pictures.Grid.over(e.low, e.high)
-        for e, is_exact in zip(extents, few, strict=True)
-    ]
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
         "few": few,
         "grid_low": facts["low"],
-        "grid_scale": np.array([0.0 if grid is None else grid.scale for grid in grids]),
+        "grid_scale": _grid_scales(extents, few),
     }
     steps = None
     if second is not None:
@@ -223,7 +238,7 @@ def level_bins(
     parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
 
-    def moments(rows: Any) -> Any:
+    def moments(rows: Foreign) -> Foreign:
         if second is None:
             return None
         return in_steps(rows[second], rows.step_low, rows.step_scale)
@@ -243,12 +258,17 @@ def level_bins(
             rows, rows[value], rows.grid_low, rows.grid_scale, moments(rows), "level_number"
         )
         bins = columns_of(run(binned))
-    for number in np.flatnonzero(~few).tolist():
-        in_level = bins["level_number"] == number
-        is_exact = table.filter(table[level] == names[number])
-        first = {n: c[in_level] for n, c in bins.items()}
-        level_steps = None if steps is None else steps[number]
-        large[number] = TableCounter(run, is_exact, extents[number], value, second, level_steps, first)
+        for number in np.flatnonzero(~few).tolist():
+            in_level = bins["level_number"] == number
+            large[number] = TableCounter(
+                run,
+                table.filter(table[level] == names[number]),
+                extents[number],
+                value,
+                second,
+                None if steps is None else steps[number],
+                {name: column[in_level] for name, column in bins.items()},
+            )
     return pictures.LevelBins(
         names=tuple(names),
         level=distinct["level_number"],
@@ -272,45 +292,45 @@ class TableColumns(OnArrays):
         `units.table`, or made of it by adding columns.
     """
 
-    def __init__(self, units: Units, table: Any) -> None:
+    def __init__(self, units: Units, table: Foreign) -> None:
         self._units = units
         self._table = table
 
-    def number(self, name: str) -> Any:
+    def number(self, name: str) -> Foreign:
         """Return a numeric column."""
         return self._table[self._units.internal(name, self._units.numbers)]
 
     def by_level(
         self, name: str, levels: tuple[str, ...], values: tuple[float, ...], otherwise: float
-    ) -> Any:
+    ) -> Foreign:
         """Return the number of each unit's level of a group column."""
         column = self._table[self._units.internal(name, self._units.categories)]
         branches = [(column == level, double(value)) for level, value in zip(levels, values, strict=True)]
         return ibis.cases(*branches, else_=double(otherwise))
 
-    def same(self, names: tuple[str, ...]) -> Any:
+    def same(self, names: tuple[str, ...]) -> Foreign:
         """Return 1 where group columns all agree, else 0."""
         first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
         return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
 
-    def apply(self, function: str, value: Any) -> Any:
+    def apply(self, function: str, value: Foreign) -> Foreign:
         """Return a function of a value, such as `floor`."""
         return getattr(value, function)()
 
-    def constant(self, value: float) -> Any:
+    def constant(self, value: float) -> Foreign:
         """Return one number for every unit."""
         return double(value)
 
-    def at_least(self, value: object, least: float) -> Any:
+    def at_least(self, value: object, least: float) -> Foreign:
         """Return the larger of a value and a constant."""
         return ibis.greatest(value, double(least))
 
-    def below(self, value: object, limit: float) -> Any:
+    def below(self, value: object, limit: float) -> Foreign:
         """Return 1 where a value is below a constant, else 0."""
         return ibis.ifelse(value < double(limit), double(1.0), double(0.0))
 
 
-def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
+def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> Foreign:
     """Return `table` with a column `out` of stratum codes.
 
     Parameters
@@ -363,7 +383,7 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     )
 
 
-def _halving(column: object, cuts: list[float], first: int, last: int) -> Any:
+def _halving(column: object, cuts: list[float], first: int, last: int) -> Foreign:
     """Return nested choices, so that a value meets log₂ H cut points and not H."""
     if first == last:
         return ibis.literal(first, "int32")
@@ -372,7 +392,7 @@ def _halving(column: object, cuts: list[float], first: int, last: int) -> Any:
     return ibis.ifelse(column < double(cuts[middle]), below, _halving(column, cuts, middle + 1, last))
 
 
-def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) -> Any:
+def _codes_of_formulas(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
     columns = TableColumns(units, table)
     influence = f"{out}_{INFLUENCE}"
     cell = f"{out}_{CELL}"
@@ -387,8 +407,8 @@ def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) 
 
 
 def _cuts_by_level(
-    rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
-) -> Any:
+    rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Foreign, out: str
+) -> Foreign:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
     levels = []
     lows = []
@@ -415,7 +435,7 @@ def _cuts_by_level(
     return table.left_join(interval_table, conditions).drop(*names)
 
 
-def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> Any:
+def _nearest(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
     grid, (doubled, squares) = rule.grid, rule.whole_centres
     coordinates = []
     for name, origin, step in zip(rule.names, grid.origin, grid.step, strict=True):
@@ -514,7 +534,7 @@ class TablePopulation(Population):
                 return summary
         coded = with_codes(rule, self.units, self.units.table)
         columns = [coded[self.units.numbers[info.name]] for info in self.proxies]
-        measures: dict[str, Any] = {"n": coded.count()}
+        measures: dict[str, Foreign] = {"n": coded.count()}
         for a, column in enumerate(columns):
             measures[f"mean{a}"] = column.mean()
             measures[f"cov{a}_{a}"] = column.var(how="pop")
@@ -526,7 +546,7 @@ class TablePopulation(Population):
 
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
-    ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
+    ) -> tuple[Foreign, IntArray, KeyArray, AnyArray]:
         """Return the units below the limits of their strata; the query also computes the digest if possible.
 
         An engine that returns rows together with sums needs one query: it returns all units below the highest
@@ -659,13 +679,13 @@ class TablePopulation(Population):
         )
         return self._matching("unit_id", values, 0)
 
-    def _matching(self, column: str, values: Any, seed: int) -> Drawn:
+    def _matching(self, column: str, values: Foreign, seed: int) -> Drawn:
         """Return the units whose value of a column is in the column `selected_value` of another table."""
         table = self.units.table
         joined = table.join(values, table[column] == values.selected_value)
         return self._taken(self.source.run(joined.select("unit_id", *_payload(self.units))), seed)[0]
 
-    def _sized(self, size: Size) -> Any:
+    def _sized(self, size: Size) -> Foreign:
         """Return the units' table with a column `size_measure` of doubles."""
         units = self.units
         table = self.units.table
@@ -680,13 +700,13 @@ class TablePopulation(Population):
             moments = self._numeric(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.on(columns, values, moments))
 
-    def _numeric(self, name: str) -> Any:
+    def _numeric(self, name: str) -> Foreign:
         """Return the Ibis column of a proxy or a feature, refusing categories."""
         if name in self.units.categories and name not in self.units.numbers:
             raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self.units.table[self.units.internal(name, self.units.numbers)]
 
-    def _taken(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+    def _taken(self, rows: Foreign, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return the units of the rows in the order in which they are shown, and that order (n,)."""
         ids = _ids(rows.column("unit_id"), self.units.integer_ids)
         units = self.units
@@ -728,7 +748,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
     return with_predictions(population, declared.predicts, scaled=declared.scaled)
 
 
-def _summary(columns: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
+def _summary(columns: dict[str, Foreign], rule: Rule, k: int) -> StratumSummary:
     """Return the summary of all H strata, including empty ones, from the rows of a group-by."""
     if np.ma.is_masked(columns["code"]) or columns["code"].dtype.kind != "i":
         raise InputError(
@@ -755,7 +775,7 @@ def _summary(columns: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     )
 
 
-def _texts(column: Any) -> AnyArray:
+def _texts(column: Foreign) -> AnyArray:
     for text in (texts := column.to_pylist()):
         if "\0" in text:
             raise InputError(
@@ -786,7 +806,7 @@ def _plain(column: object) -> AnyArray:
 # ---- the queries of designs
 
 
-def _under_limits(coded: Any, units: Units, limits: dict[int, str], *columns: str) -> Any:
+def _under_limits(coded: Foreign, units: Units, limits: dict[int, str], *columns: str) -> Foreign:
     """Return the query for the rows whose digest is at most the limit of their code."""
     names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
     limit_table = literal_table({"limited": names[0], "highest": names[1]}, units.backend)
@@ -795,7 +815,7 @@ def _under_limits(coded: Any, units: Units, limits: dict[int, str], *columns: st
     return selected.select("unit_id", *columns, *_payload(units))
 
 
-def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Any:
+def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Foreign:
     """Return the query for the sums of the population's digest, and for the units whose k is at most `limit`.
 
     Each sum comes in two halves, which fit 64 bits for up to 2³¹ units. A negative limit is of no unit.
@@ -818,7 +838,7 @@ def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> An
     return table.aggregate(**measures)
 
 
-def _digest_of(columns: Digested, row: Mapping[str, Any]) -> PopulationDigest:
+def _digest_of(columns: Digested, row: Mapping[str, Foreign]) -> PopulationDigest:
     """Return the digest from the row of sums."""
     halves = len([name for name in row if name.startswith("high")])
     sums = [(int(row[f"high{at}"]) << _HALF) + int(row[f"low{at}"]) for at in range(halves)]
@@ -829,7 +849,7 @@ def _payload(units: Units) -> list[str]:
     return [*units.numbers.values(), *units.categories.values(), *units.shown.values()]
 
 
-def _digest(units: Units, seed: int) -> Any:
+def _digest(units: Units, seed: int) -> Foreign:
     return md5_digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
 
 

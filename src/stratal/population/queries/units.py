@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
-from typing import Any
 
 import ibis
 import numpy as np
@@ -22,6 +21,7 @@ from stratal.population.declaration import (
     PREDICTED,
     Declaration,
 )
+from stratal.protocols import Foreign
 from stratal.proxy.agreement import (
     ARTICLES,
     BLANKS,
@@ -62,12 +62,12 @@ class Units:
         Runs the queries.
     """
 
-    table: Any
+    table: Foreign
     numbers: Mapping[str, str]
     categories: Mapping[str, str]
     shown: Mapping[str, str]
     integer_ids: bool
-    backend: Any
+    backend: Foreign
 
     def internal(self, name: str, kind: Mapping[str, str]) -> str:
         """Return the table's own name of a column, of this kind or any other."""
@@ -110,11 +110,11 @@ def units_of(source: Source, declared: Declaration) -> Units:
     )
 
 
-def _is_whole(kind: Any) -> bool:
+def _is_whole(kind: Foreign) -> bool:
     return bool(kind.is_integer() or (kind.is_decimal() and kind.scale == 0))
 
 
-def id_text_of(column: Any, name: str) -> Any:
+def id_text_of(column: Foreign, name: str) -> Foreign:
     """Return the text of ids as an Ibis expression, null where a float is no whole number below 2⁵³."""
     kind = column.type()
     if kind.is_string():
@@ -133,7 +133,7 @@ def id_text_of(column: Any, name: str) -> Any:
     )
 
 
-def whole_number(column: Any) -> Any:
+def whole_number(column: Foreign) -> Foreign:
     """Return floating-point values as integers, null where they are not whole or not below 2⁵³."""
     double = column.cast("float64")
     bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
@@ -141,7 +141,7 @@ def whole_number(column: Any) -> Any:
     return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
 
 
-def number(source: Source, name: str, words: str | None = None) -> Any:
+def number(source: Source, name: str, words: str | None = None) -> Foreign:
     """Return a column as numbers, text that is none as null; an error calls it by `words`."""
     words = words or f"{source.label}: column {name!r}"
     column = source.column(name)
@@ -155,7 +155,7 @@ def number(source: Source, name: str, words: str | None = None) -> Any:
     raise InputError(f"{words} is not numeric", given=str(kind), allowed="numbers")
 
 
-def number_of_text(column: Any) -> Any:
+def number_of_text(column: Foreign) -> Foreign:
     """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
 
     `true` and `false` are 1 and 0, as the truth values of Parquet are.
@@ -166,12 +166,12 @@ def number_of_text(column: Any) -> Any:
     return ibis.coalesce(number, truth)
 
 
-def with_point(column: Any) -> Any:
+def with_point(column: Foreign) -> Foreign:
     """Return text as numbers: decimal commas become points, percent signs are removed; else null."""
     return number_of_text(column.replace(",", ".").replace("%", "").strip())
 
 
-def category(column: Any, words: str) -> Any:
+def category(column: Foreign, words: str) -> Foreign:
     """Return a column as the text of categories, null where there is none; an error calls it by `words`."""
     kind = column.type()
     if kind.is_boolean():
@@ -188,7 +188,7 @@ def category(column: Any, words: str) -> Any:
     return column.cast("string")
 
 
-def _json_text(column: Any) -> Any:
+def _json_text(column: Foreign) -> Foreign:
     """Return a column of lists as JSON text, null where there is none."""
     quoted = column.map(
         lambda entry: '"' + entry.cast("string").replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -196,7 +196,7 @@ def _json_text(column: Any) -> Any:
     return ibis.ifelse(column.isnull(), ibis.null("string"), "[" + quoted.join(",").coalesce("") + "]")
 
 
-def is_nan(column: Any) -> Any:
+def is_nan(column: Foreign) -> Foreign:
     """Return whether a number is NaN, asked so that DuckDB 2 has to look at it.
 
     It takes `isnan(x)` and `x != x` to hold nowhere in a Parquet file, whose extents leave NaN out.
@@ -204,7 +204,7 @@ def is_nan(column: Any) -> Any:
     return column.nullif(-sys.float_info.max).isnan()
 
 
-Predicate = Callable[[Any], Any]
+Predicate = Callable[[Foreign], Foreign]
 
 _FILL = (
     "Drop or fill these units, or keep those whose proxy is missing as a stratum of their own: "
@@ -262,7 +262,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
 
-def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
+def absent(raw: Foreign, words: tuple[str, ...] = ()) -> Foreign:
     """Return whether there is no value, NaN or one of these words in lower case, as an Ibis expression."""
     kind = raw.type()
     if kind.is_floating():
@@ -417,7 +417,7 @@ def _stored(source: Source, names: Sequence[str]) -> Source:
 # ---- a softmax
 
 
-def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
+def totals(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
     values = [number(source, name) for name in columns]
     total = reduce(add, values)
@@ -534,7 +534,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     return source, declared
 
 
-def _written_alike(text: Any, kind: str | None) -> Any:
+def _written_alike(text: Foreign, kind: str | None) -> Foreign:
     """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
     if kind == "number":
         number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
@@ -547,7 +547,7 @@ def _written_alike(text: Any, kind: str | None) -> Any:
     return text
 
 
-def _added(terms: Sequence[Any]) -> Any:
+def _added(terms: Sequence[Foreign]) -> Foreign:
     """Return a sum of expressions, by halves: engines limit how deep an expression may be nested."""
     if len(terms) == 1:
         return terms[0].cast("int64")
@@ -604,7 +604,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     count = int(row["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
-    new_columns: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
+    new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
     for at, (name, value) in enumerate(values.items()):
         fill = declaration.middle(declared.bounds, row[f"low{at}"], row[f"high{at}"])
         is_text = source.is_text(

@@ -25,6 +25,7 @@ from msgspec import Struct, structs
 
 from stratal.errors import InputError, StratalError, optional_import, suggest_names
 from stratal.labels.annotation_tools import is_chat
+from stratal.protocols import JsonDict
 from stratal.study.database import StudyError
 from stratal.study.import_export import page_action
 from stratal.study.items import AHEAD, sides
@@ -74,7 +75,7 @@ class Display(Struct, frozen=True, kw_only=True):
     formats: Mapping[str, str] = {}
     https: bool = False
 
-    def show(self, name: str, value: Any) -> dict[str, Any]:
+    def show(self, name: str, value: Any) -> JsonDict:
         """Return one column of an item: its `name`, `html` that is safe in a page."""
         kind = self.formats.get(name, "auto")
         value = _structured(value, kind)
@@ -195,7 +196,7 @@ def _written(value: object, kind: str, https: bool = False) -> str:
     return f'<div class="text" dir="auto">{html.escape(str(value))}</div>'
 
 
-def _chat(turns: list[dict[str, Any]], kind: str, https: bool = False) -> str:
+def _chat(turns: list[JsonDict], kind: str, https: bool = False) -> str:
     kind = kind if kind == "markdown" else "text"
     shown = []
     for turn in turns:
@@ -309,7 +310,7 @@ SIDES = ("A", "B")
 SUBMIT_ON_CHOICE = "page_submit_on_choice"
 
 
-def question_view(question: StudyQuestion) -> dict[str, Any]:
+def question_view(question: StudyQuestion) -> JsonDict:
     """Return a question as the page has it."""
     pair = question.kind == PAIR
     names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
@@ -326,7 +327,7 @@ def question_view(question: StudyQuestion) -> dict[str, Any]:
     }
 
 
-def form_view(study: Study) -> dict[str, Any]:
+def form_view(study: Study) -> JsonDict:
     """Return all questions and the rubric as the page has them."""
     first = study.form.first
     return {
@@ -337,7 +338,7 @@ def form_view(study: Study) -> dict[str, Any]:
     }
 
 
-def item_view(item: Item, form: Form, display: Display) -> dict[str, Any]:
+def item_view(item: Item, form: Form, display: Display) -> JsonDict:
     """Return one item as the page has it."""
     pair = form.pair or ()
     named = zip(SIDES, item.sides or (), strict=False)
@@ -351,9 +352,9 @@ def item_view(item: Item, form: Form, display: Display) -> dict[str, Any]:
     }
 
 
-def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
+def answer_view(answer: Answer, item: Item, form: Form) -> JsonDict:
     """Return an answer as the page has it: by question, in the page's words, without saying whose it is."""
-    shown: dict[str, Any] = dict(form.answers(answer.value))
+    shown: JsonDict = dict(form.answers(answer.value))
     for question in form.questions:
         value = shown.get(question.name)
         if question.kind == PAIR and item.sides and value in item.sides:
@@ -363,7 +364,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
 
-def state(study: Study, annotator: str, display: Display, _: object = None) -> dict[str, Any]:
+def state(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
     """Return what a page needs when it opens."""
     return {
         "study": study.id,
@@ -375,7 +376,7 @@ def state(study: Study, annotator: str, display: Display, _: object = None) -> d
     }
 
 
-def _annotator_state(study: Study, annotator: str, display: Display) -> dict[str, Any]:
+def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict:
     """Return the item to label now, None if there is none, those after it, and the progress."""
     form = study.form
     shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=AHEAD)]
@@ -386,12 +387,12 @@ def _annotator_state(study: Study, annotator: str, display: Display) -> dict[str
     }
 
 
-def assigned_item(study: Study, annotator: str, display: Display, item: object) -> dict[str, Any]:
+def assigned_item(study: Study, annotator: str, display: Display, item: object) -> JsonDict:
     """Return an item that this annotator was given before."""
     return {"item": item_view(study.item(annotator, str(item)), study.form, display)}
 
 
-def answer_history(study: Study, annotator: str, _: Display, before: object) -> dict[str, Any]:
+def answer_history(study: Study, annotator: str, _: Display, before: object) -> JsonDict:
     """Return the items that this annotator answered, newest first; those before a line of the journal."""
     line = "0" if before is None else str(before)
     if not (line.isascii() and line.isdigit() and len(line) < 18):
@@ -400,7 +401,7 @@ def answer_history(study: Study, annotator: str, _: Display, before: object) -> 
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in answers]}
 
 
-def open_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> dict[str, Any]:
+def open_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
     """Return items that wait for a decision, with their answers; none for whoever does not decide.
 
     `mine` is how many are assigned to this annotator.
@@ -414,7 +415,7 @@ def open_disagreements(study: Study, annotator: str, display: Display, _: object
     return {"disagreements": shown, "mine": mine}
 
 
-def perform(study: Study, annotator: str, display: Display, body: object) -> dict[str, Any]:
+def perform(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
     """Save what a page did; return the receipt, the next item and the progress."""
     action = page_action(body)
     form = study.form
@@ -440,7 +441,7 @@ def _column_of(columns: Mapping[str, str], side: Any) -> str:
 
 
 # The requests of a page and the functions that answer them; the last argument is what the page sends.
-HANDLERS: dict[str, Callable[[Study, str, Display, Any], dict[str, Any]]] = {
+HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
     "state": state,
     "item": assigned_item,
     "trail": answer_history,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, StratalError, optional_import
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
@@ -113,9 +114,9 @@ def annotate(
     return widget
 
 
-def answer(study: Study, annotator: str, display: Display, message: object) -> dict[str, Any]:
+def answer(study: Study, annotator: str, display: Display, message: object) -> JsonDict:
     """Return what the kernel says to a message of the page: an answer, or what is wrong."""
-    requested: Mapping[str, Any]
+    requested: JsonMapping
     if isinstance(message, dict):
         requested = message
     else:
@@ -141,7 +142,7 @@ class PageMaker:
     """The contents of a page in one file besides its items, read before the transaction that keeps them."""
 
     annotator: str
-    described: dict[str, Any]
+    described: JsonDict
     form: Form
     display: Display
 
@@ -176,7 +177,7 @@ class PageMaker:
         return _page_of_data({**self.described, "items": shown}, https=self.display.https)
 
 
-def _page_of_data(data: dict[str, Any], *, https: bool) -> str:
+def _page_of_data(data: JsonDict, *, https: bool) -> str:
     """Return a page that holds its data, and whose policy allows its own script and style alone."""
     script = content.joined("parts.js", "annotate.js", "offline.js")
     style = content.asset("page.css")

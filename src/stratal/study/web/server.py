@@ -43,6 +43,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from stratal.errors import InputError, StratalError
+from stratal.protocols import JsonDict
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.permissions import Activity, Role, is_possible
@@ -420,7 +421,7 @@ STATUS_LIFETIME = 2.0
 DEAR = 4.0
 
 
-def status_of(folder: Path) -> dict[str, Any]:
+def status_of(folder: Path) -> JsonDict:
     """Return what `study status --json` prints of a study, without the folder's place on the disk.
 
     In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
@@ -433,7 +434,7 @@ def status_of(folder: Path) -> dict[str, Any]:
         printed, errors = process.communicate()
     if process.returncode:
         raise StudyError(errors.strip().replace(str(folder), "the study"), kind="damaged")
-    status: dict[str, Any] = json.loads(printed)
+    status: JsonDict = json.loads(printed)
     del status["folder"]
     return status
 
@@ -612,7 +613,7 @@ class ShortageLog:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._next = clock, -math.inf
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: JsonDict) -> None:
         """Log what an event loop says went wrong."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in SHORTAGES:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.tables.logs.log import (
     DEEPEVAL,
     REPEAT_SEPARATOR,
@@ -26,7 +27,7 @@ from stratal.tables.logs.log import (
 )
 
 
-def read_deepeval(document: Mapping[str, Any], source: str) -> Log:
+def read_deepeval(document: JsonMapping, source: str) -> Log:
     """Return the log of a test run of DeepEval."""
     run = document.get("testRunData", document)
     cases = run.get("testCases")
@@ -52,7 +53,7 @@ def read_deepeval(document: Mapping[str, Any], source: str) -> Log:
     )
 
 
-def _conversation_cases(conversation: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
+def _conversation_cases(conversation: JsonMapping, place: str) -> Iterator[JsonDict]:
     """Yield the assistant's turns of a conversation as test cases, with the scores of the conversation."""
     with translate_tool_errors(f"{place} {conversation['name']!r}", DEEPEVAL):
         turns = [{"role": turn.get("role"), "content": turn.get("content")} for turn in conversation["turns"]]
@@ -70,7 +71,7 @@ def _conversation_cases(conversation: Mapping[str, Any], place: str) -> Iterator
         }
 
 
-def _deepeval_row(case: Mapping[str, Any]) -> LogRow:
+def _deepeval_row(case: JsonMapping) -> LogRow:
     entries = case.get("metricsData") or case.get("metricsMetadata") or []  # the latter before version 1
     names = number_repeats(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
     measured = [_measured_score(entry) for entry in entries]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import Foreign
 from stratal.tables.logs.log import (
     EVALUATE,
     Log,
@@ -66,7 +66,7 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
     return make_log(EVALUATE, rows)
 
 
-def read_saved_dataset(folder: Path) -> Any | None:
+def read_saved_dataset(folder: Path) -> Foreign | None:
     """Return a folder of `Dataset.save_to_disk` as an Arrow table, None for other folders.
 
     Raises

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, optional_import
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.tables.logs.log import (
     INSPECT,
     REPEAT_SEPARATOR,
@@ -64,7 +65,7 @@ def read_inspect_file(path: Path) -> Log:
         return read_inspect(document, str(path))
 
 
-def read_inspect(document: Mapping[str, Any], source: str) -> Log:
+def read_inspect(document: JsonMapping, source: str) -> Log:
     """Return the log of an Inspect evaluation."""
     samples = document.get("samples")
     status = document.get("status")
@@ -98,7 +99,7 @@ def read_inspect(document: Mapping[str, Any], source: str) -> Log:
     return make_log(INSPECT, rows, cluster="sample", notes=notes)
 
 
-def _inspect_row(sample: Mapping[str, Any]) -> LogRow:
+def _inspect_row(sample: JsonMapping) -> LogRow:
     unit = str(sample["id"])
     target = sample.get("target")
     output = sample.get("output")
@@ -110,7 +111,7 @@ def _inspect_row(sample: Mapping[str, Any]) -> LogRow:
     score_entries = sample.get("scores")
     if score_entries is None and sample.get("score") is not None:  # logs of version 1
         score_entries = {"score": sample["score"]}
-    scores: dict[str, Any] = {}
+    scores: JsonDict = {}
     for name, score in (score_entries or {}).items():
         value = None if score is None else score.get("value")
         scores |= with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
@@ -124,7 +125,7 @@ def _inspect_row(sample: Mapping[str, Any]) -> LogRow:
     )
 
 
-def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]) -> bool:
+def _sample_failed(sample: JsonMapping, output: Any, scores: Sequence[Any]) -> bool:
     """Return whether the answer failed: the sample ended with an error, or without any output.
 
     An error after the start of the scorers is an error of a metric. Output is a text, a call of a tool, or an

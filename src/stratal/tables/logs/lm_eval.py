@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stratal.protocols import JsonMapping
 from stratal.tables.logs.log import (
     LM_EVAL,
     REPEAT_SEPARATOR,
@@ -50,7 +51,7 @@ _LINE_KEYS = {
 }
 
 
-def _lm_eval_row(record: Mapping[str, Any]) -> LogRow:
+def _lm_eval_row(record: JsonMapping) -> LogRow:
     prompt, choices = _prompt_and_choices(record["arguments"])
     names = record.get("metrics")
     if names is None:

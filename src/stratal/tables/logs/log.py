@@ -17,6 +17,7 @@ from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.tables.no_answer import is_no_verdict
 
 # Separates a column from its filter or model, in logs with several: `score@large`.
@@ -51,9 +52,9 @@ class LogRow:
     """
 
     unit: str
-    unit_columns: Mapping[str, Any] = field(default_factory=dict)
-    variant_columns: Mapping[str, Any] = field(default_factory=dict)
-    scores: Mapping[str, Any] = field(default_factory=dict)
+    unit_columns: JsonMapping = field(default_factory=dict)
+    variant_columns: JsonMapping = field(default_factory=dict)
+    scores: JsonMapping = field(default_factory=dict)
     variant: str = ""
     failed: bool = False
 
@@ -186,10 +187,10 @@ def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
         seen_answers.add((row.unit, row.variant))
 
 
-def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, JsonDict], dict[str, str]]:
     """Return the entries of each unit by column, and the variant of each column of scores."""
     has_variants = len({row.variant for row in rows}) > 1
-    units: dict[str, dict[str, Any]] = {}
+    units: dict[str, JsonDict] = {}
     variant_of: dict[str, str] = {}
     for row in rows:
         suffix = ""
@@ -339,9 +340,7 @@ MAX_LOG_BYTES = 100_000_000
 MAX_FILES_INSPECTED = 2000
 
 
-def read_rows(
-    tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], LogRow]
-) -> list[LogRow]:
+def read_rows(tool: str, records: Any, place: str, row: Callable[[JsonMapping], LogRow]) -> list[LogRow]:
     """Return the rows of a tool's records; an error has the number of the record."""
     rows: list[LogRow] = []
     for number, record in enumerate(records, start=1):
@@ -359,7 +358,7 @@ def number_repeats(names: Iterable[str]) -> list[str]:
     ]
 
 
-def with_prefix(prefix: str, entries: Mapping[str, object] | None) -> dict[str, Any]:
+def with_prefix(prefix: str, entries: Mapping[str, object] | None) -> JsonDict:
     """Return entries with a prefix and a dot in front of their names."""
     return {f"{prefix}.{name}": value for name, value in (entries or {}).items()}
 

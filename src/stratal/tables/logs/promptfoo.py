@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.recognition import ID_NAMES
 from stratal.tables.logs.log import (
     PROMPTFOO,
@@ -28,7 +28,7 @@ from stratal.tables.logs.log import (
 )
 
 
-def read_promptfoo(document: Mapping[str, Any], source: str) -> Log:
+def read_promptfoo(document: JsonMapping, source: str) -> Log:
     """Return the log of an output file of promptfoo."""
     results = document["results"].get("results")
     if not results:
@@ -41,7 +41,7 @@ def read_promptfoo(document: Mapping[str, Any], source: str) -> Log:
     variant_names = _variant_names(results)
     have_one_prompt = len({_prompt_name(result) for result in results}) == 1
 
-    def read_result(result: Mapping[str, Any]) -> LogRow:
+    def read_result(result: JsonMapping) -> LogRow:
         test = test_ids[result["testIdx"]]
         repeat = repeats[result["testIdx"]]
         prompt = result.get("prompt")
@@ -79,7 +79,7 @@ def read_promptfoo(document: Mapping[str, Any], source: str) -> Log:
 _FAILED_WITH_ERROR = 2
 
 
-def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
+def _scores_of_result(result: JsonMapping) -> JsonDict:
     """Return the scores of a result, None for those of an assertion whose grader failed.
 
     The score and the success of the whole test are then unknown, too, unless another assertion failed it.
@@ -102,7 +102,7 @@ def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return scores | dict.fromkeys(unknown_scores & set(scores))
 
 
-def _number_results(results: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+def _number_results(results: Sequence[Mapping[str, object]]) -> list[JsonDict]:
     """Return results of version 2, which have no numbers, with those of their test and of their prompt.
 
     A second answer of the same prompt and provider to a test is a repeat.
@@ -124,7 +124,7 @@ def _number_results(results: Sequence[Mapping[str, object]]) -> list[dict[str, A
     ]
 
 
-def _variant_names(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def _variant_names(results: Sequence[JsonMapping]) -> dict[int, str]:
     """Return the name of each prompt and provider: the provider, with the prompt if it has several."""
     prompts = {result["promptIdx"]: _prompt_name(result) for result in results}
     providers = {}

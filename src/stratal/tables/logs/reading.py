@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError
+from stratal.protocols import JsonMapping
 from stratal.tables.logs.deepeval import read_deepeval
 from stratal.tables.logs.hugging_face import read_evaluate
 from stratal.tables.logs.inspect_ai import read_inspect
@@ -30,7 +31,7 @@ from stratal.tables.logs.promptfoo import read_promptfoo
 _LM_EVAL_KEYS = {"doc_id", "doc", "resps"}
 
 # Tool, keys and reader of each JSON document.
-_DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
+_DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[JsonMapping, str], Log]], ...] = (
     (PROMPTFOO, {"evalId", "results"}, read_promptfoo),
     (DEEPEVAL, {"testCases", "metricsScores"}, read_deepeval),
     (DEEPEVAL, {"conversationalTestCases", "metricsScores"}, read_deepeval),
@@ -40,7 +41,7 @@ _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str],
 )
 
 
-def _document_reader(document: object) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
+def _document_reader(document: object) -> tuple[str, Callable[[JsonMapping, str], Log]] | None:
     """Return the tool that wrote a JSON document and its reader, None for other documents."""
     keys = set(document) if isinstance(document, Mapping) else set()
     return next(
