@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from stratal.report.estimates import answer_sentence
+from stratal.report.estimates import answer_sentence, requirement_remark
 from stratal.report.sections import report_sections
-from stratal.report.text import Page, ReportTable, table_html
+from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Characters that LaTeX interprets, or that its default encoding lacks.
@@ -83,6 +83,41 @@ def report_markdown(findings: Mapping[str, Any]) -> str:
         if section.commands:
             parts.append("```sh\n" + "\n".join(section.commands) + "\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def answer_markdown(result: Mapping[str, Any], page: Page) -> str:
+    """Return a result as a short Markdown text, such as a comment on a pull request.
+
+    Parameters
+    ----------
+    result : dict
+        `Evaluation.to_dict()`.
+    page : Page
+        The result without its requirements, in sentences and tables.
+    """
+    requirements = result.get("requirements", ())
+    first, *other_lines = page.lines
+    parts = [f"**{_escape_markdown(first)}**"]
+    if requirements:
+        parts.append(table_markdown(_requirements_table(result, requirements)))
+    parts += [_escape_markdown(line) for line in other_lines]
+    parts += [table_markdown(table.first()) for table in page.tables]
+    if page.notes:
+        parts.append("\n".join(f"- {_escape_markdown(note)}" for note in page.notes))
+    return "\n\n".join(parts)
+
+
+def _requirements_table(result: Mapping[str, Any], requirements: Sequence[Mapping[str, Any]]) -> ReportTable:
+    """Return the verdict on each requirement, and what would decide it."""
+    level = result.get("confidence_level") or result["new_version"]["confidence_level"]
+    columns = {
+        "verdict": "verdict",
+        "required": "required",
+        "estimate": "estimate",
+        level_text(level): "confidence_interval",
+        "to decide": lambda row: requirement_remark(row) or None,
+    }
+    return table_of("", requirements, columns)
 
 
 def report_title(findings: Mapping[str, Any]) -> str:

@@ -291,21 +291,31 @@ def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
     return f"{first} and {second}: undecided{buys} ({between})."
 
 
-def requirement_text(requirement: Mapping[str, Any]) -> str:
-    """Return a requirement with its verdict."""
-    text = f"{requirement['required']}: {requirement['verdict']}"
+def requirement_remark(requirement: Mapping[str, Any]) -> str:
+    """Return the reason for a verdict, or what would decide a requirement that is undecided; else ""."""
     if "reason" in requirement:
-        return f"{text} ({requirement['reason']})"
+        return str(requirement["reason"])
     if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
-        return text
+        return ""
     more_labels = requirement["more_labels"]
     if more_labels is None:
-        return f"{text}; at this estimate no number of labels would decide it"
+        return "at this estimate no number of labels would decide it"
     if more_labels == 1:
         noun = "label"
     else:
         noun = "labels"
-    return f"{text}; about {more_labels:,} more {noun} would decide it if the estimate stays"
+    return f"about {more_labels:,} more {noun} would decide it if the estimate stays"
+
+
+def requirement_text(requirement: Mapping[str, Any]) -> str:
+    """Return a requirement with its verdict."""
+    text = f"{requirement['required']}: {requirement['verdict']}"
+    remark = requirement_remark(requirement)
+    if not remark:
+        return text
+    if "reason" in requirement:
+        return f"{text} ({remark})"
+    return f"{text}; {remark}"
 
 
 def verdict_lines(estimate: Mapping[str, Any]) -> list[str]:
