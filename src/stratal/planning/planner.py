@@ -463,8 +463,8 @@ class Planner:
         if missed is not None:
             best = first_within_tolerance(stratified)
             note = (
-                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, so no "
-                "precision is forecast for it."
+                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, "
+                "so no precision is forecast for it."
             )
             return _PlannedStrata(
                 strata=best.strata,

@@ -249,7 +249,7 @@ def answer_page(result: Mapping[str, Any], quantity: str = "") -> Page:
         elif rows:
             ranked = board if kind == "comparisons" else ()
             tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
-    if result.get("side_by_side"):  # which has the shares
+    if len(result.get("side_by_side", ())) > 1:  # which has the shares
         notes = without_code(notes, JUDGE_SHARES)
     if unlabelled(result):  # its sentence says the same, with what the missing labels could change
         notes = without_code(notes, UNLABELLED)
@@ -403,7 +403,7 @@ def _value_sentence(estimate: Mapping[str, Any]) -> str:
 def _side_by_side(estimate: Mapping[str, Any]) -> list[str]:
     """Return the estimates of judge and labels, alone and together, and how far the judge is off."""
     rows = {row["name"]: row for row in estimate.get("side_by_side") or ()}
-    if not rows:
+    if len(rows) < 2:
         return []
     share = estimate.get("outcome") == "binary"
     texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
