@@ -281,7 +281,7 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
 
     details: bool = False
     format: Annotated[str, Option(needs=(without_all("json"),))] = TEXT
-    disagreements: Annotated[Path | None, Option(needs=(with_any("judge"),))] = None
+    disagreements: Path | None = None
 
 
 @command(EstimateCommand, needs=NEEDS)

@@ -151,7 +151,7 @@ class Evaluation:
 
                     described["differing"] = count_disagreements(self.sample, self.words, request.judge)
                 if self.estimate.outcomes is not None:
-                    described["side_by_side"] = self._judge_readings(self.estimate)
+                    described["judge_readings"] = self._judge_readings(self.estimate)
         if self.verdicts is not None:
             described["requirements"] = list(self.verdicts)
         if self.unscored is not None:
@@ -262,7 +262,8 @@ class Evaluation:
 
         request = self.request
         if not request.judge:
-            raise InputError("no judge was requested", allowed="judge= (--judge)")
+            action = "Name the columns of judges: judge= (--judge)."
+            raise InputError("there is no judge whose verdicts could differ", action=action)
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
     def _judge_readings(self, estimate: Estimate) -> list[dict[str, Any]]:

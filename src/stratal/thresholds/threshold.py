@@ -44,7 +44,6 @@ from stratal.metrics.threshold_goal import (
 )
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
-from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
@@ -292,12 +291,13 @@ def threshold(
     request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
     is_table = form_of(sample, labels) not in (Form.SAMPLE, Form.STUDY)
     if is_table:
-        # No judge is compared with the labels here.
-        request = replace(request, population=population, judge=(NO_COLUMN,))
+        request = replace(request, population=population)
     evidence = gather(request, sample, labels)
     names = (score,) if isinstance(score, str) else tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
+    if evidence.table is not None and evidence.table.score is not None:
+        names = names or (evidence.table.score,)
     names = names or (_default_score(sample, requirement),)
     if is_table:
         sample = _with_scores(sample, evidence, names)
