@@ -112,15 +112,16 @@ def planning_task(number: int) -> PlanningTask:
 class Order:
     """How a plan compares with those of fewer labels, and with a simple random sample of its own budget.
 
-    The first three are shares by which a width or standard error is larger, 0 or less where it is not;
-    `in_order` tells whether the optimistic width is the smallest and the conservative one the largest.
+    The first three are shares by which a width or standard error is larger, 0 or less where it is not. The
+    comparisons with a simple random sample are None if no precision is forecast for it. `in_order` tells
+    whether the optimistic width is the smallest and the conservative one the largest.
     """
 
     budget: int
     design: str
     wider_than_fewer: float
-    error_above_simple: float
-    wider_than_simple: float
+    error_above_simple: float | None
+    wider_than_simple: float | None
     in_order: bool
 
 
@@ -134,6 +135,11 @@ def standard_error_of(row: PlannedDesign) -> float:
     """Return the standard error to expect; the worst where nothing is expected."""
     expected = row.expected_standard_error
     return float((row.worst_standard_error if expected is None else expected) or 0.0)
+
+
+def has_forecast(row: PlannedDesign) -> bool:
+    """Return whether a precision is forecast, or the worst is known."""
+    return row.expected_standard_error is not None or row.worst_standard_error is not None
 
 
 def simple_row(plan: Plan) -> PlannedDesign:
@@ -161,12 +167,17 @@ def orders_of_plans(task: PlanningTask, **options: Any) -> Iterator[Order]:
         width = half_width_of(plan)
         low, high = plan.half_width_range or (width, width)
         simple = simple_row(plan)
+        error_above_simple = None
+        wider_than_simple = None
+        if has_forecast(simple):
+            error_above_simple = share_above(standard_error_of(plan.recommended), standard_error_of(simple))
+            wider_than_simple = share_above(width, half_width_of(plan.using("simple-random")))
         yield Order(
             budget=budget,
             design=plan.recommended.design,
             wider_than_fewer=0.0 if math.isinf(narrowest) else share_above(width, narrowest),
-            error_above_simple=share_above(standard_error_of(plan.recommended), standard_error_of(simple)),
-            wider_than_simple=share_above(width, half_width_of(plan.using("simple-random"))),
+            error_above_simple=error_above_simple,
+            wider_than_simple=wider_than_simple,
             in_order=low <= width <= high,
         )
         narrowest = min(narrowest, width)
@@ -196,6 +207,7 @@ COLUMNS = (
     "proxy",
     "plans",
     "simple random",
+    "simple random without a forecast",
     "wider than with fewer labels",
     "above .2 %",
     "standard error above simple random",
@@ -210,10 +222,11 @@ def row_of(proxy: str, orders: list[Order]) -> str:
         proxy,
         len(orders),
         sum(order.design == "simple-random" for order in orders),
+        sum(order.wider_than_simple is None for order in orders),
         f"{max(0.0, *(order.wider_than_fewer for order in orders)):.4f}",
         sum(order.wider_than_fewer > ROUNDING for order in orders),
-        f"{max(0.0, *(order.error_above_simple for order in orders)):.4f}",
-        f"{max(0.0, *(order.wider_than_simple for order in orders)):.4f}",
+        f"{max(0.0, *(order.error_above_simple or 0.0 for order in orders)):.4f}",
+        f"{max(0.0, *(order.wider_than_simple or 0.0 for order in orders)):.4f}",
         sum(not order.in_order for order in orders),
     ]
     return f"| {' | '.join(map(str, entries))} |"
@@ -244,7 +257,8 @@ def main() -> None:
         f"--layouts {options.layouts} --draws {options.draws}`, {circumstances()}",
         "",
         "A plan is expected to be at most .2 % wider than one of fewer labels, and at most 1 % wider than "
-        "the simple random sample in its own table. Shares are the largest of all plans.",
+        "the simple random sample in its own table. Shares are the largest of all plans. No precision of "
+        "F1 is forecast for a simple random sample with fewer than two expected labels of an answer.",
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|---{'|--:' * (len(COLUMNS) - 1)}|",

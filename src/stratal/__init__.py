@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from stratal.estimation.estimate import Estimate as Estimate
     from stratal.estimation.estimate import Estimates as Estimates
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
-    from stratal.estimation.requirement import require as require
     from stratal.evaluation import Evaluation as Evaluation
     from stratal.evaluation import evaluate as evaluate
     from stratal.evaluation.from_arrays import estimate_from as estimate_from
@@ -65,7 +64,7 @@ _NAMES = {
     "errors": "InputError LabelError StratalError StratalWarning",
     "estimation.entry_points": "estimate",
     "estimation.estimate": "Estimate Estimates",
-    "estimation.requirement": "log_to_mlflow require",
+    "estimation.requirement": "log_to_mlflow",
     "evaluation": "Evaluation evaluate",
     "evaluation.from_arrays": "estimate_from",
     "labels": "Labels annotator_agreement",

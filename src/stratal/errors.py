@@ -189,7 +189,7 @@ def optional_import(package: str, *, extra: str) -> Iterator[None]:
 
 
 class RequirementError(StratalError, AssertionError):
-    """An interval that does not lie where it must: no mistake of the user's, but a test that fails.
+    """A requirement that the interval of an estimate does not satisfy; a test fails by it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of what you add: a design, an estimand, an engine. What does not hold is an AssertionError."""
+"""Assertions for tests: requirements of an estimate; properties of a design, an estimand or an engine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,83 @@ import numpy as np
 
 import stratal
 from stratal.designs.sample import Design, Sample
-from stratal.errors import StratalError
+from stratal.errors import InputError, RequirementError, StratalError, type_text
 from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.requirement import PASS, held_against
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.population.summary import Drawn
 from stratal.randomness import id_texts
+from stratal.report.estimates import requirement_text, value_with_interval
 
-__all__ = ["check_design", "check_engine", "check_estimand", "same_draw"]
+__all__ = ["assert_requirement", "check_design", "check_engine", "check_estimand", "same_draw"]
 
 # A check of chance fails by chance once in 16,000.
 _STANDARD_ERRORS = 4.0
+
+
+def assert_requirement(
+    estimate: Estimate | Estimates, *requirements: str, confidence_level: float = 0.95, method: str = "auto"
+) -> None:
+    """Check that the whole interval of an estimate satisfies every requirement.
+
+    The interval is compared with the limit, not the value. A model passes because its labels demonstrate it,
+    and never because there are few labels.
+
+    Parameters
+    ----------
+    estimate : Estimate or Estimates
+    *requirements : str
+        Such as `"value>=.9"`; of several estimates the name of one: `"kappa>=.6"`, `"recall:cat>=.8"`,
+        `"value@de>=.7"`.
+    confidence_level : float
+        Between 0 and 1.
+    method : str
+        Interval method of `Estimate.confidence_interval`.
+
+    Raises
+    ------
+    RequirementError
+        An AssertionError. Its text is the verdict: FAIL, or UNDECIDED with the number of labels that would
+        decide, the estimate with its interval, and the number of labels.
+    InputError
+        If no requirement is given, or one that every or no estimate within these bounds satisfies.
+
+    Examples
+    --------
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> estimate = stratal.estimate(sample, [1.0] * 95 + [0.0] * 5)
+    >>> assert_requirement(estimate, "value>=.85")
+    >>> assert_requirement(estimate, "value>=.9")
+    Traceback (most recent call last):
+    stratal.errors.RequirementError: value>=0.9: UNDECIDED; about 8 more labels would decide it if the
+    estimate stays (given: 0.95, 95% interval 0.8975 to 0.98, from 100 labels)...
+    """
+    __tracebackhide__ = True  # pytest shows the test, not this function
+    if not isinstance(estimate, Estimate | Estimates):
+        raise InputError(
+            "assert_requirement takes an Estimate or Estimates",
+            given=type_text(estimate),
+            action="Compute one first: stratal.estimate(sample, labels).",
+        )
+    if not requirements:
+        example = "such as assert_requirement(estimate, 'value>=.9')"
+        raise InputError("no requirement is given", allowed=example)
+    verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
+    missed = [
+        entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
+    ]
+    if not missed:
+        return
+    if isinstance(estimate, Estimate):
+        labels = estimate.labels
+    else:
+        labels = max(row.labels for row in estimate)
+    figures = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
+    action = "More labels narrow the interval; a better model moves it."
+    raise RequirementError("; ".join(map(requirement_text, missed)), given=figures, action=action)
 
 
 def check_design(

@@ -13,7 +13,8 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_actions_are_named_by_their_commit():
-    used = [line for path in WORKFLOWS for line in re.findall(r"uses: (.*)", path.read_text())]
+    paths = [*WORKFLOWS, ROOT / "action.yml"]
+    used = [line for path in paths for line in re.findall(r"uses: (.*)", path.read_text())]
 
     assert used
     assert [line for line in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[\d.]+", line)] == []

@@ -16,6 +16,7 @@ from tests.attack.damage import Findings
 import stratal
 from stratal.errors import StratalError
 from stratal.estimands import ClassReport, Quantile, RatioOfMeans
+from stratal.testing import assert_requirement
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
 RATIO = RatioOfMeans(["a", "b"])
@@ -34,8 +35,8 @@ def _calls() -> tuple[list[Call], list[Any]]:
     z = np.resize([1.0, 1.0, 0.0], 60)
     classes, found = np.where(z > 0, "x", "y"), stratal.estimate(sample, z)
 
-    def required(estimate: Any, requirement: Any, confidence_level: Any = 0.95, method: Any = "auto") -> Any:
-        return stratal.require(estimate, requirement, confidence_level=confidence_level, method=method)
+    def required(estimate: Any, requirement: Any, confidence_level: Any = 0.95, method: Any = "auto") -> None:
+        assert_requirement(estimate, requirement, confidence_level=confidence_level, method=method)
 
     calls: list[Call] = [
         (stratal.estimate, {"sample": sample, "labels": z}),

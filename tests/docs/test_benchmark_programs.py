@@ -301,7 +301,7 @@ def test_a_quick_run_of_plans_in_order_has_the_rows_of_the_page(tmp_path, monkey
 
     assert headings(quick) == headings(page)
     assert [row[0] for row in table_rows(quick)] == [row[0] for row in table_rows(page)]
-    assert max(float(row[3]) for row in plans) <= plan_order.ROUNDING
-    of_mean = [row for row in plans if row[0] != "f1"]
-    assert max(float(row[5]) for row in of_mean) <= plan_order.MOST_WIDER
-    assert max(float(row[6]) for row in of_mean) <= plan_order.MOST_WIDER
+    # Three plans of rare outcomes and one of F1 in 34 units, of 9,952: the page names them.
+    assert sum(int(row[5]) for row in plans) <= 4
+    assert max(float(row[6]) for row in plans) <= plan_order.MOST_WIDER
+    assert max(float(row[7]) for row in plans) <= plan_order.MOST_WIDER

@@ -56,8 +56,7 @@ STATUSES = {"better": 0, "always-refund": 4, "error-text": 4, "four-fifths": 5}
 
 def recipe():
     """The commands of the documented recipe."""
-    block = re.search(r"```yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    lines = re.findall(r"- run: (stratal .*)", block[1])
+    lines = re.findall(r"- run: (stratal .*)", GUIDE.read_text(encoding="utf-8"))
     return [shlex.split(line.partition(" && ")[0])[1:] for line in lines]
 
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from stratal.tables.small_table import SmallTable
 
 
-# Maximum number of rows per item, one for each model.
-_MAX_ROWS_PER_ITEM = 10
-
 # Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
 # whole takes its time.
 _LARGEST = 20_000_000
@@ -241,7 +238,7 @@ def _too_large(file: Path) -> bool:
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
     from stratal.labels.label_files import answer_column
-    from stratal.study.find_study import folders_with_ids
+    from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
     from stratal.tables.small_table import SmallTable, is_missing
 
     if not file.is_file() or _too_large(file):
@@ -255,9 +252,7 @@ def _of_table(file: Path) -> Result | None:
     name = answer_column(table)
     entries = () if name is None else table.lists[name]
     filled = sum(not is_missing(entry) for entry in entries)
-    folders = _nearest(
-        file, folders_with_ids(table.distinct_texts(_MAX_ROWS_PER_ITEM), (Path(), file.parent))
-    )
+    folders = _nearest(file, folders_with_ids(table.distinct_texts(MAX_ROWS_PER_ITEM), (Path(), file.parent)))
     if folders:
         described = {"rows": len(table), "answers": filled, "belongs_to": list(map(str, folders))}
         return Result(

@@ -14,15 +14,20 @@ import stratal
 from stratal.cli.command import Option, argument, command, part, selected_fields, words
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
-from stratal.cli.output import Result, progress
+from stratal.cli.output import Result, markdown_text, progress
 from stratal.cli.parsing import joined, listed, mapping, meanings, pair
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
+from stratal.errors import check_choice
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     from stratal import Evaluation, Population, Sample
 
+
+# Formats of the output.
+TEXT = "text"
+MARKDOWN = "markdown"
 
 # Exit statuses of the verdicts on what is required.
 STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
@@ -271,10 +276,13 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     disagreements : FILE
         CSV file to write: the items on which a judge and the labels differ, for a second review. When it is
         filled in, pass it after the labels.
+    format : str
+        Format of the output: text, or markdown for a comment on a pull request.
     """
 
     details: bool = False
-    disagreements: Annotated[Path | None, Option(needs=(with_any("judge"),))] = None
+    format: Annotated[str, Option(needs=(without_all("json"),))] = TEXT
+    disagreements: Path | None = None
 
 
 @command(EstimateCommand, needs=NEEDS)
@@ -288,17 +296,23 @@ def estimate(requested: EstimateCommand) -> Result:
     With --require the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
     of it does (FAIL), and 5 if the labels do not decide (UNDECIDED).
     """
+    check_choice("format", requested.format, (TEXT, MARKDOWN))
     with progress("estimating"):
         evaluation = requested.evaluate()
         described = evaluation.to_dict()
     if requested.disagreements is not None:
         count = evaluation.write_disagreements(requested.disagreements)
         described["disagreements"] = {"file": str(requested.disagreements), "items": count}
+    status = _exit_status(evaluation)
+    if requested.format == MARKDOWN:
+        # The requirements are in a table of their own.
+        without_requirements = {key: value for key, value in described.items() if key != "requirements"}
+        page = evaluation.page(without_requirements, details=requested.details)
+        return Result(described, markdown_text(described, page), status=status)
     next_command: tuple[Any, ...] | None = None
     if "more_labels" in described:
         next_command = ("report", *words(part(EvidenceOptions, requested)), "--output", "report.html")
-    page = partial(evaluation.page, details=requested.details)
-    return Result(described, page, next_command, status=_exit_status(evaluation))
+    return Result(described, partial(evaluation.page, details=requested.details), next_command, status=status)
 
 
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):

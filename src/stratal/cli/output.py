@@ -20,7 +20,7 @@ from stratal.errors import QUOTED
 from stratal.protocols import JsonDict
 
 if TYPE_CHECKING:
-    from stratal.report.text import ReportTable
+    from stratal.report.text import Page, ReportTable
 
 
 _COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
@@ -155,6 +155,13 @@ _MESSAGE = re.compile(
     r"(?: \((?P<options>--[^()]*+)\)|(?P<comma>, (?=--))|(?P<end>(?!\()))?",
     re.DOTALL,
 )
+
+
+def markdown_text(result: JsonDict, page: Page) -> str:
+    """Return an answer as Markdown; its notes have the names of options."""
+    from stratal.report.document import answer_markdown
+
+    return answer_markdown(result, replace(page, notes=[in_options(note) for note in page.notes]))
 
 
 def print_table(table: ReportTable) -> None:

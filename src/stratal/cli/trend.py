@@ -8,14 +8,20 @@ from typing import Annotated, Any
 
 import stratal
 from stratal.cli.command import Option, argument, command
-from stratal.cli.conditions import with_any
+from stratal.cli.conditions import ValueCondition
 from stratal.cli.estimate import NEEDS, EvidenceOptions
 from stratal.cli.options import Text
 from stratal.cli.output import Result, progress
 from stratal.errors import InputError
 
-# Exit statuses of the verdict of the alarms.
-STATUSES = {"ALARM": 4, "NO ALARM": 0}
+# Exit status of an alarm.
+ALARM_STATUS = 4
+
+# Only changes have a reference.
+_OF_A_CHANGE = ValueCondition(
+    "with --require 'fell<=X' or 'rose<=X'",
+    lambda values: any(name in (values["require"] or "") for name in ("fell", "rose")),
+)
 
 # Options of `estimate` that are about one sample.
 _OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
@@ -49,7 +55,7 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     ] = None
     wave: Text = None
     require: Text = None
-    reference: Annotated[int, Option(needs=(with_any("require"),))] = 4
+    reference: Annotated[int, Option(needs=(_OF_A_CHANGE,))] = 4
     output: Annotated[Path | None, Option()] = None
     details: bool = False
 
@@ -71,7 +77,7 @@ def trend(requested: TrendOptions) -> Result:
             allowed="stratal trend week1/ week2/, or stratal trend labels.csv --wave week",
         )
     keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}
-    waves: Any = requested.files if requested.wave is None else requested.files[:1]
+    waves: Any = requested.files
     if requested.wave is not None and len(requested.files) > 1:
         given = f"{len(requested.files)} files"
         raise InputError("--wave is a column of one table", given=given, allowed="one file with all waves")
@@ -82,7 +88,7 @@ def trend(requested: TrendOptions) -> Result:
         if requested.output is not None:
             line = f"Report: {result.write(requested.output)}"
     page = partial(_page, details=requested.details)
-    return Result(described, page, line, status=STATUSES[result.verdict or "NO ALARM"])
+    return Result(described, page, line, status=ALARM_STATUS if result.is_alarm else 0)
 
 
 def _page(described: dict[str, Any], *, details: bool) -> Any:

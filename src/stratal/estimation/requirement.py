@@ -1,25 +1,17 @@
-"""`require`: whether an interval lies where it must, for pipelines and tests."""
+"""Requirements: whether an interval lies where it must, for pipelines and tests."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from stratal.errors import (
-    InputError,
-    RequirementError,
-    optional_import,
-    suggest_names,
-    type_text,
-)
+from stratal.errors import InputError, optional_import, suggest_names
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.vocabulary import metric_name
-from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import json_value
 
 PASS = "PASS"
@@ -265,7 +257,7 @@ def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     return rows_by_name
 
 
-def status_of(entries: Sequence[Mapping[str, object]]) -> str:
+def status_of(entries: Sequence[JsonMapping]) -> str:
     """Return the verdict on all of several requirements: FAIL if one fails, PASS if all pass.
 
     Examples
@@ -275,68 +267,6 @@ def status_of(entries: Sequence[Mapping[str, object]]) -> str:
     """
     verdicts = {entry["verdict"] for entry in entries}
     return next((verdict for verdict in (FAIL, UNDECIDED) if verdict in verdicts), PASS)
-
-
-AnyEstimate = TypeVar("AnyEstimate", Estimate, Estimates)
-
-
-def require(
-    estimate: AnyEstimate, *requirements: str, confidence_level: float = 0.95, method: str = "auto"
-) -> AnyEstimate:
-    """Return the estimate if its whole interval satisfies every requirement, and raise otherwise.
-
-    For a test (pytest shows the figures where it fails) and for any pipeline. What is held against the limit
-    is the interval, not the estimate: a model passes because its labels show it, not because they are few.
-
-    Parameters
-    ----------
-    estimate : Estimate or Estimates
-    *requirements : str
-        Such as `"value>=.9"`; of several estimates a name of one: `"kappa>=.6"`, `"recall:cat>=.8"`,
-        `"value@de>=.7"`.
-    confidence_level : float
-    method : str
-        Of the interval.
-
-    Raises
-    ------
-    RequirementError
-        An AssertionError that says the estimate, its interval, the verdict (FAIL, or UNDECIDED with the
-        labels that would decide) and what was required.
-    InputError
-        If no requirement is given, or what no estimate within these bounds could miss or meet.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> found = stratal.estimate(sample, [1.0] * 95 + [0.0] * 5)
-    >>> stratal.require(found, "value>=.85").value
-    0.95
-    >>> stratal.require(found, "value>=.9")
-    Traceback (most recent call last):
-    stratal.errors.RequirementError: value>=0.9: UNDECIDED; about 8 more labels would decide it if the
-    estimate stays (given: 0.95, 95% interval 0.8975 to 0.98, from 100 labels)...
-    """
-    if not isinstance(estimate, Estimate | Estimates):
-        action = "Make one first: stratal.estimate(sample, labels)."
-        raise InputError("require takes an Estimate or Estimates", given=type_text(estimate), action=action)
-    if not requirements:
-        raise InputError("no requirement is given", allowed="such as require(estimate, 'value>=.9')")
-    verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
-    missed = [
-        entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
-    ]
-    if missed:
-        if isinstance(estimate, Estimate):
-            labels = estimate.labels
-        else:
-            labels = max(row.labels for row in estimate)
-        figures = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
-        action = "More labels narrow it; a better model moves it."
-        raise RequirementError("; ".join(map(requirement_text, missed)), given=figures, action=action)
-    return estimate
 
 
 def log_to_mlflow(

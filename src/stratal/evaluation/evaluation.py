@@ -151,7 +151,7 @@ class Evaluation:
 
                     described["differing"] = count_disagreements(self.sample, self.words, request.judge)
                 if self.estimate.outcomes is not None:
-                    described["side_by_side"] = self._judge_readings(self.estimate)
+                    described["judge_readings"] = self._judge_readings(self.estimate)
         if self.verdicts is not None:
             described["requirements"] = list(self.verdicts)
         if self.unscored is not None:
@@ -262,7 +262,8 @@ class Evaluation:
 
         request = self.request
         if not request.judge:
-            raise InputError("no judge was requested", allowed="judge= (--judge)")
+            action = "Name the columns of judges: judge= (--judge)."
+            raise InputError("there is no judge whose verdicts could differ", action=action)
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
     def _judge_readings(self, estimate: Estimate) -> list[dict[str, Any]]:
@@ -279,7 +280,7 @@ class Evaluation:
         if is_proxy:
             judge_alone = by_name.get(PROXY)
         else:
-            judge_alone = self._judged_share(estimate, judge)
+            judge_alone = self._judged_share(judge)
         rows = [(CORRECTED, by_name[REPORTED])]
         if labels_alone is None:
             rows = [(LABELS_ONLY, by_name[REPORTED])]
@@ -290,9 +291,11 @@ class Evaluation:
         shown = ("estimate", "confidence_interval", "judge")
         return [{"name": name, **{key: row[key] for key in shown if key in row}} for name, row in rows]
 
-    def _judged_share(self, estimate: Estimate, judge: str) -> dict[str, Any] | None:
+    def _judged_share(self, judge: str) -> dict[str, Any] | None:
         """Return the row of the share of units that a judge calls what counts as 1; None if there is none."""
-        positive = [row.value for row in estimate.label_values if row.meaning == 1.0]
+        # A study stores numbers; its words are those of the verdicts.
+        label_values = join_labels(self.sample, self.words).table()
+        positive = [row.value for row in label_values if row.meaning == 1.0]
         for table in self.tables:
             for row in table.rows(self.request.confidence_level):
                 of_judge = row.get("judge") == judge and row.get("metric") == "predicted_prevalence"

@@ -50,6 +50,8 @@ class LabelledTable:
     selection : RowSelection
         How the labelled rows were chosen, stated or by default.
     proxies : tuple of str
+    score : str, optional
+        The recognised score, also of a table whose means need no proxy.
     numeric_names : mapping of str to str
         The column of numbers of each proxy that is written in words.
     """
@@ -59,6 +61,7 @@ class LabelledTable:
     recognition: Recognition
     selection: RowSelection
     proxies: tuple[str, ...]
+    score: str | None
     numeric_names: Mapping[str, str]
 
 
@@ -88,6 +91,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     selection = stated or _default_selection(rows, request)
     proxies, notes = _usable_proxies(rows, request, _proxies(request, recognition, rows))
     notes = (*recognition.notes, *notes)
+    score = recognition.proxy
     recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
     rows, numeric_names = _with_verdict_numbers(rows, proxies)
     rows = _with_missing_verdicts(rows, request)
@@ -97,6 +101,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         recognition=recognition,
         selection=selection,
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
+        score=score,
         numeric_names=numeric_names,
     )
 
@@ -178,6 +183,7 @@ def _stated_roles(
         answer=name(request.answer_column),
         is_compared=is_compared,
         judges=judges,
+        no_judge=request.states_no_judge,
         proxies=proxies,
         model=name(request.model),
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),

@@ -157,7 +157,25 @@ def table_and_request(
     table = paths[0] if paths else source
     if isinstance(table, str | Path) and Path(table).is_dir():
         table = _only_log(Path(table))
+    if isinstance(table, str | Path) and request.chosen is None:
+        _refuse_labels_of_sample(Path(table))
     return table, request
+
+
+def _refuse_labels_of_sample(path: Path) -> None:
+    """Refuse the labels of a drawn sample in the same folder, of which they are no random sample."""
+    from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
+
+    sample = path.parent / SAMPLE_NAME
+    if path == sample or not is_sample_file(sample):
+        return
+    rows = SmallTable.of(path, str(path))
+    if sample in folders_with_ids(rows.distinct_texts(MAX_ROWS_PER_ITEM), (path.parent,)):
+        raise InputError(
+            f"{path}: contains labels of the drawn sample {sample}, whose design they need",
+            action=f"Give the sample first: stratal estimate {sample} {path}. If the rows were chosen in "
+            "another way, state how: chosen= (--chosen).",
+        )
 
 
 def _only_log(folder: Path) -> Path:

@@ -349,7 +349,9 @@ def mean_quantity(estimate: Estimate, values: Sequence[LabelValue], column: str 
     `column` is the name of the labels' column, or empty.
     """
     words = [row.value for row in values if row.meaning == 1.0 and not row.usual]
-    is_share = estimate.outcome == "binary"
+    # The mean of several answers 0 and 1 of one unit is no 0 or 1, but a share all the same.
+    are_shares = bool(words) and all(row.meaning in (0.0, 1.0, None) for row in values)
+    is_share = estimate.outcome == "binary" or (are_shares and estimate.bounds == (0.0, 1.0))
     names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [column]}
     if is_share and len(names) == 1 and None not in names:
         return str(names.pop())

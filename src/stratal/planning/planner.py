@@ -81,6 +81,8 @@ class _PlannedStrata:
     parts : tuple of PlannedPart
         Of several estimands.
     notes : tuple of str
+    has_simple_forecast : bool
+        Whether a precision can be forecast for a simple random sample.
     """
 
     strata: Strata
@@ -88,6 +90,7 @@ class _PlannedStrata:
     candidate: Candidate | None = None
     parts: tuple[PlannedPart, ...] = ()
     notes: tuple[str, ...] = ()
+    has_simple_forecast: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,9 +459,20 @@ class Planner:
         simple = self._simple_candidate(budget)
         if not stratified:
             return _PlannedStrata(strata=simple.strata, candidate=simple)
-        if not self._simple_reaches_cells(stratified, budget):
+        missed = self._missed_cell(stratified[-1].strata, budget)
+        if missed is not None:
             best = first_within_tolerance(stratified)
-            return _PlannedStrata(strata=best.strata, allocation=best.allocation, candidate=best)
+            note = (
+                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, "
+                "so no precision is forecast for it."
+            )
+            return _PlannedStrata(
+                strata=best.strata,
+                allocation=best.allocation,
+                candidate=best,
+                notes=(note,),
+                has_simple_forecast=False,
+            )
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
@@ -468,17 +482,19 @@ class Planner:
         allocation = shown.allocation if self._is_divided(shown.strata) else None
         return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
 
-    def _simple_reaches_cells(self, stratified: Sequence[Candidate], budget: int) -> bool:
-        """Return whether a simple random sample is expected to have the minimum of labels in each cell.
+    def _missed_cell(self, coarsest: Strata, budget: int) -> str | None:
+        """Return a cell of a metric that a simple random sample is expected to miss; None if there is none.
 
-        The coarsest strata of a metric are its cells, such as the answers. Without a label in one of them,
-        the metric is unknown, whatever standard error is expected.
+        The coarsest strata of a metric are its cells, such as the answers. Without a label in one of them the
+        metric may be unknown, and the forecast of its standard error, which is linear, means nothing.
         """
         if self.anticipated.needs_gain:
-            return True
-        coarsest = stratified[-1].strata
-        weights = coarsest.weights[~coarsest.is_known]
-        return bool(budget * weights.min() >= self.options_with_defaults.minimum)
+            return None
+        expected_labels = np.where(coarsest.is_known, np.inf, budget * coarsest.weights)
+        smallest = int(np.argmin(expected_labels))
+        if expected_labels[smallest] >= self.options_with_defaults.minimum:
+            return None
+        return coarsest.names[smallest]
 
     def _stays_precise(self, candidate: Candidate, simple: Candidate) -> bool:
         """Return whether strata are as precise as a simple random sample, at larger budgets too.
@@ -565,6 +581,11 @@ class Planner:
         designs = expected(SimpleRandom.kind, population_stratum, np.array([n_labels]))
         if planned.allocation is not None:
             designs += expected(Stratified.kind, planned.strata, planned.allocation.n_h)
+        if not planned.has_simple_forecast:
+            designs = [replace(row, relative_efficiency=None) for row in designs]
+            designs = [
+                row.without_expectation() if row.design == SimpleRandom.kind else row for row in designs
+            ]
         if planned.parts:  # the error of the sum of all influences is meaningless
             designs = [row.without_expectation() for row in designs]
         if not self.estimand.is_estimated:

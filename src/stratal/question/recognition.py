@@ -412,6 +412,7 @@ class StatedRoles:
     answer: str | None = None
     is_compared: bool | None = None
     judges: tuple[str, ...] | None = None
+    no_judge: bool = False  # "none of the columns is a judge": then none of them is a proxy either
     proxies: tuple[str, ...] | None = None
     model: str | None = None
     models: tuple[str, ...] = ()
@@ -460,6 +461,9 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         free = [column for column in free if column.name != recognition.answer]
         if stated.judges is None and recognition.answer is None:
             recognition = _with_judges(recognition, free, labels)
+        if stated.no_judge and recognition.answer is None:
+            judges = _with_judges(recognition, free, labels).judges
+            free = [column for column in free if column.name not in judges]
     free = [column for column in free if column.name not in recognition.judges]
     if stated.proxies is None and recognition.model is None and not recognition.models:
         recognition = _with_proxy(recognition, free)
@@ -695,14 +699,20 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
             options=("fill in labels, or name another column: value='COLUMN' (--value COLUMN)",),
         )
         return replace(recognition, questions=(*recognition.questions, question))
-    names = tuple(column.name for column in columns if _may_be_labels(column) and not column.is_measurement)
+    names = tuple(
+        column.name
+        for column in columns
+        if _may_be_labels(column) and not column.is_measurement and not column.words & _PROXY_WORDS
+    )
     question = RoleQuestion(
         role="value",
         text="no column of labels is recognised",
         is_ambiguous=False,
         candidates=names,
-        options=tuple(f"value={name!r} (--value {quote(name)})" for name in names[:4])
-        or ("value='COLUMN' (--value COLUMN)",),
+        options=(
+            *(f"value={name!r} (--value {quote(name)})" for name in names[:4] or ("COLUMN",)),
+            "or if no row has a label, choose rows to label: stratal plan FILE",
+        ),
     )
     return replace(recognition, questions=(*recognition.questions, question))
 

@@ -20,8 +20,6 @@ from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing
 
-_OUTCOME = "outcome"
-_PROXY = "proxy"
 # A right side that is a sum of columns needs no parser of formulas.
 _SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
 
@@ -63,14 +61,22 @@ def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, A
         raise InputError("wrong number of arrays", given=len(arrays), allowed="(X, y) or (X, y, y_proxy)")
     matrix = feature_matrix("X", arrays[0])
     names = tuple(map(str, getattr(arrays[0], "columns", [f"x{k + 1}" for k in range(matrix.shape[1])])))
-    columns = {_OUTCOME: np.asarray(arrays[1], dtype=object), **dict(zip(names, matrix.T, strict=True))}
-    if len(arrays) == 3:
-        columns[_PROXY] = np.asarray(arrays[2])
+    outcome = _free_name("outcome", names)
+    proxy = _free_name("proxy", names) if len(arrays) == 3 else None
+    columns = {outcome: np.asarray(arrays[1], dtype=object), **dict(zip(names, matrix.T, strict=True))}
+    if proxy is not None:
+        columns[proxy] = np.asarray(arrays[2])
     same_length(**columns)
     rows = SmallTable.of(columns, "the arrays")
-    proxy = _PROXY if len(arrays) == 3 else None
-    sample, labels = _sample_of_rows(rows, _OUTCOME, proxy, names)
+    sample, labels = _sample_of_rows(rows, outcome, proxy, names)
     return sample, labels, {"features": names}
+
+
+def _free_name(name: str, names: Sequence[str]) -> str:
+    """Return a name that no feature has."""
+    while name in names:
+        name = f"{name}_"
+    return name
 
 
 def _sample_of_rows(

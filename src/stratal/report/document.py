@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import answer_sentence
+from stratal.report.estimates import answer_sentence, requirement_remark
 from stratal.report.sections import report_sections
-from stratal.report.text import Page, ReportTable, table_html
+from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Characters that LaTeX interprets, or that its default encoding lacks.
@@ -70,7 +70,7 @@ def sections_html(
     )
 
 
-def report_markdown(findings: Mapping[str, object]) -> str:
+def report_markdown(findings: JsonMapping) -> str:
     """Return a report as Markdown; text from the data is escaped."""
     parts = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
     parts.append(report_subtitle(findings))
@@ -85,7 +85,42 @@ def report_markdown(findings: Mapping[str, object]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def report_title(findings: Mapping[str, object]) -> str:
+def answer_markdown(result: JsonMapping, page: Page) -> str:
+    """Return a result as a short Markdown text, such as a comment on a pull request.
+
+    Parameters
+    ----------
+    result : dict
+        `Evaluation.to_dict()`.
+    page : Page
+        The result without its requirements, in sentences and tables.
+    """
+    requirements = result.get("requirements", ())
+    first, *other_lines = page.lines
+    parts = [f"**{_escape_markdown(first)}**"]
+    if requirements:
+        parts.append(table_markdown(_requirements_table(result, requirements)))
+    parts += [_escape_markdown(line) for line in other_lines]
+    parts += [table_markdown(table.first()) for table in page.tables]
+    if page.notes:
+        parts.append("\n".join(f"- {_escape_markdown(note)}" for note in page.notes))
+    return "\n\n".join(parts)
+
+
+def _requirements_table(result: JsonMapping, requirements: Sequence[JsonMapping]) -> ReportTable:
+    """Return the verdict on each requirement, and what would decide it."""
+    level = result.get("confidence_level") or result["new_version"]["confidence_level"]
+    columns = {
+        "verdict": "verdict",
+        "required": "required",
+        "estimate": "estimate",
+        level_text(level): "confidence_interval",
+        "to decide": lambda row: requirement_remark(row) or None,
+    }
+    return table_of("", requirements, columns)
+
+
+def report_title(findings: JsonMapping) -> str:
     """Return the heading of a report."""
     return str(findings.get("title") or findings.get("question") or "How good is the model?")
 

@@ -250,7 +250,7 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         elif rows:
             ranked = board if kind == "comparisons" else ()
             tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
-    if result.get("side_by_side"):  # which has the shares
+    if len(result.get("judge_readings", ())) > 1:  # which has the shares
         notes = without_code(notes, JUDGE_SHARES)
     if unlabelled(result):  # its sentence says the same, with what the missing labels could change
         notes = without_code(notes, UNLABELLED)
@@ -292,21 +292,31 @@ def _two_models(row: JsonMapping, level: float, *, shares: bool) -> str:
     return f"{first} and {second}: undecided{buys} ({between})."
 
 
-def requirement_text(requirement: Mapping[str, object]) -> str:
-    """Return a requirement with its verdict."""
-    text = f"{requirement['required']}: {requirement['verdict']}"
+def requirement_remark(requirement: JsonMapping) -> str:
+    """Return the reason for a verdict, or what would decide a requirement that is undecided; else ""."""
     if "reason" in requirement:
-        return f"{text} ({requirement['reason']})"
+        return str(requirement["reason"])
     if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
-        return text
+        return ""
     more_labels = requirement["more_labels"]
     if more_labels is None:
-        return f"{text}; at this estimate no number of labels would decide it"
+        return "at this estimate no number of labels would decide it"
     if more_labels == 1:
         noun = "label"
     else:
         noun = "labels"
-    return f"{text}; about {more_labels:,} more {noun} would decide it if the estimate stays"
+    return f"about {more_labels:,} more {noun} would decide it if the estimate stays"
+
+
+def requirement_text(requirement: JsonMapping) -> str:
+    """Return a requirement with its verdict."""
+    text = f"{requirement['required']}: {requirement['verdict']}"
+    remark = requirement_remark(requirement)
+    if not remark:
+        return text
+    if "reason" in requirement:
+        return f"{text} ({remark})"
+    return f"{text}; {remark}"
 
 
 def verdict_lines(estimate: JsonMapping) -> list[str]:
@@ -348,7 +358,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     lines = [_value_sentence(estimate)]
     if "unscored" in estimate:
         lines += _unscored(estimate["unscored"])
-    lines += _side_by_side(estimate)
+    lines += _judge_reading_lines(estimate)
     if estimate.get("judge"):
         lines += judge_sentences(estimate["judge"])
     counts = estimate.get("differing")
@@ -366,10 +376,11 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     lines += verdict_lines(estimate)
     if "disagreements" in estimate:
         file = estimate["disagreements"]
-        lines.append(
-            f"Disagreements: {file['items']:,} items in {file['file']}; fill in its last column, and give it "
-            "after the labels."
-        )
+        if "roles" in estimate:  # of a table, which has the labels
+            advice = "review them, and correct the labels in the table."
+        else:
+            advice = "fill in its last column, and give it after the labels."
+        lines.append(f"Disagreements: {file['items']:,} items in {file['file']}; {advice}")
     if details and estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
@@ -389,10 +400,10 @@ def _value_sentence(estimate: JsonMapping) -> str:
     return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
 
 
-def _side_by_side(estimate: JsonMapping) -> list[str]:
+def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     """Return the estimates of judge and labels, alone and together, and how far the judge is off."""
-    rows = {row["name"]: row for row in estimate.get("side_by_side") or ()}
-    if not rows:
+    rows = {row["name"]: row for row in estimate.get("judge_readings") or ()}
+    if len(rows) < 2:
         return []
     share = estimate.get("outcome") == "binary"
     texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
@@ -427,7 +438,7 @@ def _side_by_side(estimate: JsonMapping) -> list[str]:
     ]
 
 
-def _worth_sentences(estimate: Mapping[str, object]) -> list[str]:
+def _worth_sentences(estimate: JsonMapping) -> list[str]:
     """Return the sentence on how many random labels the labels are worth.
 
     None where that is unknown, or where the labels are random ones and no proxy is used.
@@ -584,25 +595,37 @@ def _sentence(judge: str, metrics: MetricRows) -> str:
     if ("no_verdict", None) in metrics:
         share = value_text(metrics["no_verdict", None]["estimate"], share=True)
         sentence += f"; the {share} of the units without a verdict are left out"
-    classes = _rarest(metrics)
+    classes = _caught_first(metrics)
     if len(classes) != 2:
         return f"{sentence}."
-    rare, other = classes
+    caught, other = classes
     value, ends = (metrics["recall", other][name] for name in ("estimate", "confidence_interval"))
     missed = {
         "estimate": None if value is None else 1.0 - value,
         "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
     }
     return (
-        f"{sentence}; it catches {_briefly(metrics['recall', rare])} of the {rare!r} (sensitivity), "
+        f"{sentence}; it catches {_briefly(metrics['recall', caught])} of the {caught!r} (sensitivity), "
         f"with false alarms on {_briefly(missed)} of the {other!r} (1 − specificity)."
     )
 
 
-def _rarest(metrics: MetricRows) -> list[str]:
-    """Return the classes whose share is known, the rarest among people's labels first."""
-    shares = [(row["estimate"], of) for (name, of), row in metrics.items() if name == "prevalence" and of]
-    return [of for share, of in sorted(shares, key=lambda pair: pair[0] or 0.0) if share is not None]
+# Words of verdicts on an answer that a judge is to find.
+_FAULTS = frozenset(("fail", "failed", "wrong", "incorrect", "bad", "unsafe", "no", "false", "0"))
+
+
+def _caught_first(metrics: MetricRows) -> list[str]:
+    """Return the classes whose share is known: a fault first, otherwise the rarest among people's labels.
+
+    The order of a verdict and its opposite does not depend on the labels, so that sensitivity is of one class
+    in all requests.
+    """
+    shares = [
+        (of.casefold() not in _FAULTS, row["estimate"], of)
+        for (name, of), row in metrics.items()
+        if name == "prevalence" and of and row["estimate"] is not None
+    ]
+    return [of for _, _, of in sorted(shares)]
 
 
 def _briefly(row: JsonMapping, share: bool = True) -> str:
@@ -637,7 +660,7 @@ def _best_proxy(judges: Mapping[str, MetricRows]) -> list[str]:
 def judge_notes(rows: Rows) -> list[str]:
     """Return the three readings of a share, with the first judge's; nothing of more than two classes."""
     judge, metrics = next(iter(by_judge(rows).items()))
-    classes = _rarest(metrics)
+    classes = _caught_first(metrics)
     if len(classes) != 2 or ("rogan_gladen", classes[0]) not in metrics:
         return []
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import sections_html
@@ -20,6 +20,19 @@ from stratal.report.text import (
 )
 
 _LEVEL = "level"
+# Entries of a row that are no part of its label.
+_NUMBERS = frozenset(
+    (
+        "quantity",
+        "reference",
+        "estimate",
+        "standard_error",
+        "confidence_interval",
+        "p_value",
+        "same_items",
+        "n",
+    )
+)
 # Waves in the table of a terminal; the JSON output has all.
 _MOST_WAVES = 16
 
@@ -67,14 +80,13 @@ def trend_html(result: JsonMapping, version: str) -> str:
     )
 
 
-def _is_share(result: Mapping[str, object]) -> bool:
+def _is_share(result: JsonMapping) -> bool:
     return bool(result["outcome"] == "binary")
 
 
-def _name(row: Mapping[str, object]) -> str:
+def _name(row: JsonMapping) -> str:
     """Return what a row is of, empty for the mean of all items."""
-    names = ("estimand", "judge", "metric", "class", "question", "outcome", "a", "b", "domain")
-    return " ".join(str(row[name]) for name in names if row.get(name) is not None)
+    return " ".join(str(value) for name, value in row.items() if name not in _NUMBERS and value is not None)
 
 
 def _estimate_of(wave: JsonMapping, label: str) -> JsonDict:
@@ -92,28 +104,30 @@ def _sentences(result: JsonMapping) -> list[str]:
     first = _name(result["rows"][0])
     rows = [row for row in result["rows"] if _name(row) == first]
     labels = next(wave["labels"] for wave in result["waves"] if wave["wave"] == result["latest"])
+    subject = f"{first} in" if first else "In"
     lines.append(
-        f"{result['latest']}: {first + ' ' if first else ''}{_with_interval(rows[0], share)}, from "
-        f"{labels:,} labels."
+        f"{subject} {_wave_text(result['latest'])}: {_with_interval(rows[0], share)}, from {labels:,} labels."
     )
     lines += [_change_sentence(row, share) for row in rows[1:]]
     level = level_text(result["confidence_level"])
     if len(result["rows"]) > 1:
-        lines.append(f"The {len(result['rows'])} intervals of the latest wave hold together ({level}s).")
+        lines.append(
+            f"The {len(result['rows'])} intervals of the latest wave hold simultaneously ({level}s)."
+        )
     return [*lines, *_score_sentences(result)]
 
 
 def _alarm_sentence(alarm: JsonMapping) -> str:
     """Return the verdict on a requirement of all waves."""
-    bound = f"at most {100 * alarm['error']:.3g}% false alarms ever"
+    bound = f"probability of any false alarm at most {100 * alarm['error']:.3g}%"
     limit = f"alarm at {number(alarm['threshold'])}; {bound}"
     since = f" since {_range_text(alarm['reference'])}" if alarm["reference"] else ""
     head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
     if not alarm["waves"]:
         return f"{head}; no wave is tested yet."
-    largest = max(value if value is not None else float("inf") for value in alarm["e_values"])
     if alarm["wave"] is not None:
-        return f"{head} in {alarm['wave']} (e-value {number(largest)}, {limit})."
+        e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
+        return f"{head} in {alarm['wave']} (e-value {'∞' if e_value is None else number(e_value)}, {limit})."
     return f"{head} (e-value {number(alarm['e_values'][-1])}, {limit})."
 
 
@@ -128,10 +142,15 @@ def _with_interval(row: JsonMapping, share: bool) -> str:
     return f"{text} ({interval_text(row['confidence_interval'], share)})"
 
 
+def _wave_text(name: str) -> str:
+    """Return a wave's name, after "wave" if it is a number."""
+    return f"wave {name}" if name.isdigit() else name
+
+
 def _change_sentence(row: JsonMapping, share: bool) -> str:
     """Return a change in points or in the outcome's units, and whether it is shown."""
     ends = row["confidence_interval"]
-    head = f"Since {row['reference']}: {_change_text(row['estimate'], share)}"
+    head = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], share)}"
     if ends is None or row["estimate"] is None:
         return f"{head}, no interval."
     low, high = ends
@@ -173,7 +192,7 @@ def _score_sentences(result: JsonMapping) -> list[str]:
             if last[name] is not None:
                 shift = f"{last[name]:+.2f}".replace("-", "−")
                 line += f", {shift} standard deviations since {wave}"
-        lines.append(f"{line}. This is no estimate of quality.")
+        lines.append(f"{line}. This does not estimate quality.")
     return lines
 
 
@@ -202,7 +221,7 @@ def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     return table_of(title, rows, columns)
 
 
-def _group_table(result: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> ReportTable:
+def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTable:
     """Return the level of each group in the latest wave, and its changes."""
     share = _is_share(result)
 
@@ -232,4 +251,4 @@ def _score_table(result: JsonMapping) -> ReportTable:
         "shift since the previous wave (sd)": "shift_since_previous",
         "shift since the first wave (sd)": "shift_since_first",
     }
-    return table_of("Mean of the score over all items; no estimate of quality", result["score"], columns)
+    return table_of("Mean of the score over all items (does not estimate quality)", result["score"], columns)

@@ -13,6 +13,9 @@ from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.randomness import id_texts
 from stratal.study.database import DATABASE
 
+# Maximum number of rows per item, one for each model.
+MAX_ROWS_PER_ITEM = 10
+
 # Folders that are looked into.
 _MOST = 200
 

@@ -45,7 +45,6 @@ from stratal.metrics.threshold_goal import (
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.protocols import JsonDict
-from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
@@ -293,12 +292,13 @@ def threshold(
     request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
     is_table = form_of(sample, labels) not in (Form.SAMPLE, Form.STUDY)
     if is_table:
-        # No judge is compared with the labels here.
-        request = replace(request, population=population, judge=(NO_COLUMN,))
+        request = replace(request, population=population)
     evidence = gather(request, sample, labels)
     names = (score,) if isinstance(score, str) else tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
+    if evidence.table is not None and evidence.table.score is not None:
+        names = names or (evidence.table.score,)
     names = names or (_default_score(sample, requirement),)
     if is_table:
         sample = _with_scores(sample, evidence, names)
@@ -349,7 +349,7 @@ def _population_of_table(
     )
 
 
-def _numbers(values: Sequence[object], name: str) -> FloatArray:
+def _numbers(values: Sequence[Any], name: str) -> FloatArray:
     """Return a column of scores (N,), refusing what is no number."""
     numbers = np.array([number_of_text(str(value)) for value in values])
     if not np.all(np.isfinite(numbers)):

@@ -315,7 +315,7 @@ def _parse(text: str, bounds: tuple[float, float]) -> Requirement:
         requirement.check(bounds)
     elif not is_change or requirement.sign != "<=" or not is_possible:
         raise InputError(
-            "no alarm follows this requirement",
+            "this requirement cannot raise an alarm",
             given=repr(text),
             allowed="a level of all items ('>=.9', '<=.05'), or a change since the first waves ('fell<=.03', "
             "'rose<=.03')",
@@ -365,9 +365,9 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
     for wave in waves:
         if len([label for label in wave.rows if "domain" not in dict(label)]) != 1 or _mean(wave) is None:
             raise InputError(
-                "an alarm follows the mean outcome of all items",
-                given=f"{wave.name}: another estimand",
-                action="Leave out the requirement (require=, --require) or the estimand.",
+                "an alarm is for the mean outcome of all items",
+                given=f"other estimands in wave {wave.name}",
+                action="Leave out the requirement (require=, --require), or the estimand, metric or judge.",
             )
         bounds.add(next(iter(wave.rows.values())).bounds)
     if len(bounds) != 1 or None in bounds:

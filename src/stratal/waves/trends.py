@@ -110,6 +110,11 @@ class Trend(PageDisplay, PlotDisplay):
             return None
         return ALARM if any(alarm.verdict == ALARM for alarm in self.alarms) else NO_ALARM
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether a requirement is violated in any wave."""
+        return self.verdict == ALARM
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict: what the command prints with `--json`."""
         described: dict[str, Any] = {
@@ -161,8 +166,10 @@ class Trend(PageDisplay, PlotDisplay):
             If the name does not end in .html, or the file exists.
         """
         path = Path(path)
-        if path.suffix != ".html" or path.exists():
-            raise InputError(f"{path}: cannot be written", allowed="a new file that ends in .html")
+        if path.suffix != ".html":
+            raise InputError(f"{path}: a report of a trend is HTML", allowed="a name that ends in .html")
+        if path.exists():
+            raise InputError(f"{path}: already exists", action="Give the name of a new file.")
         path.write_text(trend_html(self.to_dict(), __version__), encoding="utf-8")
         return path
 

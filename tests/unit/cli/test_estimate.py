@@ -44,6 +44,36 @@ def test_exit_statuses(audit, run_command, options, status):
         assert found["requirements"][-1]["verdict"] == verdicts[status]
 
 
+def test_markdown_has_the_verdicts_in_a_table_with_what_would_decide(audit, run_command):
+    requirements = ["--require", "value>=.9;value>=.5"]
+    done = run_command(*audit.split(), *requirements, "--format", "markdown")
+
+    assert done.status == 5
+    sentence, _, header, _, undecided, passed, *_ = done.stdout.splitlines()
+    assert sentence.startswith("**")
+    assert "0.95, 95% interval 0.8975 to 0.98" in sentence
+    assert header == "| verdict | required | estimate | 95% interval | to decide |"
+    to_decide = "about 8 more labels would decide it if the estimate stays"
+    assert undecided == f"| UNDECIDED | value\\>=0.9 | 0.9500 | 0.8975 to 0.9800 | {to_decide} |"
+    assert passed == "| PASS | value\\>=0.5 | 0.9500 | 0.8975 to 0.9800 | – |"
+    assert "Required" not in done.stdout
+    assert "Next:" not in done.stdout
+
+
+def test_text_of_the_data_is_no_markdown(audit, run_command):
+    labels = Path("labels.csv").read_text().replace("label", "<img src=x>")
+    Path("labels.csv").write_text(labels)
+    done = run_command(*audit.split(), "--value", "<img src=x>", "--format", "markdown")
+
+    assert done.status == 0
+    assert "<img" not in done.stdout.replace("\\<img", "")
+
+
+@pytest.mark.parametrize("options", ["--format html", "--format markdown --json"])
+def test_other_formats_are_refused(audit, run_command, options):
+    assert "format" in run_command(*audit.split(), *options.split()).message
+
+
 def test_planned_looks_are_not_forgotten(audit, run_command):
     write("p.csv", ["id", "score"], [[f"u{k}", 0.5 + k / 1000] for k in range(400)])
     options = ["--proxy", "score", "--budget", 40, "--looks", 4, "--output", "looked"]

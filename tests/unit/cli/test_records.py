@@ -103,6 +103,7 @@ LATER = {
     "--score",  # thresholds
     *("--wave", "--reference"),  # waves over time
     *("--sensitivity", "--specificity"),  # a plan from the error rates of a judge
+    "--format",  # Markdown for comments on pull requests
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

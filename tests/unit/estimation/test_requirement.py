@@ -6,6 +6,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.estimation.requirement import Requirement, held_against, status_of
+from stratal.testing import assert_requirement
 
 
 @pytest.fixture
@@ -18,25 +19,25 @@ def found():
 def test_the_whole_interval_decides(found):
     low, high = found.confidence_interval()
 
-    assert stratal.require(found, f"value>={float(low)!r}", f"value<={float(high)!r}") is found
+    assert_requirement(found, f"value>={float(low)!r}", f"value<={float(high)!r}")
     with pytest.raises(stratal.errors.RequirementError, match="UNDECIDED"):
-        stratal.require(found, f"value>={float(np.nextafter(low, 1.0))!r}")
+        assert_requirement(found, f"value>={float(np.nextafter(low, 1.0))!r}")
     with pytest.raises(AssertionError, match="UNDECIDED"):
-        stratal.require(found, f"value<={float(np.nextafter(high, 0.0))!r}")
+        assert_requirement(found, f"value<={float(np.nextafter(high, 0.0))!r}")
     with pytest.raises(AssertionError, match="FAIL"):
-        stratal.require(found, f"value>={float(np.nextafter(high, 1.0))!r}")
+        assert_requirement(found, f"value>={float(np.nextafter(high, 1.0))!r}")
     with pytest.raises(AssertionError, match="FAIL"):
-        stratal.require(found, f"value<={float(np.nextafter(low, 0.0))!r}")
+        assert_requirement(found, f"value<={float(np.nextafter(low, 0.0))!r}")
 
 
 def test_level_and_method_count(found):
     low, _ = found.confidence_interval(0.5)
 
-    assert stratal.require(found, f"value>={float(low)!r}", confidence_level=0.5)
+    assert_requirement(found, f"value>={float(low)!r}", confidence_level=0.5)
     with pytest.raises(stratal.errors.RequirementError, match="99% interval"):
-        stratal.require(found, f"value>={float(low)!r}", confidence_level=0.99)
+        assert_requirement(found, f"value>={float(low)!r}", confidence_level=0.99)
     wilson = found.confidence_interval(0.95, "wilson")
-    assert stratal.require(found, f"value>={float(wilson.low)!r}", method="wilson")
+    assert_requirement(found, f"value>={float(wilson.low)!r}", method="wilson")
 
 
 @pytest.mark.parametrize(
@@ -59,14 +60,14 @@ def test_open_and_unknown_ends(ends, verdicts):
 )
 def test_requirements_that_cannot_be(found, text):
     with pytest.raises(stratal.InputError, match="not a requirement"):
-        stratal.require(found, text)
+        assert_requirement(found, text)
 
 
 def test_something_is_required_of_an_estimate(found):
     with pytest.raises(stratal.InputError, match="no requirement is given"):
-        stratal.require(found)
+        assert_requirement(found)
     with pytest.raises(stratal.InputError, match="takes an Estimate"):
-        stratal.require(None, "value>=.9")
+        assert_requirement(None, "value>=.9")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_something_is_required_of_an_estimate(found):
 )
 def test_a_requirement_can_be_met_and_missed(found, text, fate):
     with pytest.raises(stratal.InputError, match=f"{fate} met"):
-        stratal.require(found, text)
+        assert_requirement(found, text)
 
 
 def test_the_bounds_of_a_requirement_are_the_outcomes():
@@ -91,10 +92,10 @@ def test_the_bounds_of_a_requirement_are_the_outcomes():
     sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=7)
     ratings, errors = np.resize([1.0, 3.0, 5.0], 60), np.resize([-7.0, 3.5, 5.0], 60)
 
-    assert stratal.require(stratal.estimate(sample, ratings, bounds=(1, 5)), "value<=4.9")
+    assert_requirement(stratal.estimate(sample, ratings, bounds=(1, 5)), "value<=4.9")
     with pytest.raises(stratal.InputError, match="always met"):
-        stratal.require(stratal.estimate(sample, ratings, bounds=(1, 5)), "value>=1")
-    assert stratal.require(stratal.estimate(sample, errors, outcome="unbounded"), "value<=500")
+        assert_requirement(stratal.estimate(sample, ratings, bounds=(1, 5)), "value>=1")
+    assert_requirement(stratal.estimate(sample, errors, outcome="unbounded"), "value<=500")
 
 
 def test_of_two_judges_the_names_to_choose_from_are_said():
@@ -103,7 +104,7 @@ def test_of_two_judges_the_names_to_choose_from_are_said():
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
     found = stratal.estimate(sample, sample.groups["a"], estimand=stratal.estimands.JudgeReport(["a", "b"]))
     with pytest.raises(stratal.InputError, match=r"'kappa' \(allowed: 'a:kappa', 'b:kappa'\)"):
-        stratal.require(found, "kappa>=.5")
+        assert_requirement(found, "kappa>=.5")
 
 
 def test_a_judges_figure_in_a_group_is_called_by_both():
@@ -113,7 +114,7 @@ def test_a_judges_figure_in_a_group_is_called_by_both():
     question = stratal.estimands.JudgeReport(["a"])
     found = stratal.estimate(sample, sample.groups["a"], estimand=question, by="language")
 
-    assert stratal.require(found, "kappa@fr>=.5", "agreement@de>=.5") is found
+    assert_requirement(found, "kappa@fr>=.5", "agreement@de>=.5")
 
 
 def test_rows_are_called_by_what_they_are_of():
@@ -127,13 +128,13 @@ def test_rows_are_called_by_what_they_are_of():
     groups = stratal.estimate(sample, [1.0] * 100, by="answer")
 
     for name in ("recall:yes", "recall", "mcc"):
-        assert stratal.require(several, f"{name}>=.5") is several
-    assert stratal.require(classes, "recall:no>=.5", "mcc>=.5") is classes
-    assert stratal.require(groups, "value@yes>=.5") is groups
+        assert_requirement(several, f"{name}>=.5")
+    assert_requirement(classes, "recall:no>=.5", "mcc>=.5")
+    assert_requirement(groups, "value@yes>=.5")
     with pytest.raises(stratal.InputError, match=r"several estimates are called 'recall'.*recall:yes"):
-        stratal.require(classes, "recall>=.5")
+        assert_requirement(classes, "recall>=.5")
     with pytest.raises(stratal.InputError, match="no estimate is called 'value'"):
-        stratal.require(classes, "value>=.5")
+        assert_requirement(classes, "value>=.5")
     alone = stratal.estimate(sample, truth, estimand="mcc")
     both = held_against(alone, ["value>=.5", "recall:yes>=.999"], tables=[classes])
     assert [entry["verdict"] for entry in both] == ["PASS", "FAIL"]

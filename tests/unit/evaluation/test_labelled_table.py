@@ -407,7 +407,7 @@ def test_a_judge_and_the_labels_are_side_by_side():
     }
     found = stratal.evaluate(table)
     printed = found.to_dict()
-    rows = {row["name"]: row for row in printed["side_by_side"]}
+    rows = {row["name"]: row for row in printed["judge_readings"]}
 
     assert list(rows) == ["corrected", "judge only", "labels only"]
     assert rows["judge only"]["estimate"] == pytest.approx(np.mean(verdicts))
@@ -475,3 +475,40 @@ def test_verdicts_that_are_missing_only_without_a_label_do_not_correct_the_estim
         assert "0 of 150 labelled rows" in str(result)
         with pytest.raises(InputError, match=r"'judge' lacks a verdict.*0 of 150 labelled rows"):
             stratal.evaluate(table, proxy="judge")
+
+
+def test_labels_of_a_drawn_sample_are_not_a_random_sample(tmp_path):
+    """The labels of a stratified sample were averaged: .70 instead of .74."""
+    generator = np.random.default_rng(2)
+    score = generator.random(600)
+    population = stratal.Population.from_arrays(
+        proxy={"score": score}, ids=np.array([f"q{number}" for number in range(600)])
+    )
+    sample = stratal.plan(population, 60).draw(seed=1)
+    sample.write(tmp_path / "sample.parquet")
+    rows = [f"{unit},{number % 2}" for number, unit in enumerate(sample.ids.tolist())]
+    file = tmp_path / "to_label.csv"
+    file.write_text("\n".join(["id,label", *rows]) + "\n")
+
+    with pytest.raises(InputError, match=r"drawn sample .*sample.parquet"):
+        stratal.evaluate(file)
+    assert stratal.evaluate(file, chosen="all").estimate.n == 60
+
+
+@pytest.mark.parametrize("words", [("0", "1"), ("no", "yes")])
+def test_no_judge_is_no_proxy_in_any_spelling(words):
+    table, _ = table_of()
+    rng = np.random.default_rng(5)
+    verdicts = np.array(words)[(rng.random(ROWS) < 0.6).astype(int)]
+    table = {name: entries for name, entries in table.items() if name != "judge_score"}
+    table["judge"] = verdicts.tolist()
+
+    assert stratal.evaluate(table, judge="none").sample.proxy_names == ()
+
+
+def test_a_table_without_labels_is_for_a_plan():
+    table = {"id": [f"q{number}" for number in range(50)], "proxy": np.linspace(0.1, 0.9, 50).tolist()}
+
+    with pytest.raises(InputError, match=r"stratal plan FILE") as caught:
+        stratal.evaluate(table)
+    assert "'proxy' (--value" not in str(caught.value)

@@ -233,3 +233,15 @@ def test_the_first_of_several_may_have_no_interval(population):
 
     assert found.to_dict()["estimate"]["confidence_interval"] is None
     assert found._repr_html_()
+
+
+def test_a_share_of_units_with_several_answers_is_called_by_its_word(population, tmp_path):
+    """The mean of Pass and Fail of one unit is .5, which made the pass rate a mean of `label`."""
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
+    answers = ["Pass", "Fail"] * 10 + ["Pass"] * 20
+    annotators = ["ann"] * 20 + ["bob"] * 20
+    rows = zip(sample.ids.tolist() * 2, answers, annotators, strict=True)
+    file = tmp_path / "labels.csv"
+    file.write_text("\n".join(["id,label,annotator", *(",".join(map(str, row)) for row in rows)]) + "\n")
+
+    assert str(stratal.findings(sample, stratal.read_labels(file))).startswith("Pass rate 75.0%")

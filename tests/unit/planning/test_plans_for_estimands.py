@@ -276,4 +276,9 @@ def test_a_plan_for_a_metric_reaches_a_class_that_few_answers_name():
 
     for budget in (4, 5, 6, 20):
         plan = stratal.plan(population, budget, estimand="f1:yes,probability=score")
+        simple = [row for row in plan.designs if row.design == "simple-random"]
         assert plan.recommended.design == "stratified"
+        assert plan.expected_half_width is not None
+        assert all(row.expected_standard_error is None for row in simple)
+        assert all(row.relative_efficiency is None for row in plan.designs)
+        assert any("no precision is forecast" in note for note in plan.notes)

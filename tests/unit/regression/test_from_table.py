@@ -68,3 +68,13 @@ def test_what_is_no_formula_or_no_column_is_refused(arrays, table):
         stratal.regress((*arrays, arrays[1]))
     with pytest.raises(InputError, match="describe a sample"):
         stratal.regress("y ~ x1", table, features="x2")
+
+
+def test_features_may_be_called_as_the_other_arrays(arrays):
+    """A feature called outcome replaced y: its coefficient was 1 with no error."""
+    pandas = pytest.importorskip("pandas")
+    features, outcome, proxy = arrays
+    named = pandas.DataFrame(features, columns=["outcome", "proxy"])
+
+    plain = [row.value for row in stratal.regress(arrays)]
+    assert [row.value for row in stratal.regress((named, outcome, proxy))] == pytest.approx(plain)

@@ -192,7 +192,7 @@ def test_a_wave_without_labels_counts_for_the_score_only():
     assert [entry["mean"] for entry in described["score"]] == pytest.approx([s.mean() for s in scores])
     shift = (scores[2].mean() - scores[1].mean()) / scores[1].std()
     assert described["score"][2]["shift_since_previous"] == pytest.approx(shift)
-    assert "no estimate of quality" in str(result)
+    assert "does not estimate quality" in str(result)
 
 
 def test_a_table_gives_what_its_waves_give_one_by_one(tmp_path):
@@ -284,8 +284,10 @@ def test_the_result_is_plain_short_and_drawn(waves, tmp_path):
     page = result.write(tmp_path / "trend.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3
     assert result.plot().get_title() == "3 waves"
-    with pytest.raises(InputError, match=r"ends in \.html"):
+    with pytest.raises(InputError, match="already exists"):
         result.write(tmp_path / "trend.html")
+    with pytest.raises(InputError, match=r"ends in \.html"):
+        result.write(tmp_path / "trend.pdf")
 
 
 def test_change_and_covariance_are_symmetric(waves):
@@ -326,3 +328,43 @@ def test_late_labels_change_their_wave_and_are_announced(waves):
     assert any("wave 3 (60 of 100)" in note for note in before.notes)
     assert not any("late labels" in note for note in after.notes)
     assert row(before, "level").estimate.n == 60
+
+
+@pytest.fixture(scope="module")
+def judged_weeks():
+    rng = np.random.default_rng(1)
+    is_right = rng.random(800) < 0.8
+    verdict = np.where(rng.random(800) < 0.9, is_right, ~is_right)
+    words = np.array(["no", "yes"])
+    return {
+        "id": [f"q{number}" for number in range(800)],
+        "week": [1 + number % 2 for number in range(800)],
+        "judge": words[verdict.astype(int)].tolist(),
+        "human": np.where(rng.random(800) < 0.2, words[is_right.astype(int)], "").tolist(),
+    }
+
+
+def test_a_recognised_judge_adds_nothing_to_the_family(judged_weeks):
+    """17 rows on the judge made the interval 36 % wider, and an alarm was refused."""
+    result = stratal.trend(judged_weeks, wave="week", require=">=.5")
+
+    assert [entry.label for entry in result.rows] == [{}, {}]
+    assert result.verdict == "NO ALARM"
+    assert result.latest.rows[()].design
+
+
+def test_each_row_on_a_judge_has_its_own_name(judged_weeks):
+    from stratal.report.trends import trend_page
+
+    described = stratal.trend(judged_weeks, wave="week", judge="judge").to_dict()
+    groups = trend_page(described).tables[1]
+    names = [entries[0] for entries in groups.rows]
+    labels = {json.dumps(key_of(entry)) for entry in described["rows"]}
+    labels.discard("{}")  # of all items, which the first sentences give
+
+    assert len(names) == len(set(names)) == len(labels)
+
+
+def key_of(entry):
+    numbers = ("quantity", "reference", "estimate", "standard_error", "confidence_interval", "p_value")
+    return {name: value for name, value in entry.items() if name not in (*numbers, "same_items")}
