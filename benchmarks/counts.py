@@ -17,7 +17,7 @@ from stratal.planning.budget_search import MAX_EVALUATIONS
 from stratal.planning.interim_widths import expected_half_width_of_counts, implied_means
 from stratal.planning.rounds import FIRST_SHARE_OF_LARGE_ROUND, MAX_GROWTH
 from stratal.strata import Strata
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 
 
@@ -55,7 +55,7 @@ class CountsSoFar(Record):
 
     def allocation(self, total: IntArray) -> IntArray:
         """Return n_h (…, H) with `total` (…,) labels in all: Neyman's, none of them taken back."""
-        bounds = Bounds(sizes=self.sizes, lower=self.counts, upper=self.sizes)
+        bounds = AllocationBounds(sizes=self.sizes, lower=self.counts, upper=self.sizes)
         return optimal_integers(self.sizes * self.deviations, bounds, np.asarray(total)[..., None])
 
     def half_width(

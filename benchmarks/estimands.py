@@ -36,7 +36,7 @@ import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs import Stratified
 from stratal.estimands import F1, Difference, LevelMeans, Recall
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)
@@ -176,7 +176,7 @@ def oracle(units: Pool, budget: int) -> Draw:
     first, second = (np.bincount(stratum, units.influence**k, minlength=len(sizes)) / sizes for k in (1, 2))
     spread = np.where(strata.is_known, 0.0, np.sqrt(np.maximum(second - first**2, 0.0)))
     least = np.where(strata.is_known, 0, np.minimum(sizes, 2))
-    n_h = optimal_integers(sizes * spread, Bounds(sizes=sizes, lower=least, upper=sizes), budget)
+    n_h = optimal_integers(sizes * spread, AllocationBounds(sizes=sizes, lower=least, upper=sizes), budget)
     allocation = replace(plan.allocation, n_h=n_h, budget=budget)
     design = Stratified(strata=strata, allocation=allocation)
 

@@ -27,7 +27,7 @@ from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.expected_widths import planned_half_width
 from stratal.planning.interim_widths import interval_of_counts
 from stratal.planning.plan import Plan, PlannedDesign
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "plan_order.md"
 SEED = 20_261_128
@@ -192,7 +192,7 @@ def expected_over_drawn(n_strata: int, random: np.random.Generator, draws: int) 
     rates = ones / sizes
     most = max(min(0.8 * sizes.sum(), 400), 6 * n_strata)
     labels = int(np.exp(random.uniform(np.log(max(5 * n_strata, 10)), np.log(most))))
-    n_h = optimal_integers(sizes * np.sqrt(rates * (1 - rates) + 0.1), Bounds.read(sizes), labels)
+    n_h = optimal_integers(sizes * np.sqrt(rates * (1 - rates) + 0.1), AllocationBounds.read(sizes), labels)
     drawn = random.hypergeometric(
         ones.astype(np.int64), sizes - ones.astype(np.int64), n_h, (draws, n_strata)
     )

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.adaptive_allocation import allocate_remainder, raw_deviations, recalibrated_deviations
+from stratal.simulation.adaptive_allocation import (
+    allocate_remainder,
+    recalibrated_deviations,
+    replicate_deviations,
+)
 from stratal.simulation.draws import Draws, StratumSums, Truth
 from stratal.strata import Strata
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ def recalibrated(sums: StratumSums, pool: Pool) -> FloatArray:
 
 def raw(sums: StratumSums, pool: Pool) -> FloatArray:
     """Return s_h (R, H) of Kumar & Raj's eq. 3; where no labels differ, the same in every stratum."""
-    found = raw_deviations(sums)
+    found = replicate_deviations(sums)
     return np.where(found.sum(axis=1, keepdims=True) > 0, found, 1.0)
 
 
@@ -52,5 +56,5 @@ def rounds(pool: Pool, draws: Draws, pilot: IntArray, budget: int, step: int, de
             n_h = n_h + allocate_remainder(sums, pool.strata, n_h, total - drawn)
         else:
             importance = sizes * DEVIATIONS[deviations](sums, pool)
-            n_h = optimal_integers(importance, Bounds(sizes=sizes, lower=n_h, upper=sizes), total)
+            n_h = optimal_integers(importance, AllocationBounds(sizes=sizes, lower=n_h, upper=sizes), total)
     return n_h

@@ -24,7 +24,7 @@ from benchmarks.helpers import BINARY, DATA, circumstances, load
 from numpy.typing import NDArray
 
 from stratal.population import Population
-from stratal.strata import METHODS, Strata, allocate, stratify
+from stratal.strata import STRATIFICATION_METHODS, Strata, allocate, stratify
 
 RESULTS = Path(__file__).parent / "results" / "strata.md"
 BUDGETS = (50, 100, 200, 400)
@@ -34,7 +34,7 @@ OFFSET = 1e8
 RUNS, PATIENCE = 5, 30.0
 """How often a solver runs, and the seconds after which it is not run again."""
 
-INTERVALS = [name for name in METHODS if name not in ("category", "features", "none")]
+INTERVALS = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 
 SSEPY = """
 import sys, time, json

@@ -23,7 +23,7 @@ from stratal import Population
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.draws import OrderedUnits, Truth
 from stratal.strata import proportional, stratify
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"
 BUDGETS = (100, 400)
@@ -67,7 +67,9 @@ def row(cell: Cell, budget: int) -> list[str]:
     one, _ = cell.error(share(budget))
     known = cell.truth.weights * np.sqrt(cell.truth.variances)
     best, _ = cell.error(
-        optimal_integers(known, Bounds(sizes=sizes, lower=np.full(len(sizes), 2), upper=sizes), budget)
+        optimal_integers(
+            known, AllocationBounds(sizes=sizes, lower=np.full(len(sizes), 2), upper=sizes), budget
+        )
     )
     found = [f"{best / one:.2f}"]
     for pilot, deviations in RULES.values():

@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.summaries import mean_and_error
-from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
+from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
 
 Deviations = Callable[[IntArray, IntArray], FloatArray]
 """(correct, labelled), each (R, K) → S_k (R, K)."""
@@ -173,5 +173,5 @@ def _more(variant: Variant, right: IntArray, counts: IntArray, sizes: IntArray, 
         return nearest_integers(importance, sizes, more)
     n = int(counts[0].sum()) + more
     lower = np.maximum(counts, np.floor(variant.least * n * weights).astype(np.int64))
-    bounds = Bounds(sizes=sizes, lower=lower, upper=sizes)
+    bounds = AllocationBounds(sizes=sizes, lower=lower, upper=sizes)
     return np.asarray(optimal_integers(importance, bounds, n)) - counts

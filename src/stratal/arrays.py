@@ -349,8 +349,8 @@ def _canonical(value: object) -> str:
 
 
 # Beyond these a square could overflow, or vanish.
-LARGEST = 1e100
-SMALLEST = 1e-100
+LARGEST_NUMBER = 1e100
+SMALLEST_NUMBER = 1e-100
 
 
 def refuse_extremes(name: str, values: FloatArray) -> None:
@@ -363,12 +363,14 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
     """
     largest = float(np.max(np.abs(values), initial=0.0))
     action = "Rescale them."
-    if largest > LARGEST:
-        raise InputError(f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action=action)
-    if 0.0 < largest < SMALLEST:
+    if largest > LARGEST_NUMBER:
+        raise InputError(f"{name} are too large", allowed=f"up to {LARGEST_NUMBER:g} in size", action=action)
+    if 0.0 < largest < SMALLEST_NUMBER:
         what = f"{name} are too small to be squared"
         size_text = f"up to {largest:g}"
-        raise InputError(what, given=size_text, allowed=f"0, or from {SMALLEST:g} in size", action=action)
+        raise InputError(
+            what, given=size_text, allowed=f"0, or from {SMALLEST_NUMBER:g} in size", action=action
+        )
 
 
 def checked_threads(threads: int) -> int:

@@ -20,7 +20,7 @@ RESOLVERS = {
 }
 
 # From these a command may import any name: messages, the question, and what renders a result.
-OPEN_TO_COMMANDS = {"stratal", "stratal.arrays", "stratal.errors", "stratal.question", "stratal.report"}
+OPEN_TO_COMMANDS = {"stratal", *map("stratal.{}".format, "arrays errors protocols question report".split())}
 
 # Modules that a command may use, because they handle files, folders, pages and servers, and compute nothing.
 FILES_AND_SERVERS = {
@@ -88,7 +88,14 @@ def test_a_command_imports_public_functions_and_what_handles_files():
 
 
 def test_the_commands_that_estimate_import_public_functions_only():
-    allowed = {"stratal", "stratal.errors", "stratal.question", "stratal.evaluation", "stratal.report"}
+    allowed = {
+        "stratal",
+        "stratal.errors",
+        "stratal.protocols",
+        "stratal.question",
+        "stratal.evaluation",
+        "stratal.report",
+    }
     modules = {entry.module for entry in imports_of_commands() if entry.importer == "stratal.cli.estimate"}
 
     assert modules <= allowed

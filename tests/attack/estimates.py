@@ -15,7 +15,7 @@ import stratal
 from stratal.errors import StratalError, StratalWarning
 from stratal.estimands import ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.intervals.interval import ALTERNATIVES
-from stratal.intervals.methods import METHODS
+from stratal.intervals.methods import INTERVAL_METHOD_NAMES
 
 ESTIMATORS = ("auto", "horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 STRATIFIERS = ("k-means", "equal-size", "equal-width", "cum-sqrt-f", "weighted-mean", "neyman", "category")
@@ -211,7 +211,7 @@ def _stopping_inputs(caller: Caller, result: stratal.Estimate) -> None:
     numbers = (result.value, result.standard_error)
     if not np.all(np.isfinite(numbers)):
         caller.wrong("estimate", numbers)
-    for method in METHODS:
+    for method in INTERVAL_METHOD_NAMES:
         last: tuple[float, float] | None = None
         for level in LEVELS:
             alternative = caller.one(ALTERNATIVES) if level != 0.95 else "two-sided"

@@ -53,12 +53,12 @@ def choices():
     """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
     from stratal.estimation.outcome_means import ESTIMATORS
     from stratal.labels.label_files import TOOLS
-    from stratal.strata import METHODS as STRATIFIERS
-    from stratal.strata.allocation import METHODS
+    from stratal.strata import STRATIFICATION_METHODS as STRATIFIERS
+    from stratal.strata.allocation import ALLOCATION_METHODS
 
     return {
         ("plan", "stratify"): STRATIFIERS,
-        ("plan", "allocation"): [name for name in METHODS if name != "cost-optimal"],
+        ("plan", "allocation"): [name for name in ALLOCATION_METHODS if name != "cost-optimal"],
         ("estimate", "estimator"): ESTIMATORS,
         ("study export", "to"): TOOLS,
         ("study import", "from_"): TOOLS,
@@ -95,10 +95,15 @@ def kinds():
     from stratal.estimation import outcome_means
     from stratal.intervals import methods
     from stratal.metrics import confusion
-    from stratal.strata import METHODS as STRATIFIERS
+    from stratal.strata import STRATIFICATION_METHODS as STRATIFIERS
     from stratal.strata import allocation
 
-    lists = (allocation.METHODS, methods.METHODS, STRATIFIERS, outcome_means.ESTIMATORS)
+    lists = (
+        allocation.ALLOCATION_METHODS,
+        methods.INTERVAL_METHOD_NAMES,
+        STRATIFIERS,
+        outcome_means.ESTIMATORS,
+    )
     names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
+from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
 
 
 @st.composite
@@ -54,7 +54,7 @@ def in_two_steps(rule, a, n_h, lower, sizes):
 @given(problems())
 def test_no_unit_is_worth_more_than_one_that_was_taken(problem):
     importance, sizes, lower, budget = problem
-    found = optimal_integers(importance, Bounds.read(sizes, minimum=lower), budget)
+    found = optimal_integers(importance, AllocationBounds.read(sizes, minimum=lower), budget)
 
     assert found.sum(axis=-1).tolist() == [budget] * len(importance)
     for a, n_h in zip(importance, found, strict=True):

@@ -11,7 +11,7 @@ from tests.tiers import sized
 import stratal
 from stratal.planning.expected_widths import planned_half_width
 from stratal.planning.interim_widths import interval_of_counts
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 
 
 def require_order(number: int, **options: object) -> None:
@@ -56,7 +56,7 @@ def test_the_expected_width_of_the_same_strata_falls_with_every_label(bounds):
         sizes = random.integers(20, 300, random.integers(1, 12))
         rates = random.random(len(sizes))
         variances = (high - low) ** 2 * rates * (1 - rates)
-        limits = Bounds.read(sizes, minimum=2)
+        limits = AllocationBounds.read(sizes, minimum=2)
         first = int(random.integers(limits.lower.sum(), sizes.sum() // 2))
         widths = [
             planned_half_width(

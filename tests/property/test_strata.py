@@ -9,11 +9,11 @@ from tests.tiers import sized
 
 from stratal.population import Population
 from stratal.population.distribution import Distribution
-from stratal.strata import METHODS, stratify
+from stratal.strata import STRATIFICATION_METHODS, stratify
 from stratal.strata.boundaries import PrefixSums, k_means_boundaries, neyman_boundaries
 from stratal.strata.dividing import boundaries_of
 
-ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
+ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
 
 probabilities = st.one_of(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.strata.allocation import Bounds, importance_of
+from stratal.strata.allocation import AllocationBounds, importance_of
 
 
 def real_optimum(
@@ -27,7 +27,7 @@ def real_optimum(
     ...              [100, 90, 500, 50], [300, 400, 800, 90]).round(4)
     array([228.9496, 400.    , 604.1727,  50.8777])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
+    bounds = AllocationBounds.read(sizes, minimum, maximum)
     bounds.check(np.floor(budget) if np.isfinite(budget) else budget)
     a = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     n_h = bounds.lower.astype(np.float64)

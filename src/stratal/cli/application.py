@@ -24,7 +24,7 @@ READER_LEFT = 1
 
 STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
 # The file that declares each command, in the order of the help; a file is loaded when it is needed.
-FILES = {
+COMMAND_FILES = {
     "doctor": "doctor",
     "plan": "plan",
     "draw": "draw",
@@ -40,7 +40,7 @@ FILES = {
 }
 
 # Commands of several words, by the first of these, and what they are about.
-GROUPS = {"study": "Label the drawn items with several annotators."}
+COMMAND_GROUPS = {"study": "Label the drawn items with several annotators."}
 
 
 class _Commands(click.Group):
@@ -62,17 +62,17 @@ class _Commands(click.Group):
     @property
     def prefix(self) -> str:
         """The common beginning of the names."""
-        return f"{self.name} " if self.name in GROUPS else ""
+        return f"{self.name} " if self.name in COMMAND_GROUPS else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the next word of each name, in the order of the help."""
-        names = (name for name in FILES if name.startswith(self.prefix))
+        names = (name for name in COMMAND_FILES if name.startswith(self.prefix))
         return list(dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in names))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command or a group of commands, None for a name that none has."""
-        if not self.prefix and cmd_name in GROUPS:
-            return _Commands(cmd_name, help=GROUPS[cmd_name], context_settings=HELP)
+        if not self.prefix and cmd_name in COMMAND_GROUPS:
+            return _Commands(cmd_name, help=COMMAND_GROUPS[cmd_name], context_settings=HELP)
         name = self.prefix + cmd_name
         return commands(name).get(name)
 
@@ -80,7 +80,7 @@ class _Commands(click.Group):
 def commands(*names: str) -> Mapping[str, Command]:
     """Return commands by name: the named ones, or all."""
     loaded = {}
-    for name, file in FILES.items():
+    for name, file in COMMAND_FILES.items():
         if not names or name in names:
             import_module(f"stratal.cli.{file}")
             loaded[name] = COMMANDS[name]()

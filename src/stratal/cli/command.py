@@ -31,7 +31,7 @@ COMMANDS: dict[str, Callable[[], Command]] = {}
 MAX_SHOWN = 20
 
 # Section and order of the options in a help text; other options come first, in the order of declaration.
-GROUPS = {
+OPTION_GROUPS = {
     "Columns": "wave id proxy predicted tags judge groups by show features chosen",
     "Design": """half_width require score estimand design seed extend labels additional looks look strata
         stratify allocation estimator replicates""",
@@ -221,7 +221,7 @@ class Command(click.Command):
     ) -> None:
         self.body = body
         self.record = record
-        order = {field: n for n, field in enumerate(" ".join(GROUPS.values()).split())}
+        order = {field: n for n, field in enumerate(" ".join(OPTION_GROUPS.values()).split())}
         self.declared = sorted(
             (entry for entry in _declared(record) if entry.field not in without),
             key=lambda entry: (entry.default is not NODEFAULT, order.get(entry.field, -1)),
@@ -310,9 +310,9 @@ class Command(click.Command):
         if len(others) <= MAX_SHOWN - 2:
             always = [entry for entry in always if entry.name != "help_all"]
         shown = others if ctx.meta.get("help_all") else others[: MAX_SHOWN - len(always)]
-        titles = {name: title for title, names in GROUPS.items() for name in names.split()}
+        titles = {name: title for title, names in OPTION_GROUPS.items() for name in names.split()}
         titles |= {str(entry.name): "Options" for entry in shown if entry.required}
-        for title in ("Options", *GROUPS):
+        for title in ("Options", *OPTION_GROUPS):
             rows = [entry for entry in shown if titles.get(str(entry.name), "Options") == title]
             if title == "Options":
                 rows += always
@@ -342,12 +342,12 @@ def _show_all(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
 def _process_once(option: Any, value: Any, state: Any) -> None:
     """Store the value of an option; a second one extends a list, repeats the first, or raises an error."""
     if option.dest in state.opts:
-        value = repeated(option.obj, state.opts[option.dest], value)
+        value = merge_repeated(option.obj, state.opts[option.dest], value)
     state.opts[option.dest] = value
     state.order.append(option.obj)
 
 
-def repeated(option: Any, first: Any, second: Any) -> Any:
+def merge_repeated(option: Any, first: Any, second: Any) -> Any:
     """Return the value of an option that is given twice: equal values count once, lists are joined.
 
     Raises

@@ -17,8 +17,8 @@ from msgspec import structs
 from stratal.cli.command import command, words
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
-from stratal.cli.output import Result, in_options, new_folder, progress
-from stratal.cli.parsing import joined, meanings
+from stratal.cli.output import Result, in_options, new_folder_name, show_progress
+from stratal.cli.parsing import join_names, meanings
 from stratal.cli.study import annotator_option
 from stratal.errors import InputError, StratalError
 
@@ -75,8 +75,8 @@ def _inspected(requested: Reading) -> Result:
 
     declared = meanings(requested.predicts)
     if declared and requested.proxy is None and requested.softmax is None:
-        requested = structs.replace(requested, proxy=joined(*declared))
-    with progress("reading"):
+        requested = structs.replace(requested, proxy=join_names(*declared))
+    with show_progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
         if named == (None, None, None, None):
@@ -121,7 +121,7 @@ def _inspected(requested: Reading) -> Result:
             problem = _problem_of("draw", [*plan_words, "--output", str(Path(folder) / "audit")])
         if problem:
             return Result(described, inspection_page, "", f"No draw is possible: {problem}")
-        return Result(described, inspection_page, ("draw", *plan_words, "--output", new_folder("audit")))
+        return Result(described, inspection_page, ("draw", *plan_words, "--output", new_folder_name("audit")))
     return Result(described, inspection_page, _plan_command(plan_words, columns["rows"]))
 
 

@@ -13,7 +13,7 @@ from stratal.cli.command import Option, argument, command, part
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Output, Reading, Text, Whole
-from stratal.cli.output import Result, progress
+from stratal.cli.output import Result, show_progress
 from stratal.cli.parsing import place
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
@@ -233,7 +233,7 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     options: Keywords = {"confidence_level": requested.confidence_level}
     if requested.predicted is not None:
         options["predicted"] = requested.predicted
-    with progress("reading and drawing"):
+    with show_progress("reading and drawing"):
         reading = part(Reading, requested)  # options of a plan were compared with the command line
         options["population"] = population_again(reading, sample, reading)
         needed = None

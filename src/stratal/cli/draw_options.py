@@ -10,8 +10,8 @@ import stratal
 from stratal.cli.command import Option, part
 from stratal.cli.conditions import Condition, ValueCondition, with_any
 from stratal.cli.options import Planning, Reading, Seed, Text
-from stratal.cli.output import progress
-from stratal.cli.parsing import joined, listed, pair
+from stratal.cli.output import show_progress
+from stratal.cli.parsing import join_names, pair, split_names
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         if self.design not in ("auto", "simple-random", "stratified"):
             return _unequal(self), None
         plan = self.plan(pilot=pilot)
-        with progress("drawing"):
+        with show_progress("drawing"):
             drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         return drawn, plan.notes[-1] if pilot else None
 
@@ -69,7 +69,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             bounds = pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
-        models = listed(self.compare)
+        models = split_names(self.compare)
         if len(models) == 1:
             action = "Name their columns of outcomes: --compare MODEL_A,MODEL_B."
             raise InputError("a comparison needs two models", given=models[0], action=action)
@@ -89,10 +89,10 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
     if budget is None:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
     if requested.cluster is not None:
-        reading = structs.replace(reading, groups=joined(*reading.group_names, requested.cluster))
+        reading = structs.replace(reading, groups=join_names(*reading.group_names, requested.cluster))
     if size not in ("equal", "sqrt-variance"):
-        reading = structs.replace(reading, features=joined(*listed(reading.features), size))
-    with progress("drawing"):
+        reading = structs.replace(reading, features=join_names(*split_names(reading.features), size))
+    with show_progress("drawing"):
         drawn: Sample = kind.of_options(budget, size, requested.cluster).draw(
             reading.population(), requested.seed
         )

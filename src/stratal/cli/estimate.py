@@ -14,8 +14,8 @@ import stratal
 from stratal.cli.command import Option, argument, command, part, selected_fields, words
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
-from stratal.cli.output import Result, markdown_text, progress
-from stratal.cli.parsing import joined, listed, mapping, meanings, pair
+from stratal.cli.output import Result, markdown_text, show_progress
+from stratal.cli.parsing import join_names, mapping, meanings, pair, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
 from stratal.errors import check_choice
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Formats of the output.
-TEXT = "text"
+TEXT_FORMAT = "text"
 MARKDOWN = "markdown"
 
 # Exit statuses of the verdicts on what is required.
@@ -219,11 +219,11 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
             "predicts": meanings(self.predicts),
             "bounds": pair("--bounds", self.bounds),
             "limits": pair("--winsorise", self.winsorise),
-            "features": listed(self.features),
-            "metric": listed(self.metric),
-            "classes": listed(self.class_),
-            "compare": listed(self.compare),
-            "proxy": listed(self.proxy),
+            "features": split_names(self.features),
+            "metric": split_names(self.metric),
+            "classes": split_names(self.class_),
+            "compare": split_names(self.compare),
+            "proxy": split_names(self.proxy),
         }
 
     @property
@@ -262,7 +262,7 @@ def read_population(
         reading = None if plan is None else part(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
-    features = joined(*listed(reading.features), *columns) or None
+    features = join_names(*split_names(reading.features), *columns) or None
     return population_again(structs.replace(reading, features=features), sample)
 
 
@@ -281,7 +281,7 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     """
 
     details: bool = False
-    format: Annotated[str, Option(needs=(without_all("json"),))] = TEXT
+    format: Annotated[str, Option(needs=(without_all("json"),))] = TEXT_FORMAT
     disagreements: Path | None = None
 
 
@@ -296,8 +296,8 @@ def estimate(requested: EstimateCommand) -> Result:
     With --require the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
     of it does (FAIL), and 5 if the labels do not decide (UNDECIDED).
     """
-    check_choice("format", requested.format, (TEXT, MARKDOWN))
-    with progress("estimating"):
+    check_choice("format", requested.format, (TEXT_FORMAT, MARKDOWN))
+    with show_progress("estimating"):
         evaluation = requested.evaluate()
         described = evaluation.to_dict()
     if requested.disagreements is not None:
@@ -344,7 +344,7 @@ def report(requested: ReportOptions) -> Result:
     network and contains no items unless --items is given. With --against it reports what the labels show
     about a new version of the model, and which answers need labels.
     """
-    with progress("reporting"):
+    with show_progress("reporting"):
         evaluation = requested.evaluate()
         evidence_words = words(part(EvidenceOptions, requested))
         findings = evaluation.report(

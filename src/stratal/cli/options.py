@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 import stratal
 from stratal.cli.command import Option, argument, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
-from stratal.cli.output import progress
-from stratal.cli.parsing import joined, listed, mapping, meanings, pair, place, widths
+from stratal.cli.output import show_progress
+from stratal.cli.parsing import join_names, mapping, meanings, pair, place, split_names, widths
 from stratal.errors import InputError
 from stratal.protocols import Keywords
 
@@ -83,7 +83,7 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
         texts = selected_fields(self, *(role.keyword for role in ROLES))
         return {
-            role.keyword: listed(texts[role.keyword]) if role.several else texts[role.keyword]
+            role.keyword: split_names(texts[role.keyword]) if role.several else texts[role.keyword]
             for role in ROLES
         }
 
@@ -93,7 +93,7 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
         from stratal.question import ROLES  # NumPy is not loaded for help
 
         texts = selected_fields(self, *(role.keyword for role in ROLES))
-        return tuple(name for text in texts.values() for name in listed(text))
+        return tuple(name for text in texts.values() for name in split_names(text))
 
 
 class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -172,16 +172,18 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     @property
     def group_names(self) -> tuple[str, ...]:
         """The groups, with the one to stratify by."""
-        return tuple(dict.fromkeys((*listed(self.groups), *listed(self.by))))
+        return tuple(dict.fromkeys((*split_names(self.groups), *split_names(self.by))))
 
     def population(self) -> Population:
         """Read the file."""
-        leading = [name for name in listed(self.show) if name in (*listed(self.proxy), *self.role_columns)]
+        leading = [
+            name for name in split_names(self.show) if name in (*split_names(self.proxy), *self.role_columns)
+        ]
         if leading:
             action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
             raise InputError(f"--show: '{leading[0]}' would influence the annotators", action=action)
         texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
-        lists: Keywords = {name: listed(text) for name, text in texts.items() if text}
+        lists: Keywords = {name: split_names(text) for name, text in texts.items() if text}
         return stratal.Population.read(
             self.file,
             groups=self.group_names,
@@ -214,15 +216,15 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         if estimand is None:
             return self
         requested = as_estimand(estimand)
-        proxies = (*listed(self.proxy), *requested.proxy_names)
-        numbers = (*proxies, *listed(self.features))
+        proxies = (*split_names(self.proxy), *requested.proxy_names)
+        numbers = (*proxies, *split_names(self.features))
         groups = (name for name in requested.groups if name not in (*numbers, *self.role_columns))
         features = (name for name in requested.numbers if name not in numbers)
         return structs.replace(
             self,
-            proxy=joined(*proxies) or None,
-            groups=joined(*listed(self.groups), *groups) or None,
-            features=joined(*listed(self.features), *features) or None,
+            proxy=join_names(*proxies) or None,
+            groups=join_names(*split_names(self.groups), *groups) or None,
+            features=join_names(*split_names(self.features), *features) or None,
         )
 
 
@@ -302,7 +304,7 @@ class Planning(Reading, frozen=True, kw_only=True):
         `label_options` are the options of `stratal.plan` for existing labels.
         """
         names = ("half_width", "by", "allocation", "minimum", "confidence_level", "assume")
-        with progress("reading and stratifying"):
+        with show_progress("reading and stratifying"):
             return stratal.plan(
                 self.for_planning.population(),
                 self.budget,
@@ -318,7 +320,9 @@ class Planning(Reading, frozen=True, kw_only=True):
         """The options with the columns that the estimand and the allocation need."""
         options = self.with_columns_of(self.goal)
         cost = (self.allocation or "").partition(":")[2]
-        return structs.replace(options, features=joined(*listed(options.features), *listed(cost)) or None)
+        return structs.replace(
+            options, features=join_names(*split_names(options.features), *split_names(cost)) or None
+        )
 
     @property
     def goal(self) -> Any:

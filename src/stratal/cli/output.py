@@ -180,7 +180,7 @@ def print_text(*lines: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def show_progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Say on standard error, if it is a terminal, what takes over a second, how much is done, and since when.
 
     What it yields is told how many parts are finished, and of how many.
@@ -212,7 +212,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
         teller.join()
 
 
-def new_folder(name: str) -> str:
+def new_folder_name(name: str) -> str:
     """Return the name of a folder that does not exist or is empty: `audit`, `audit-2`, …"""
     number = 1
     folder = Path(name)

@@ -11,14 +11,14 @@ import click
 from stratal.errors import InputError
 
 
-def listed(text: str | None) -> tuple[str, ...]:
+def split_names(text: str | None) -> tuple[str, ...]:
     """Return the names in a comma-separated list."""
     if text:
         return tuple(name.strip() for name in text.split(",") if name.strip())
     return ()
 
 
-def joined(*names: str) -> str:
+def join_names(*names: str) -> str:
     """Return names as a comma-separated list, each once."""
     return ",".join(dict.fromkeys(names))
 
@@ -82,10 +82,10 @@ def meanings(text: str | None) -> dict[str, str] | None:
     return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
 
 
-def whole_numbers(option: str, text: str) -> list[int]:
+def parse_whole_numbers(option: str, text: str) -> list[int]:
     """Return the whole numbers in a comma-separated list."""
     try:
-        return [int(part) for part in listed(text)]
+        return [int(part) for part in split_names(text)]
     except ValueError:
         raise InputError(f"{option} takes whole numbers", given=repr(text), allowed="N,…") from None
 

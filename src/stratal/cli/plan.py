@@ -14,8 +14,8 @@ from stratal.cli.command import Option, argument, command, part, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Number, Planning, Reading, Text, Whole
-from stratal.cli.output import Result, new_folder
-from stratal.cli.parsing import listed, place
+from stratal.cli.output import Result, new_folder_name
+from stratal.cli.parsing import place, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words
 from stratal.cli.select import SelectOptions, answers_as_groups
@@ -162,7 +162,7 @@ def plan(requested: PlanOptions) -> Result:
     if requested.output is not None:
         _write_plan(requested.output, options, plan)
         draw_words = [str(requested.output), *connection_words(requested)]
-    draw_words += ["--seed", "7", "--output", new_folder("audit")]
+    draw_words += ["--seed", "7", "--output", new_folder_name("audit")]
     remark = None
     if plan.half_width is not None and plan.budget == plan.population_size:
         remark = "No sample short of all units reaches this half-width."
@@ -205,7 +205,7 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
         return {}
     reading = requested.for_planning
     units = None
-    columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
+    columns = {*split_names(reading.proxy), *reading.group_names} if reading.proxy else {None}
     with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if with_proxy:
         options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
@@ -236,5 +236,5 @@ def _expected_labels_of_selection(requested: PlanOptions) -> Result:
     reading_fields = "file id answers delimiter remote engine threads memory"
     shared = f"{reading_fields} budget confidence_level indifference estimand positive"
     options = SelectOptions(**selected_fields(requested, *shared.split()))
-    select_words = (*words(options), "--output", new_folder("round1"))
+    select_words = (*words(options), "--output", new_folder_name("round1"))
     return Result(expected, Page(lines=[line]), ("select", *select_words))

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from stratal.cli.command import selected_fields
 from stratal.cli.options import Reading
-from stratal.cli.parsing import joined, listed, place
+from stratal.cli.parsing import join_names, place, split_names
 from stratal.errors import InputError
 from stratal.protocols import Keywords
 
@@ -93,7 +93,7 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     require_named(reading, named)
     named_roles = selected_fields(reading, *(role.keyword for role in ROLES))
     stored_roles = {
-        role.keyword: named_roles[role.keyword] or joined(*role.columns(earlier.question)) or None
+        role.keyword: named_roles[role.keyword] or join_names(*role.columns(earlier.question)) or None
         for role in ROLES
     }
     reading_again = structs.replace(
@@ -123,9 +123,9 @@ def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | N
     """
     from stratal.population.declaration import fitting
 
-    columns = listed(option)
+    columns = split_names(option)
     matched = fitting(columns, tuple(stored))
-    return joined(*columns, *(column for column in stored if column not in matched)) or None
+    return join_names(*columns, *(column for column in stored if column not in matched)) or None
 
 
 def _declared_meanings(sample: Sample) -> str | None:

@@ -12,8 +12,8 @@ from stratal.cli.command import Option, argument, command, part, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
-from stratal.cli.output import Result, progress
-from stratal.cli.parsing import joined, mapping, place
+from stratal.cli.output import Result, show_progress
+from stratal.cli.parsing import join_names, mapping, place
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again
 from stratal.errors import InputError
@@ -93,7 +93,7 @@ def answers_as_groups(requested: Reading) -> Reading:
     id_columns = (requested.id or "",)
     names = columns_fitting("answers", requested.answers, existing, file, id_columns)
     return structs.replace(
-        part(Reading, requested), groups=joined(*names), answers=None, predicted=None, proxy=None
+        part(Reading, requested), groups=join_names(*names), answers=None, predicted=None, proxy=None
     )
 
 
@@ -123,7 +123,7 @@ def select(requested: SelectOptions) -> Result:
         )
     if requested.extend is None:
         reading = answers_as_groups(requested)
-        with progress("reading and drawing"):
+        with show_progress("reading and drawing"):
             selection = stratal.select(
                 reading.population(),
                 reading.group_names,
@@ -177,7 +177,7 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
         "mapping": mapping("--map", requested.map),
         "same_rows": requested.same_rows,
     }
-    with progress("reading and drawing"):
+    with show_progress("reading and drawing"):
         population = population_again(reading, sample, part(Reading, requested))
         selection = stratal.Selection.resume(sample, population)
         if requested.value is None:

@@ -11,8 +11,8 @@ import stratal
 from stratal.cli.command import Option, command, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
-from stratal.cli.output import Result, progress
-from stratal.cli.parsing import listed, meanings, pair, whole_numbers
+from stratal.cli.output import Result, show_progress
+from stratal.cli.parsing import meanings, pair, parse_whole_numbers, split_names
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
 
@@ -53,7 +53,7 @@ def demo(requested: DemoOptions) -> Result:
             f"Filled in {filled} labels of {label}.",
             ("estimate", label.with_name("sample.parquet"), label),
         )
-    with progress("training, planning, drawing, labelling"):
+    with show_progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
     described: JsonDict = {
         "plan": shown.plan.to_dict(),
@@ -161,25 +161,25 @@ def simulate(requested: SimulateOptions) -> Result:
     population, labels = read_benchmark(
         requested.file,
         requested.outcome,
-        listed(requested.proxy),
+        split_names(requested.proxy),
         estimand=question,
         bounds=bounds,
         scaled=False if requested.margin else None,
-        answers=listed(requested.answers) or None,
+        answers=split_names(requested.answers) or None,
         predicts=meanings(requested.predicts),
         **selected_fields(requested, "predicted", "history", "id"),
         **requested.of_file,
     )
-    with progress("simulating") as advance:
+    with show_progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,
-            designs=listed(
+            designs=split_names(
                 requested.design or (ESTIMANDS_DESIGNS if question or has_history else MEANS_DESIGNS)
             ),
-            estimators=None if question else listed(requested.estimator or default_estimator),
-            intervals=listed(requested.interval),
-            budgets=whole_numbers("--budget", requested.budget),
+            estimators=None if question else split_names(requested.estimator or default_estimator),
+            intervals=split_names(requested.interval),
+            budgets=parse_whole_numbers("--budget", requested.budget),
             replicates=requested.replicates or (300 if question or has_history else 3000),
             bounds=bounds,
             **selected_fields(requested, "seed", "confidence_level", "target", "workers"),

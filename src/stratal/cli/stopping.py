@@ -17,7 +17,7 @@ from typing import NoReturn
 INTERRUPTED = 130
 
 # Seconds in which a stopped command may tidy up.
-GRACE = 2.0
+STOPPING_SECONDS = 2.0
 
 _requested = threading.Event()
 
@@ -45,7 +45,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     if _requested.is_set():  # asked twice
         leave()
     _requested.set()
-    watch = threading.Timer(GRACE, leave)
+    watch = threading.Timer(STOPPING_SECONDS, leave)
     watch.daemon = True
     watch.start()
     raise KeyboardInterrupt

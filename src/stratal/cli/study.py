@@ -19,8 +19,16 @@ from stratal.cli.conditions import ValueCondition
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
-from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
+from stratal.cli.output import Result, print_json, print_text, show_progress
+from stratal.cli.parsing import (
+    finite_number,
+    mapping,
+    pairs,
+    parse_whole_numbers,
+    place,
+    split_names,
+    text_of,
+)
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, population_again, reading_of
 from stratal.errors import InputError, MissingExtraError, no_effect_error
@@ -30,7 +38,8 @@ if TYPE_CHECKING:
     from stratal.study import Form, StudyQuestion
 
 
-OPEN = """Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
+OPEN_PAGE_WARNING = """\
+Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
 on the network can read labels and links. Better give a port alone, put a proxy with TLS before the page
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
 (--address https://labels.example.org)."""
@@ -46,7 +55,7 @@ _NAMELESS = ("csv", "excel", "jsonl")
 
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
-KINDS = ("choices", "scale", "pair", "classes")
+ANSWER_KINDS = ("choices", "scale", "pair", "classes")
 
 
 def _draws(values: Mapping[str, object]) -> bool:
@@ -140,7 +149,7 @@ def new(requested: NewOptions) -> Result:
             action = f"Go on with it: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder}: is already a study", action=action)
     empty_folder(requested.output)
-    kinds = selected_fields(requested, *KINDS)
+    kinds = selected_fields(requested, *ANSWER_KINDS)
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
     sample, options = _sample_and_options(requested)
     reading = None
@@ -153,8 +162,8 @@ def new(requested: NewOptions) -> Result:
         requested.output,
         sample,
         form,
-        annotators=listed(requested.annotators),
-        adjudicators=listed(requested.adjudicators),
+        annotators=split_names(requested.annotators),
+        adjudicators=split_names(requested.adjudicators),
         overlap=overlap,
         copies=copies,
         pseudonyms=requested.pseudonyms,
@@ -226,7 +235,7 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
     if files:
-        conflicting = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
+        conflicting = [f"--{kind}" for kind in ANSWER_KINDS if kinds[kind] is not None] + questions[1:]
         if conflicting:
             raise no_effect_error(conflicting[0], "without a file of questions")
         return form.from_toml(text_of(Path(files[0])), rubric)
@@ -242,16 +251,16 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
 
 def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **fields: Any) -> StudyQuestion:
     """Return the question that a command's options ask for: of one kind."""
-    table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | fields
-    if len(table.keys() & {*KINDS}) != 1:
-        kinds_given = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none"
-        allowed = ", ".join(KINDS)
+    table = {kind: split_names(entries) for kind, entries in kinds.items() if entries is not None} | fields
+    if len(table.keys() & {*ANSWER_KINDS}) != 1:
+        kinds_given = ", ".join(f"--{kind}" for kind in table if kind in ANSWER_KINDS) or "none"
+        allowed = ", ".join(ANSWER_KINDS)
         raise InputError(
             "a question needs one kind of answers", given=kinds_given, allowed=f"one of {allowed}"
         )
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
-        table["scale"] = whole_numbers("--scale", ",".join(numbers))
+        table["scale"] = parse_whole_numbers("--scale", ",".join(numbers))
         table |= {"ends": [end.strip() for end in ends]} if any(marks) else {}
     return stratal.study.StudyQuestion.from_table({"text": text, **table}, rubric=rubric)
 
@@ -338,7 +347,7 @@ def label(requested: LabelOptions) -> None:
                 print_json({"study": study, "address": reached, "owner": owner, "links": named})
             else:
                 if served.is_open:
-                    print_text(" ".join(OPEN.split()).format(port=served.port), "")
+                    print_text(" ".join(OPEN_PAGE_WARNING.split()).format(port=served.port), "")
                 width = max(map(len, named), default=0)
                 print_text(
                     f"{study}: one link for each annotator. Whoever has a link labels under that name.", ""
@@ -377,7 +386,7 @@ def status(requested: StatusOptions) -> Result:
     from stratal.evaluation import UNDECIDED, status_of
     from stratal.report.pages import status_page
 
-    with progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
+    with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
         requirements = requested.require.split(";") if requested.require else ()
         level = requested.confidence_level
         described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
@@ -454,7 +463,7 @@ def extend(requested: ExtendOptions) -> Result:
             if not reading_options:
                 action = "Name it with --population."
                 raise InputError("the file of predictions of this study is unknown", action=action)
-            with progress("reading and drawing"):
+            with show_progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
                 named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
                 reading = Reading(**reading_options)
@@ -513,7 +522,7 @@ def team(requested: TeamOptions) -> Result:
     from stratal.study.creating import refuse_duplicate_name, require_person, validated_name
 
     text = None if requested.rubric is None else text_of(requested.rubric)
-    names = listed(requested.add)
+    names = split_names(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
         existing_names = {*opened.people, *opened.names.values()}
@@ -561,7 +570,7 @@ def check(requested: CheckOptions) -> Result:
     Checks the hash chain of the journal, the ids and the counts. The exit status is 3 if an error is found.
     Keep the last hash elsewhere: it proves later that no earlier entry was changed.
     """
-    with progress("checking"), stratal.study.open_study(requested.study, reading=True) as opened:
+    with show_progress("checking"), stratal.study.open_study(requested.study, reading=True) as opened:
         return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
@@ -578,7 +587,7 @@ def backup(requested: BackupOptions) -> Result:
     The exit status is 3 if the copy has an error. Links of annotators are not copied: `stratal study label`
     creates new ones for the copy.
     """
-    with progress("copying"), stratal.study.open_study(requested.study) as opened:
+    with show_progress("copying"), stratal.study.open_study(requested.study) as opened:
         return _checked(requested.output, stratal.study.backup_study(opened, requested.output))
 
 
@@ -735,7 +744,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
 
 
 @command(ImportOptions, name="study import")
-def import_actions(requested: ImportOptions) -> Result:
+def import_command(requested: ImportOptions) -> Result:
     """Import answers from another tool; either all of them or none.
 
     --dry-run shows what matches, what does not, what would change and what was skipped. The same file, or a
@@ -744,7 +753,7 @@ def import_actions(requested: ImportOptions) -> Result:
     """
     from stratal.labels.label_files import find_tool, read_answers
     from stratal.report.pages import change_lines, import_page
-    from stratal.study.import_export import LARGEST
+    from stratal.study.import_export import LARGEST_FILE
 
     study = requested.study
     file = requested.file
@@ -755,7 +764,7 @@ def import_actions(requested: ImportOptions) -> Result:
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")
-        text = text_of(file, LARGEST)
+        text = text_of(file, LARGEST_FILE)
         who = requested.annotator
         with stratal.study.open_study(study) as opened:
             described |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)

@@ -10,8 +10,8 @@ import stratal
 from stratal.cli.command import Option, command, selected_fields
 from stratal.cli.estimate import STATUSES, EvidenceOptions, read_population
 from stratal.cli.options import Text
-from stratal.cli.output import Result, progress
-from stratal.cli.parsing import listed, mapping, meanings
+from stratal.cli.output import Result, show_progress
+from stratal.cli.parsing import mapping, meanings, split_names
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
 
@@ -73,13 +73,13 @@ def threshold(requested: ThresholdOptions) -> Result:
     reader = None
     if requested.source is not None:
         reader = partial(read_population, requested.source, is_needed=True)
-    with progress("testing thresholds"):
+    with show_progress("testing thresholds"):
         result = stratal.threshold(
             requested.source,
             requested.other_files,
             requested.require,
-            score=listed(requested.score) or None,
-            proxy=listed(requested.proxy),
+            score=split_names(requested.score) or None,
+            proxy=split_names(requested.proxy),
             read_population=reader,
             mapping=mapping("--map", requested.map),
             predicts=meanings(requested.predicts),

@@ -11,7 +11,7 @@ from stratal.cli.command import Option, argument, command
 from stratal.cli.conditions import ValueCondition
 from stratal.cli.estimate import NEEDS, EvidenceOptions
 from stratal.cli.options import Text
-from stratal.cli.output import Result, progress
+from stratal.cli.output import Result, show_progress
 from stratal.errors import InputError
 
 # Exit status of an alarm.
@@ -81,7 +81,7 @@ def trend(requested: TrendOptions) -> Result:
     if requested.wave is not None and len(requested.files) > 1:
         given = f"{len(requested.files)} files"
         raise InputError("--wave is a column of one table", given=given, allowed="one file with all waves")
-    with progress("comparing waves"):
+    with show_progress("comparing waves"):
         result = stratal.trend(waves, wave=requested.wave, reference=requested.reference, **keywords)
         described = result.to_dict()
         line = None

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.group_clusters import bell_mccaffrey
 from stratal.designs.sample import Design, Sample
-from stratal.designs.weighting import SAME, Weighting
+from stratal.designs.weighting import ROUNDING_VARIANCE, Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
 from stratal.population.summary import Drawn
@@ -114,8 +114,8 @@ class ClusterWeighting(Weighting):
             every = self.squared_sizes / self.size
         off = self.drawn - drawn
         spread = share @ off**2
-        reaches = abs(every - drawn) > np.sqrt(SAME) * drawn
-        if m < 3 or not reaches or spread <= SAME * drawn**2:
+        reaches = abs(every - drawn) > np.sqrt(ROUNDING_VARIANCE) * drawn
+        if m < 3 or not reaches or spread <= ROUNDING_VARIANCE * drawn**2:
             return None
         weights = self.weights
         means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)

@@ -26,7 +26,7 @@ from stratal.question.tags import read_sets
 # The least size of a unit on which survivors differ, over the root mean square of these: no label then
 # counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
 # third more.
-FLOOR = 0.5
+LEAST_RELATIVE_SIZE = 0.5
 
 
 class PoissonDraw:
@@ -102,7 +102,7 @@ def sizes_of(
     sizes = np.sqrt((codes[:, rivals] != leader_answers).mean(axis=1))
     differ = (codes[:, survivors] != leader_answers).any(axis=1)
     if np.any(differ):
-        least = FLOOR * np.sqrt(np.mean(sizes[differ] ** 2))
+        least = LEAST_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
     else:
         least = 1.0
     return np.asarray(np.where(differ | everywhere, np.maximum(sizes, least), 0.0))

@@ -124,7 +124,7 @@ class WithReplacementWeighting(Weighting):
         return np.asarray(variables - means[self.primary])
 
 
-MECHANISMS = ("with-replacement", "poisson")
+LINEARISED_MECHANISMS = ("with-replacement", "poisson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class ExternalWeights(Design):
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("sampling mechanism", self.mechanism, MECHANISMS)
+        check_choice("sampling mechanism", self.mechanism, LINEARISED_MECHANISMS)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, raised where others of their stratum did not answer."""

@@ -86,7 +86,7 @@ def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None
         if name in sample.shown or sample.question.id == name:
             action = "That is where the annotators' answers go; rename the column."
             raise InputError(f"a column cannot be called '{name}'", action=action)
-    with new_folder(folder, SAMPLE_NAME) as partial:
+    with create_folder(folder, SAMPLE_NAME) as partial:
         sample.write(partial / SAMPLE_NAME)
         newest = write_to_label(sample, partial / TO_LABEL_NAME)
         if plan is not None:
@@ -95,7 +95,7 @@ def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None
 
 
 @contextmanager
-def new_folder(folder: Path, last: str) -> Iterator[Path]:
+def create_folder(folder: Path, last: str) -> Iterator[Path]:
     """Yield a folder that becomes `folder`, new or empty, when the block ends without an error.
 
     In a folder that exists the file `last` comes last, so that where it is, all is there.

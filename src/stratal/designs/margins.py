@@ -18,7 +18,7 @@ from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonMapping
 
-METHODS = ("raking", "regression")
+MARGIN_METHODS = ("raking", "regression")
 # Newton steps at most; fewer than ten are usual.
 _STEPS = 100
 
@@ -278,7 +278,7 @@ def fit_margins(
     """
     require_sample(sample, "fit_margins")
     names = (margins,) if isinstance(margins, str) else tuple(margins)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, MARGIN_METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         named = ", ".join(names) or "none"
         problem = "margins are given once, all together, each of another column"

@@ -42,7 +42,7 @@ from stratal.protocols import JsonDict, JsonMapping, Keywords, WithDraw
 from stratal.question import Outcome, Question
 from stratal.question.roles import refuse_unusable_roles
 from stratal.question.scores import Predictions, declared_scores
-from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, vocabulary
+from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, tags_of_sets
 from stratal.randomness import check_seed, id_texts
 from stratal.report.text import TableDisplay
 from stratal.strata.allocation import Allocation
@@ -663,7 +663,7 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
         return sample
     if not columns:
         return sample
-    tags = {tag for texts in columns.values() for tag in vocabulary(texts.tolist())}
+    tags = {tag for texts in columns.values() for tag in tags_of_sets(texts.tolist())}
     if sample.population is not None and answer is not None:
         tags |= {*population_tags(sample.population, answer)}
     question = sample.question.with_outcome(tag_format=declared or JSON_LISTS, tags=tuple(sorted(tags)))

@@ -17,7 +17,7 @@ from stratal.errors import InputError
 
 # A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
 # estimates 1.
-SAME = 1e-18
+ROUNDING_VARIANCE = 1e-18
 
 
 class Weighting(Record, ABC):

@@ -43,7 +43,7 @@ from stratal.strata import Everything
 FEWEST_FOLDS = 3
 
 # Fewer have a mean and nothing else.
-FEWEST_LABELS = 2
+FEWEST_LABELS_OF_A_FIT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +98,7 @@ class CalibrationUnits(Record):
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
-        if kind == "none" or len(z) < FEWEST_LABELS:
+        if kind == "none" or len(z) < FEWEST_LABELS_OF_A_FIT:
             level = float(np.average(z, weights=weights))
             return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
         if kind == "learner":
@@ -172,7 +172,7 @@ def kept_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]
     )
 
 
-def feature_columns(population: Population, requested: Iterable[str] | None) -> tuple[str, ...]:
+def learner_columns(population: Population, requested: Iterable[str] | None) -> tuple[str, ...]:
     """Return the columns to learn from: those named, patterns spelt out, or all proxies and features."""
     existing = (*population.proxy_names, *population.feature_names)
     if requested is None:
@@ -273,7 +273,7 @@ def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_fold
     return assign_folds(keys, frame.stratum, count, frame.weighting.groups)
 
 
-def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
+def population_with_features(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
     """Return the sample's population in a file, with the columns that its strata and a learner need.
 
     Raises
@@ -356,7 +356,7 @@ def calibrated_proxy(
         if learned_columns is None and history:
             learned_columns = history_columns(population.feature_names) or (f"{HISTORY}_*",)
         proxies = names
-        names = feature_columns(population, learned_columns)
+        names = learner_columns(population, learned_columns)
         place = next((names.index(name) for name in proxies if name in names), None)
     units = CalibrationUnits(
         features=features_of(sample, population, names)[labelled],
@@ -398,10 +398,9 @@ def calibrated_proxy(
 
 def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
-    if not isinstance(options.method, str) or options.method not in calibration.METHODS:
-        allowed = (
-            f"{', '.join((*calibration.METHODS, *calibration.LEARNER_NAMES))}, or a scikit-learn estimator"
-        )
+    if not isinstance(options.method, str) or options.method not in calibration.CALIBRATION_METHODS:
+        names = ", ".join((*calibration.CALIBRATION_METHODS, *calibration.LEARNER_NAMES))
+        allowed = f"{names}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
         problem = f"calibration '{options.method}' is of one proxy, so it takes no features"

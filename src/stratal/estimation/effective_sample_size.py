@@ -10,11 +10,11 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.proportion import clopper_pearson
 
-REPLICATES = 1_000
+WORTH_REPLICATES = 1_000
 
 
 # Labels' worth that a stratum takes from all labels.
-PRIOR_LABELS = 2.0
+POOLED_LABELS = 2.0
 
 
 _SEED = 20_261_121
@@ -116,13 +116,13 @@ def _replicated(evidence: Evidence) -> FloatArray:
     chances = (shares / np.maximum(counts, 1))[stratum]
     chances = chances / chances.sum()
     rng = np.random.default_rng(_SEED)
-    variance = np.zeros(REPLICATES)
+    variance = np.zeros(WORTH_REPLICATES)
     means = []
     within = []
     for h, count in enumerate(counts):
         unit_indices = np.flatnonzero(stratum == h)
-        other = rng.choice(len(z), size=REPLICATES, p=chances)
-        weights = rng.gamma(np.r_[np.ones(count), PRIOR_LABELS], size=(REPLICATES, count + 1))
+        other = rng.choice(len(z), size=WORTH_REPLICATES, p=chances)
+        weights = rng.gamma(np.r_[np.ones(count), POOLED_LABELS], size=(WORTH_REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
         mean, spread = _borrowed_moments(z, unit_indices, other, weights)
         means.append(mean)

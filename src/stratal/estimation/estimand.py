@@ -88,8 +88,8 @@ RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
 # Cells of a list; where there would be more, units are distinguished by whether they are known to all.
 MOST_CELLS = 64
 
-KNOWN = "nothing open"
-OPEN = "something open"
+NOTHING_OPEN = "nothing open"
+SOMETHING_OPEN = "something open"
 
 
 def combined_influence(influences: list[Influence], population: Population) -> Influence:
@@ -143,7 +143,7 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     if not all(part.known_cells for part in influences):
         return Cells(names=("all",)), ()
     needless = [part.needless for part in influences]
-    return Cells(names=(KNOWN, OPEN), tests=(reduce(mul, needless),)), (KNOWN,)
+    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, needless),)), (NOTHING_OPEN,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

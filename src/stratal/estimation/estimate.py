@@ -810,12 +810,16 @@ def _named(row: Estimate) -> str:
     return between.join(str(value) for value in row.label.values() if value is not None)
 
 
-Found = TypeVar("Found", bound=Estimate | Estimates)
+EstimateType = TypeVar("EstimateType", bound=Estimate | Estimates)
 
 
 def with_label_values(
-    result: Found, columns: Mapping[str, object], answers: set[str] | None = None, *, classes: bool = False
-) -> Found:
+    result: EstimateType,
+    columns: Mapping[str, object],
+    answers: set[str] | None = None,
+    *,
+    classes: bool = False,
+) -> EstimateType:
     """Return an estimate with what each distinct value of its labels counts as, and notes of it.
 
     `columns` are joined labels by name, "" that of one column alone.

@@ -16,9 +16,9 @@ from stratal.estimation.proportion_functions import domain_mean
 from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 
-BINS = 10
+PROXY_BINS = 10
 # Labels of a bin, so that its mean says something.
-LEAST = 10
+FEWEST_LABELS_OF_A_BIN = 10
 
 
 def proxy_check(
@@ -59,7 +59,7 @@ def proxy_check(
         np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
     ).tolist()
     values = np.sort(proxy)
-    count = max(1, min(BINS, len(z) // LEAST))
+    count = max(1, min(PROXY_BINS, len(z) // FEWEST_LABELS_OF_A_BIN))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
     bins = []

@@ -31,15 +31,15 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import StratumMoments, stratum_moments
-from stratal.designs.weighting import SAME
+from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
 
 # Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h.
-SHRINKAGE = 3.0
+SHRINKAGE_LABELS = 3.0
 
 # Strata with fewer labels take the pooled λ: their own would be noise (measured).
-FEWEST_LABELS = 6
+FEWEST_LABELS_OF_A_STRATUM = 6
 
 # Weight, in labels, of all strata's residual variance against a stratum's own.
 _STEADY_LABELS = 10.0
@@ -48,7 +48,7 @@ _STEADY_LABELS = 10.0
 EXPLAINED = 1e-20
 
 # Labels that the population's proxy variance counts for in the denominator of λ.
-PRIOR_LABELS = 2.0
+POPULATION_VARIANCE_LABELS = 2.0
 
 # Informative labels at which a fitted λ and a calibrated proxy's count alike.
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
@@ -143,7 +143,7 @@ class LambdaEvidence:
 
     def blended(self, population: FloatArray, labels: FloatArray) -> FloatArray:
         """Return the proxies' covariances (…, H, k, k), the population's counting for two labels."""
-        share = (labels / (labels + PRIOR_LABELS))[..., None, None]
+        share = (labels / (labels + POPULATION_VARIANCE_LABELS))[..., None, None]
         return np.asarray(population + share * (self.moments.proxy_covariances - population))
 
     def shrunk(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
@@ -287,7 +287,7 @@ def agreement(
     moments : StratumMoments
     """
     counts = moments.counts
-    free = np.where(counts >= FEWEST_LABELS, counts - 1.0, 0.0)
+    free = np.where(counts >= FEWEST_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
     explained_by_pooled, explained = (
         np.einsum("...hk,...hkl,...hl->...h", part, moments.proxy_covariances, part)
         for part in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
@@ -375,7 +375,7 @@ def fit_stratified(
         deviations = solve_semidefinite(denominators, cross_covariances) - pooled
         gain = own_share(counts, shrinkage)
         if shrinkage > 0 and not evidence.published:
-            gain = gain * (counts >= FEWEST_LABELS) * agreement(deviations, pooled, moments)
+            gain = gain * (counts >= FEWEST_LABELS_OF_A_STRATUM) * agreement(deviations, pooled, moments)
         constant = np.einsum("...ii->...i", denominators) <= 0
         lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * deviations))
         # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
@@ -555,7 +555,7 @@ def fit_general(
         rows -= rows.mean(axis=0)
         rows, sizes = rows[:, :-1], rows[:, -1]
         by_size = np.zeros(len(rows))
-        if sized and np.ptp(sizes) > SAME:
+        if sized and np.ptp(sizes) > ROUNDING_VARIANCE:
             by_size = sizes**2 / (sizes @ sizes)
             rows = rows - np.outer(sizes, sizes @ rows) / (sizes @ sizes)
     parts = rows.reshape(len(rows), q, k + 1)
@@ -584,7 +584,7 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     weights = weighting.weights
     if weighting.groups is not None:
         joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
-        if joint[1, 1] > SAME:
+        if joint[1, 1] > ROUNDING_VARIANCE:
             return float(joint[0, 1] / joint[1, 1])
     return float(weights @ residuals / weights.sum())
 

@@ -249,7 +249,7 @@ def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
 
 
 # Chance of each note where the plan is just right, at most; that of any is under 5 % (measured).
-ALARM = 0.02
+NOTE_PROBABILITY = 0.02
 
 # Times the promised standard error that is not worth a note.
 WIDER = 1.1
@@ -258,7 +258,7 @@ WIDER = 1.1
 REFUTED = "the labels refute the plan"
 
 # Labels below which nothing is said.
-LEAST = 10
+FEWEST_LABELS_OF_A_NOTE = 10
 
 
 def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Note, ...]:
@@ -266,7 +266,7 @@ def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Not
     strata = planned.strata
     stratum = planned.stratum
     z = estimate.evidence.z
-    if len(z) < LEAST or len(z) != len(stratum):
+    if len(z) < FEWEST_LABELS_OF_A_NOTE or len(z) != len(stratum):
         return ()
     if strata.bounds != (estimate.bounds or (-math.inf, math.inf)):
         return ()
@@ -317,7 +317,7 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
     if low <= estimate.value <= high:
         return None
     try:
-        interval = estimate.confidence_interval(1 - ALARM)
+        interval = estimate.confidence_interval(1 - NOTE_PROBABILITY)
     except InputError:
         return None
     if interval.high >= low and interval.low <= high:
@@ -348,7 +348,7 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
     if beyond <= 0 or error == 0:
         return None
     freedom = variance**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
-    if stdtr(freedom, -beyond / error) > ALARM:
+    if stdtr(freedom, -beyond / error) > NOTE_PROBABILITY:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
@@ -397,7 +397,7 @@ def falling_slope(weights: FloatArray, z: FloatArray, proxy: FloatArray) -> floa
     total = float(centred @ z) - float(centred.sum()) * float(z.mean())
     if square <= 0 or error == 0 or total >= 0:
         return None
-    if stdtr(len(z) - 2.0, total / error) > ALARM / 4:
+    if stdtr(len(z) - 2.0, total / error) > NOTE_PROBABILITY / 4:
         return None
     return total / square
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, field_values, refuse_extremes
+from stratal.arrays import LARGEST_NUMBER, BoolArray, FloatArray, IntArray, field_values, refuse_extremes
 from stratal.designs import Weighting
 from stratal.designs.external_weights import SeparateSamples
 from stratal.designs.sample import Design, Sample
@@ -73,7 +73,7 @@ class EstimateOptions(Request):
         For an unknown estimator or target.
     """
 
-    shrinkage: float = tuning.SHRINKAGE
+    shrinkage: float = tuning.SHRINKAGE_LABELS
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
@@ -600,7 +600,7 @@ def estimate_mean(
     options = resolved(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
-        if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
+        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # all tiny is no harm
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
     if summary is not None and options.estimator == "post-stratified":

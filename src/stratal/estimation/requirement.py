@@ -257,7 +257,7 @@ def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     return rows_by_name
 
 
-def status_of(entries: Sequence[JsonMapping]) -> str:
+def joint_verdict(entries: Sequence[JsonMapping]) -> str:
     """Return the verdict on all of several requirements: FAIL if one fails, PASS if all pass.
 
     Examples

@@ -24,7 +24,7 @@ from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compar
 from stratal.question.question import NOT_COMPARED
 from stratal.question.scores import Predictions, Score, declared_scores
 from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
-from stratal.question.tags import vocabulary as tag_vocabulary
+from stratal.question.tags import tags_of_sets as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
 
 

@@ -1,7 +1,7 @@
 """All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
 
 from stratal.estimation.requirement import UNDECIDED as UNDECIDED
-from stratal.estimation.requirement import status_of as status_of
+from stratal.estimation.requirement import joint_verdict as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest

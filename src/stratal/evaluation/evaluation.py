@@ -96,11 +96,11 @@ class Evaluation:
     @property
     def status(self) -> str | None:
         """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None without requirements."""
-        from stratal.estimation.requirement import status_of
+        from stratal.estimation.requirement import joint_verdict
 
         if self.verdicts is None:
             return None
-        return status_of(list(self.verdicts))
+        return joint_verdict(list(self.verdicts))
 
     @property
     def quantity(self) -> str | None:
@@ -459,9 +459,9 @@ def _with_population(evidence: Evidence, read_population: PopulationReader | Non
                 allowed="with calibration= (--calibration), a table of labels, or for a coefficient",
                 action="Leave it out.",
             )
-        from stratal.estimation.calibrated import population_of
+        from stratal.estimation.calibrated import population_with_features
 
-        units = population_of(sample, request.population, (*request.features, *columns))
+        units = population_with_features(sample, request.population, (*request.features, *columns))
     else:
         if read_population is None:
             reread = None

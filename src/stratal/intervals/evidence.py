@@ -14,7 +14,7 @@ from scipy.special import gammaln, ndtri
 
 from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
-from stratal.designs.weighting import SAME
+from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds
 from stratal.intervals.interval import Ends, Interval, unseen_share
 from stratal.intervals.looks import Look
@@ -475,7 +475,7 @@ class Evidence(DerivedEvidence, Record):
         off = self.residuals - weighting.weights @ self.residuals / weighting.total
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
         # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
-        varies = joint[1, 1] > SAME
+        varies = joint[1, 1] > ROUNDING_VARIANCE
         if varies:
             return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total))
         return 0.0

@@ -70,9 +70,11 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         For an unknown method, one that needs bounds where there are none, and where the labels of an
         unbounded outcome all agree.
     """
-    if method not in METHODS:
+    if method not in INTERVAL_METHOD_NAMES:
         raise InputError(
-            "no such kind of interval", given=repr(method), allowed=suggest_names(method, METHODS)
+            "no such kind of interval",
+            given=repr(method),
+            allowed=suggest_names(method, INTERVAL_METHOD_NAMES),
         )
     if evidence.interval is not None:
         is_undefined = not np.isfinite(evidence.value)
@@ -400,7 +402,7 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
 REPLICATES = 10_000
 
 # Fixed, so that the same labels have the same interval.
-SEED = 20_240_611
+BOOTSTRAP_SEED = 20_240_611
 
 # Resampled labels that are held at once: 32 MB.
 _CELLS_AT_ONCE = 4_000_000
@@ -418,7 +420,7 @@ def bootstrap_deviations(evidence: Evidence) -> FloatArray:
     In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
     scaled by √(1 − f_h), so that the bootstrap variance is W_h² (1 − f_h) s_h² / n_h exactly.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
     weighting = evidence.weighting
     values, factors = weighting.resampling(evidence.residuals)
     deviations = rescaled_deviations(values, weighting.stratum, factors, rng=rng)
@@ -520,5 +522,5 @@ TABLE: dict[str, Method] = {
     "skewness-corrected": Method(ends=_skewness_corrected, reads_skewness=True, widened=True),
 }
 
-METHODS = ("auto", *TABLE)
+INTERVAL_METHOD_NAMES = ("auto", *TABLE)
 UNBOUNDED = tuple(name for name, method in TABLE.items() if not method.needs_bounds)

@@ -20,7 +20,7 @@ from stratal.designs.stratum_moments import centred, stratum_counts, stratum_sum
 from stratal.intervals.interval import tail_shares
 
 # The lower and the upper limits.
-Ends = tuple[FloatArray, FloatArray]
+LimitArrays = tuple[FloatArray, FloatArray]
 
 
 def student_t(
@@ -32,7 +32,7 @@ def student_t(
     bounds: tuple[float, float] = (-np.inf, np.inf),
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
-) -> Ends:
+) -> LimitArrays:
     """Return value ± t · standard error, cut at `bounds`; infinite degrees of freedom are the normal.
 
     Parameters
@@ -60,7 +60,7 @@ def student_t(
     return np.asarray(low), np.asarray(high)
 
 
-def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., Ends]:
+def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., LimitArrays]:
     """Return the interval of a lower limit: the upper is that of the other outcome, counted from 1."""
 
     @wraps(lower)
@@ -71,7 +71,7 @@ def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., Ends]:
         confidence_level: float = 0.95,
         alternative: str = "two-sided",
         **options: object,
-    ) -> Ends:
+    ) -> LimitArrays:
         below, above = tail_shares(confidence_level, alternative)
         p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), size)
         p, m = np.clip(p, 0.0, 1.0), p * 0 + m
@@ -128,7 +128,7 @@ def logit(
 
 def blaker(
     proportion: Number, size: Number, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> Ends:
+) -> LimitArrays:
     """Return Blaker's interval (Blaker 2000): exact as Clopper–Pearson and inside it, about 2 % narrower.
 
     The bounds are the outermost values whose acceptability exceeds the error; with a fractional number of

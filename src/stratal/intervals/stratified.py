@@ -54,7 +54,7 @@ _MOST_CELLS = 4_000_000
 _LARGEST_STEPS = 100
 
 # The normal quantile that is taken for certainty.
-LARGEST = float(ndtri(_ALL))
+LARGEST_QUANTILE = float(ndtri(_ALL))
 
 
 def count_quantile(
@@ -879,4 +879,4 @@ def _tail(
     mean, spread, variance, third, half = sums.moments(rates)
     rest = np.maximum(sums.total - mean, 0.0)
     quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
-    return np.where(spread > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance
+    return np.where(spread > _NO_SPREAD, quantile, LARGEST_QUANTILE), mean, price * third / variance

@@ -71,7 +71,7 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 
 # Names of the column of labels, in order of preference.
-ANSWER_NAMES = ("label", "verdict", "labels")
+LABEL_COLUMN_NAMES = ("label", "verdict", "labels")
 
 
 def is_table(labels: object, names: Iterable[str] = ()) -> bool:
@@ -83,7 +83,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
         return False
     if isinstance(labels, Mapping):
         columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
-        named_columns = {ANSWER_NAMES[0], *ID_NAMES, *names} & set(labels)
+        named_columns = {LABEL_COLUMN_NAMES[0], *ID_NAMES, *names} & set(labels)
         return len(columns) == len(labels) > 1 and bool(named_columns)
     return isinstance(labels, WithColumns | WithColumnNames)
 
@@ -112,10 +112,10 @@ def read_from_table(labels: object, sample: UnitRows) -> Any:
     if not (has_ids and is_table(labels)):
         return labels
     rows = SmallTable.of(labels, "the labels")
-    if len({name.casefold() for name in rows.lists} & set(ANSWER_NAMES)) == 0:
+    if len({name.casefold() for name in rows.lists} & set(LABEL_COLUMN_NAMES)) == 0:
         raise MissingColumnError(
             "the labels: no column 'label'",
-            column=ANSWER_NAMES[0],
+            column=LABEL_COLUMN_NAMES[0],
             given=", ".join(map(repr, rows.lists)),
             action="Rename the column of the labels to 'label', or give that column alone, by id.",
         )
@@ -177,7 +177,7 @@ def read_label_rows(
 
 def _find_answer_column(table: SmallTable) -> str:
     """Return the name of the column of labels, refusing a table with several columns of this name."""
-    name = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
+    name = table.find(*LABEL_COLUMN_NAMES) or LABEL_COLUMN_NAMES[0]
     key = name.strip().casefold()
     candidates = [column for column in table.lists if column.strip().casefold() == key]
     if len(candidates) > 1:
@@ -251,7 +251,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
 
 def answer_column(table: SmallTable) -> str | None:
     """Return the column of a table that has a usual name of labels, None without one."""
-    return table.find(*ANSWER_NAMES)
+    return table.find(*LABEL_COLUMN_NAMES)
 
 
 # ---- tables as annotation tools
@@ -660,7 +660,7 @@ def read_labels_or_verdicts(
     tables = [SmallTable.of(path, str(path), (LABEL_COLUMN,)) for path in table_paths]
     if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
         return read_labels(*paths, **options)
-    if all(table.find(*ANSWER_NAMES) for table in tables):
+    if all(table.find(*LABEL_COLUMN_NAMES) for table in tables):
         labels = read_labels(*paths, **options)
         if labels.answered:
             return labels
@@ -773,7 +773,7 @@ def _read_label_file(
         table = _drawn_units_of_log(table, order)
     if table.find(DIFFERS_FROM) is None:
         return read_label_rows(table, value, id_name, order)[0]
-    answer_column = value or table.find(*ANSWER_NAMES) or LABEL_COLUMN
+    answer_column = value or table.find(*LABEL_COLUMN_NAMES) or LABEL_COLUMN
     first_column = table.find(FIRST_LABEL_PREFIX + answer_column)
     if first_column is None:
         return None

@@ -22,7 +22,7 @@ from stratal.errors import LabelError, type_text
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.tags import is_set
-from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, vocabulary
+from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words
 from stratal.tables.no_answer import is_no_answer
 
 _WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
@@ -221,7 +221,7 @@ class LabelMapping:
         has_other_scale = any(number < 0 or number > 1 for number in numbers.values())
         if has_other_scale or not 0 < len(words) <= _MAX_VOCABULARY_WORDS:
             return numbers
-        word_numbers = vocabulary(words.values()) or {}
+        word_numbers = count_words(words.values()) or {}
         return numbers | {text: word_numbers[word] for text, word in words.items() if word in word_numbers}
 
     def has_words(self, texts: Iterable[str]) -> bool:
@@ -512,7 +512,7 @@ def refuse_no_answer_words(
         words = [text for text in numeric_labels if not _is_number(text) and text not in no_answer_words]
         numbers: Mapping[str, float] = {}
         if len(words) <= _MAX_ROWS_SHOWN:
-            numbers = vocabulary(words) or {}
+            numbers = count_words(words) or {}
         as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
     raise LabelError(
         f"{source}: {no_answer_words[0]!r} says that there is no answer",

@@ -40,7 +40,7 @@ from stratal.labels.label_values import (
 from stratal.protocols import WithColumns, WithIndex
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
-from stratal.question.vocabulary import MAPPING_HELP, is_known_word, vocabulary
+from stratal.question.vocabulary import MAPPING_HELP, count_words, is_known_word
 from stratal.randomness import id_text, id_texts
 from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing
@@ -470,7 +470,7 @@ class Labels(Record):
             return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst(numbers))}
         values = [value for value in self.values if value is not None]
         if any(isinstance(value, str) for value in values):
-            words = vocabulary([str(value) for value in values])
+            words = count_words([str(value) for value in values])
             if words is None:
                 action = "Name the label that counts as 1 (positive=, --positive), or count them as missing."
                 raise LabelError(f"{self.source}: failed answers have no label", action=action)

@@ -26,7 +26,7 @@ _MIN_LABELS_PER_BIN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bins(Record):
+class ScoreBins(Record):
     """Bins of a score by the labelled units (n,), and the means of score x and outcome y in each of K.
 
     Parameters
@@ -44,7 +44,7 @@ class Bins(Record):
     outcomes: FloatArray
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray, weights: FloatArray) -> Bins:
+    def of(cls, x: FloatArray, y: FloatArray, weights: FloatArray) -> ScoreBins:
         """Return ten bins of equal width, those with few labels joined to the next; weights add up to 1."""
         tenths = np.minimum((x * BINS).astype(np.int64), BINS - 1)
         counts = np.bincount(tenths, minlength=BINS)
@@ -203,7 +203,7 @@ class UncertaintyInterval(OffsetInterval):
 def quadratic_part(
     contrasts: FloatArray,
     deviations: FloatArray,
-    bins: Bins,
+    bins: ScoreBins,
     weighting: Weighting,
     target: str,
     *,
@@ -259,7 +259,7 @@ def calibration_rows(
     """
     everyone = np.ones(len(x), dtype=bool)
     weights = weighting.weights / weighting.weights.sum()
-    bins = Bins.of(x, y, weights)
+    bins = ScoreBins.of(x, y, weights)
     mean = float(weights @ y)
     gaps = bins.outcomes - bins.scores
     inside = bins.indicators / bins.shares

@@ -16,7 +16,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
-from stratal.estimation.calibrated import feature_columns, features_of
+from stratal.estimation.calibrated import features_of, learner_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
@@ -26,7 +26,7 @@ from stratal.population.expressions import Cells, Expression, LogLoss, Number, t
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.protocols import Keywords
-from stratal.proxy.proxy import FLOOR
+from stratal.proxy.proxy import LEAST_PROBABILITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(FLOOR))):
+class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(LEAST_PROBABILITY))):
     """The mean of −log f_Y, where a probability below 1e-7 counts as that.
 
     Examples
@@ -150,12 +150,12 @@ class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(FLOOR
     @staticmethod
     def expected(probability: Expression) -> Expression:
         """Return the loss as a formula."""
-        return LogLoss(parts=(probability,), least=FLOOR)
+        return LogLoss(parts=(probability,), least=LEAST_PROBABILITY)
 
 
 def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:
     """Return the columns of a model's probabilities by class."""
-    names = feature_columns(population, patterns)
+    names = learner_columns(population, patterns)
     if len(names) < 2:
         raise InputError(
             "a loss requires a probability of each class", given=names[0], allowed="two columns or more"

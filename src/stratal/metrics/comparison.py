@@ -650,7 +650,7 @@ _ALIKE = "outcomes without bounds that always differ alike give no interval: giv
 # How often each of two answers that differ is taken to be right where no proxy says.
 _TIED = 0.45
 
-SAME = "same answer"
+SAME_ANSWER = "same answer"
 DIFFERENT = "different answers"
 
 
@@ -693,7 +693,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         """
         if not self.by_answers(population.group_names):
             return Cells(names=("all",)), ()
-        return Cells(names=(SAME, DIFFERENT), tests=(self.same,)), (SAME,)
+        return Cells(names=(SAME_ANSWER, DIFFERENT), tests=(self.same,)), (SAME_ANSWER,)
 
     def by_answers(self, groups: Iterable[str]) -> bool:
         """Return whether the models are columns of answers."""

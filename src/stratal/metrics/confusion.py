@@ -242,7 +242,7 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
         return _Signed(name)
     if name in ("accuracy", "balanced_accuracy"):
         name, which = "recall", "micro" if name == "accuracy" else "macro"
-    above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
+    above, below = (np.array(form, dtype=np.float64) for form in linear_forms(name))
     if isinstance(which, str):
         check_choice("average", which, AVERAGES)
     assert which is not None, "a metric of a class needs one, or an average"
@@ -289,7 +289,7 @@ def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:
     return TwoShareMetric(metric)
 
 
-def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def linear_forms(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return a metric's numerator and denominator in (hits, predicted, true, all).
 
     F_β is (1 + β²) hits over predicted + β² true (van Rijsbergen 1979).
@@ -358,7 +358,7 @@ class Confusion:
         function = metric_function(name, which, self.n_classes)
         counted = np.ones(len(self.true))
         if isinstance(which, int):
-            counted = (self._along(which, form_of(name)[1]) > 0).astype(np.float64)
+            counted = (self._along(which, linear_forms(name)[1]) > 0).astype(np.float64)
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
         lowest = -1.0 if name in SIGNED else 0.0
@@ -470,7 +470,7 @@ class Confusion:
             if name not in RATES or not unequal:
                 return interval, None
             # Trials are those of all strata; of a large one with few labels that agree they know little.
-            unit = self._along(which, form_of(name)[0])
+            unit = self._along(which, linear_forms(name)[0])
             of_sums = of_two_sums(unit, member.astype(np.float64), self.weighting, target)
             return interval, replace(of_sums, bounds=bounds)
         if _is_mean_of_classes(name, which):
@@ -500,7 +500,7 @@ class Confusion:
             return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
         if name in RATES:
             assert which is not None, "a rate is of a class"
-            above, below = (self._along(which, form) for form in form_of(name))
+            above, below = (self._along(which, form) for form in linear_forms(name))
             counted = member & (below > 0)
             return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
         metric = metric_function(name, which, self.n_classes)

@@ -524,10 +524,10 @@ class CalibrationError(OfScores, kind="calibration_error"):
 _MOST_CLASSES = 6
 
 # The share of the units on which a judge gave no verdict.
-NO_VERDICT = "no_verdict"
+MISSING_VERDICT_SHARE = "no_verdict"
 
 # What a row is of, `metric`, `class` and where it is a cell `judged`, and its estimate.
-Row = tuple[Mapping[str, str | None], Estimate]
+JudgeRow = tuple[Mapping[str, str | None], Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,7 +603,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         target = request.target
         judges = self.judges
         count = len(self.judges)
-        each: list[tuple[str, Iterable[Row]]]
+        each: list[tuple[str, Iterable[JudgeRow]]]
         if self._scores(sample, labels):
             each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
             # Scores of different classes have no common mean.
@@ -728,7 +728,7 @@ def _label_numbers(sample: Sample, labels: object) -> Any:
     return numbers
 
 
-def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target: str) -> Iterator[Row]:
+def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target: str) -> Iterator[JudgeRow]:
     """Yield what compares the mean of several judges' scores with labels."""
     labels = _numbers_for_score(sample, labels, judges[0])
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
@@ -739,7 +739,7 @@ def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target
 
 def _associations(
     sample: Sample, labels: object, scores: object, target: str, *, same_scale: bool
-) -> Iterator[Row]:
+) -> Iterator[JudgeRow]:
     """Yield how far scores go together with labels: a proxy's name, or a score for each drawn unit (n,).
 
     An intraclass correlation compares values, and is of one scale alone.
@@ -753,7 +753,7 @@ def _associations(
         yield {"metric": name}, frame.complete(estimate, sample)
 
 
-def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[Row]:
+def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
     """Yield the area under the curve of scores, on any scale, if labels are right and wrong."""
     x, y, frame, _ = OfScores().units(sample, labels, scores)
     if _are_binary(y):
@@ -839,7 +839,7 @@ def _numbers_for_score(sample: Sample, labels: object, score: str) -> Any:
     return class_indicator(sample, labels, role)
 
 
-def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
+def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
     if _class_of(sample, judge) is None:
         labels = _label_numbers(sample, labels)
     same_scale = _on_scale_of_labels(sample, labels, judge)
@@ -849,7 +849,7 @@ def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Itera
     yield from _area(sample, labels, judge, target)
 
 
-def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
+def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
     """Yield the bias of a score, and the calibration error if it is a probability."""
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
@@ -861,7 +861,7 @@ def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> It
         yield {"metric": "calibration_error"}, estimate
 
 
-def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Iterator[Row]:
+def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
     labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")
@@ -871,7 +871,7 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
     if answered.judged is not None:
         missing = no_verdicts(sample, labels, judge).astype(np.float64)
         all_units = sample.weighting(np.ones(sample.size, dtype=bool))
-        yield {"metric": NO_VERDICT}, mean_of(missing, all_units, target)
+        yield {"metric": MISSING_VERDICT_SHARE}, mean_of(missing, all_units, target)
     # Matthews' correlation of more than two classes has no interval within a part of the units.
     of_all = answered.judged is None or len(answered.levels) == 2
     for name in ("kappa", *(["mcc"] if of_all else [])):

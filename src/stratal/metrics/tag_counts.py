@@ -29,7 +29,7 @@ from stratal.intervals.interval_types import BinomialInterval, OuterInterval, Su
 from stratal.metrics.confusion import (
     UNEQUAL,
     Confusion,
-    form_of,
+    linear_forms,
     metric_function,
     some_unseen,
 )
@@ -126,7 +126,7 @@ class TagCounts(Record):
             table.sum(axis=1) for table in (self.true & self.predicted, self.predicted, self.true)
         )
         counts = np.stack([hits, predicted, true, np.full(len(hits), self.n_tags)])
-        above, below = (np.asarray(form, np.float64) @ counts for form in form_of(name))
+        above, below = (np.asarray(form, np.float64) @ counts for form in linear_forms(name))
         return above, below
 
     def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:

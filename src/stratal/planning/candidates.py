@@ -153,7 +153,7 @@ def larger_budgets(budget: int, n_units: int) -> list[int]:
     return [*range(budget + 1, end), *(power for power in powers if power >= end)]
 
 
-def worst_bounds(strata: Strata) -> tuple[float, float]:
+def bounds_of_worst_case(strata: Strata) -> tuple[float, float]:
     """Return the bounds of the outcome for the worst case: 0 and 1 if they are unknown.
 
     Examples
@@ -168,6 +168,6 @@ def worst_bounds(strata: Strata) -> tuple[float, float]:
 
 def worst_error(strata: Strata, n_h: IntArray) -> float:
     """Return the largest possible standard error: half of each stratum's labels lie at either bound."""
-    low, high = worst_bounds(strata)
+    low, high = bounds_of_worst_case(strata)
     variances = np.full(len(n_h), ((high - low) / 2) ** 2)
     return math.sqrt(float(expected_variance(strata.sizes, n_h, variances)))

@@ -20,7 +20,7 @@ from stratal.strata import Allocation, Strata
 from stratal.strata.strata import expected_variance
 
 # The estimators that a plan compares under each design.
-ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
+FORECAST_ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 
 # A standard error below this share of the standard deviation is a rounding error.
 _ROUNDING = 1e-12
@@ -99,10 +99,10 @@ def is_uninformative(population_stratum: Strata) -> bool:
 def _applicable_estimators(population_stratum: Strata, n_proxies: int) -> tuple[str, ...]:
     """Return the estimators that the proxies allow: a difference needs a proxy on the outcome's scale."""
     if not n_proxies:
-        return ESTIMATORS[:1]
+        return FORECAST_ESTIMATORS[:1]
     if population_stratum.scaled:
-        return ESTIMATORS
-    return tuple(name for name in ESTIMATORS if name != "difference")
+        return FORECAST_ESTIMATORS
+    return tuple(name for name in FORECAST_ESTIMATORS if name != "difference")
 
 
 def _worst_case_precision(

@@ -22,10 +22,10 @@ from stratal.strata.strata import expected_variance
 
 # Sets of binary labels that a width is averaged over, evenly spread over the distribution of each stratum's
 # rate. Five are enough because they are quantiles and not random.
-REPLICATES = 5
+LABEL_SETS = 5
 
 # Fixed, so that equal plans expect equal widths.
-SEED = 20_261_121
+LABEL_SETS_SEED = 20_261_121
 
 # The interval of a graded outcome allows for the variance of a binary outcome with the weight of two labels.
 _LABELS_AT_BOUNDS = 2.0
@@ -154,7 +154,7 @@ def _standardised(residuals: FloatArray, degrees_of_freedom: int) -> FloatArray:
 
 def _residual_sets(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
     """Return random residuals (number, LABEL_SETS) of a stratum; a larger number begins with the same."""
-    random = np.random.Generator(np.random.PCG64((SEED, stratum)))
+    random = np.random.Generator(np.random.PCG64((LABEL_SETS_SEED, stratum)))
     if len(residuals) == 0:
         return random.standard_normal((number, LABEL_SETS))
     return residuals[random.integers(len(residuals), size=(number, LABEL_SETS))]
@@ -228,11 +228,11 @@ def rate_sets(rates: FloatArray, labels: FloatArray) -> FloatArray:
     inner = np.where(varies, rates, 0.5)[:, None]
     ones = labels[:, None] * inner
     zeros = labels[:, None] - ones
-    edges = betaincinv(ones, zeros, np.arange(1, REPLICATES) / REPLICATES)
+    edges = betaincinv(ones, zeros, np.arange(1, LABEL_SETS) / LABEL_SETS)
     # ∫ x dB(x) up to an edge is the mean times the distribution function of Beta(ones + 1, zeros).
     sums = inner * np.hstack([np.zeros_like(inner), betainc(ones + 1.0, zeros, edges), np.ones_like(inner)])
-    cells = np.where(varies[:, None], REPLICATES * np.diff(sums, axis=1), rates[:, None])
-    order = (level_orders(len(rates)) * REPLICATES).astype(np.int64)
+    cells = np.where(varies[:, None], LABEL_SETS * np.diff(sums, axis=1), rates[:, None])
+    order = (level_orders(len(rates)) * LABEL_SETS).astype(np.int64)
     return np.asarray(np.clip(np.take_along_axis(cells, order, axis=1).T, 0.0, 1.0))
 
 
@@ -245,6 +245,6 @@ def level_orders(n_strata: int) -> FloatArray:
     >>> level_orders(2).shape, sorted(level_orders(2)[1].round(1).tolist())
     ((2, 5), [0.1, 0.3, 0.5, 0.7, 0.9])
     """
-    rng = np.random.Generator(np.random.PCG64(SEED))
-    levels = (np.arange(REPLICATES) + 0.5) / REPLICATES
+    rng = np.random.Generator(np.random.PCG64(LABEL_SETS_SEED))
+    levels = (np.arange(LABEL_SETS) + 0.5) / LABEL_SETS
     return frozen(np.array([rng.permutation(levels) for _ in range(n_strata)]))

@@ -31,7 +31,7 @@ from stratal.planning.repeated_labels import RepeatedLabelWidths, half_width_of
 from stratal.planning.stratum_deviations import estimated_deviations, residual_deviations
 from stratal.planning.stratum_minimums import stratum_minimums
 from stratal.strata import Strata, allocate_several
-from stratal.strata.allocation import FROM_LABELS, METHODS
+from stratal.strata.allocation import ALLOCATION_METHODS, FROM_LABELS
 from stratal.strata.strata import expected_variance, one_stratum
 
 # Weights of the allocation that reads no label, in the mixtures that are compared. Three are enough because
@@ -393,7 +393,7 @@ def _unread_allocation(sample: Sample) -> Callable[[int], IntArray]:
     not store, or later rounds depend on labels.
     """
     allocation = sample.design.allocation
-    if allocation is None or allocation.method not in METHODS:
+    if allocation is None or allocation.method not in ALLOCATION_METHODS:
         first_round = np.bincount(sample.stratum[sample.round == 1], minlength=len(sample.n_h))
         return lambda total: first_round
 

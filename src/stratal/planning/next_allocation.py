@@ -10,7 +10,7 @@ from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.estimation.estimand import LabelledOutcomes
 from stratal.strata import Allocation
-from stratal.strata.allocation import Bounds, importance_of, optimal_integers
+from stratal.strata.allocation import AllocationBounds, importance_of, optimal_integers
 
 
 def next_allocation(
@@ -42,9 +42,9 @@ def next_allocation(
     weights = importance_of(sizes, "deviations", deviations)
     lower = drawn if minimums is None else np.maximum(drawn, minimums)
     if allocation_of == "total":
-        bounds = Bounds(sizes=sizes, lower=lower, upper=sizes)
+        bounds = AllocationBounds(sizes=sizes, lower=lower, upper=sizes)
         return optimal_integers(weights, bounds, int(drawn.sum()) + additional)
-    bounds = Bounds(sizes=sizes, lower=lower - drawn, upper=sizes - drawn)
+    bounds = AllocationBounds(sizes=sizes, lower=lower - drawn, upper=sizes - drawn)
     return drawn + optimal_integers(weights, bounds, additional)
 
 

@@ -17,7 +17,7 @@ from stratal.errors import InputError
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.candidates import scenario_half_width, worst_bounds
+from stratal.planning.candidates import bounds_of_worst_case, scenario_half_width
 from stratal.planning.expected_widths import normal_half_width
 from stratal.planning.power import DEFAULT_POWER
 from stratal.population.expressions import Number
@@ -378,7 +378,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "expected_half_width": self.expected_half_width,
             "half_width_range": self.half_width_range,
             "worst_half_width": self.worst_half_width,
-            "worst_bounds": None if self.worst_half_width is None else worst_bounds(strata),
+            "worst_bounds": None if self.worst_half_width is None else bounds_of_worst_case(strata),
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
             "looks": None if self.looks is None else self.looks.text,

@@ -14,7 +14,7 @@ from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 
 # Weight, in labels, of the residual variance that the predictions imply for a stratum.
-PRIOR_LABELS = 16.0
+PREDICTED_VARIANCE_LABELS = 16.0
 
 # Share of the pooled residual variance in that prior: no stratum is assumed to have no residuals.
 POOLED_SHARE = 0.2
@@ -130,7 +130,7 @@ def residual_deviations(
     total = float(counts @ expected)
     factor = sums.sum() / total if total > 0 else 0.0
     prior = POOLED_SHARE * pooled + (1 - POOLED_SHARE) * factor * expected
-    deviations = np.sqrt((PRIOR_LABELS * prior + sums) / (PRIOR_LABELS + counts))
+    deviations = np.sqrt((PREDICTED_VARIANCE_LABELS * prior + sums) / (PREDICTED_VARIANCE_LABELS + counts))
     if frame.codes is not None:
         deviations = deviations[frame.codes]
     return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

@@ -34,7 +34,7 @@ from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeP
 from stratal.protocols import WithPylist
 from stratal.randomness import KeyArray, check_seed, uniforms
 
-Found = TypeVar("Found")
+PartResult = TypeVar("PartResult")
 
 # Codes of more units than this are kept in one byte each, where they fit.
 _EAGER_LIMIT = 1_000_000
@@ -71,7 +71,7 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
     return max(1, min(cores, parts // _PARTS_OF_A_THREAD))
 
 
-def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:
+def over(size: int, work: Callable[[slice], PartResult], threads: int | None = None) -> Iterator[PartResult]:
     """Yield what `work` finds in each part of `size` rows, in their order.
 
     Parameters

@@ -67,7 +67,7 @@ def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
 
 
 # How columns of models' answers begin.
-ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
+ANSWER_COLUMN_NAMES = ("answer", "choice", "output", "pred", "response")
 
 # Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
@@ -234,7 +234,7 @@ def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
     """Return the same of a table on another engine, through Ibis."""
     from stratal.population.queries.units import is_nan
-    from stratal.population.queries.units import number_of_text as number_of
+    from stratal.population.queries.units import text_number_expression as number_of
 
     aggregates = {"rows": source.table.count()}
     for at, name in enumerate(names):
@@ -283,7 +283,7 @@ def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
     families: dict[str, list[str]] = {}
     for row in columns:
         family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
-        if family.startswith(ANSWER_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
+        if family.startswith(ANSWER_COLUMN_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
             families.setdefault(family, []).append(row["name"])
     largest = max(families.values(), key=len, default=[])
     return tuple(largest) if len(largest) >= _SEVERAL else ()
@@ -319,7 +319,7 @@ def model_answer(columns: JsonDict, taken: Sequence[str]) -> list[str]:
     names = [
         row["name"]
         for row in columns["columns"]
-        if row["name"].casefold().startswith(ANSWER_NAMES)
+        if row["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
         and row["name"] not in taken
         and not row["missing"]
         and 1 < row["distinct"] <= rows / 2

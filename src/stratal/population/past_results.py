@@ -24,8 +24,8 @@ from stratal.tables.source import EveryColumn, FileReading, Rows, Table, transla
 # Name of the column of models in a table with a row for each result.
 MODEL = "model"
 
-RIGHT = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
-WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
+RIGHT_WORDS = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
+WRONG_WORDS = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
 NOTHING = ("", "na", "n/a", "nan", "null", "none")
 
 # Rows per batch: fewer in a wide table, which may have a thousand columns.
@@ -36,7 +36,7 @@ _LONG_BATCH_ROWS = 65_536
 _UNREAD = -2
 _INVALID_RESULT = 2
 
-_CODES_BY_WORD = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHING, -1)
+_CODES_BY_WORD = dict.fromkeys(RIGHT_WORDS, 1) | dict.fromkeys(WRONG_WORDS, 0) | dict.fromkeys(NOTHING, -1)
 
 
 def as_history(source: object, ids: object = None, within: FileReading | None = None) -> History:

@@ -195,7 +195,7 @@ class Categories(Rule, kind="categories"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid:
+class IntegerGrid:
     """A grid of whole numbers over scaled columns: sums of their products are exact, in any order.
 
     Floating-point sums depend on the processor, the libraries and the threads that add. Subtraction, division
@@ -214,7 +214,9 @@ class Grid:
     most: float
 
     @classmethod
-    def of(cls, low: FloatArray, high: FloatArray, scale: FloatArray, bits: int, margin: int = 1) -> Grid:
+    def of(
+        cls, low: FloatArray, high: FloatArray, scale: FloatArray, bits: int, margin: int = 1
+    ) -> IntegerGrid:
         """Return the grid on which values between `low` and `high` (d,) have up to ±2^bits steps.
 
         Coordinates are cut at `margin` times that.
@@ -299,12 +301,12 @@ class NearestCentre(Rule, kind="nearest-centre"):
         return len(self.centres)
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> IntegerGrid:
         """The grid on which distances are exact, so that every machine and engine finds the same centre."""
         low = self.centres.min(axis=0)
         high = self.centres.max(axis=0)
         bits = (_CENTRE_BITS - math.ceil(math.log2(len(self.names)))) // 2
-        return Grid.of(low, high, self.scale, bits, margin=1 << _MARGIN_BITS)
+        return IntegerGrid.of(low, high, self.scale, bits, margin=1 << _MARGIN_BITS)
 
     @property
     def whole_centres(self) -> tuple[FloatArray, FloatArray]:

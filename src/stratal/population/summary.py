@@ -300,7 +300,7 @@ class Drawn:
 HEDGE = 0.2
 
 # Sizes are added up in steps of the largest that counts over this.
-STEPS = 2.0**32
+SIZE_STEPS = 2.0**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,7 +381,7 @@ class SizeProfile(Record):
         low = float(sizes.min())
         cap = float(largest[-1])
         if low > 0:
-            total = int(in_steps(np.minimum(sizes, cap), cap).sum())
+            total = int(whole_steps(np.minimum(sizes, cap), cap).sum())
         else:
             total = 0
         return cls(units=len(sizes), low=low, largest=largest, rest=rest_of(total, cap, count))
@@ -392,9 +392,9 @@ class SizeProfile(Record):
         return float(self.largest[0])
 
 
-def in_steps(sizes: FloatArray, cap: float) -> IntArray:
+def whole_steps(sizes: FloatArray, cap: float) -> IntArray:
     """Return sizes (n,) as whole steps of `cap / STEPS`, rounded to the nearest."""
-    return np.floor(sizes * (STEPS / cap) + 0.5).astype(np.int64)
+    return np.floor(sizes * (SIZE_STEPS / cap) + 0.5).astype(np.int64)
 
 
 def rest_of(total: int, cap: float, count: int) -> float:
@@ -402,7 +402,7 @@ def rest_of(total: int, cap: float, count: int) -> float:
 
     Capping at the least of them keeps the steps fine where a few sizes are huge.
     """
-    return max(int(total) - count * int(STEPS), 0) * (cap / STEPS)
+    return max(int(total) - count * int(SIZE_STEPS), 0) * (cap / SIZE_STEPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -31,7 +31,7 @@ from stratal.protocols import WithValues, values_of
 from stratal.proxy.history import HISTORY, FactorPosterior
 from stratal.proxy.proxy import Proxy
 
-METHODS = ("isotonic", "logistic")
+CALIBRATION_METHODS = ("isotonic", "logistic")
 
 
 # Number of labels with the overall mean that are added to every level of an isotonic fit.
@@ -173,8 +173,10 @@ def calibrate(
     >>> calibrate(overconfident, outcomes, method="logistic").apply([0.999]).round(1)
     array([0.6])
     """
-    if method not in METHODS:
-        raise InputError("unknown calibration method", given=repr(method), allowed=", ".join(METHODS))
+    if method not in CALIBRATION_METHODS:
+        raise InputError(
+            "unknown calibration method", given=repr(method), allowed=", ".join(CALIBRATION_METHODS)
+        )
     x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
     if method == "isotonic":
         curve = _fit_isotonic(x, y, w, bounds)
@@ -362,7 +364,7 @@ LEARNER_NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
 
 
 # Seed of learners that draw random numbers and have no seed, so that equal labels give equal estimates.
-SEED = 0
+LEARNER_SEED = 0
 
 # Optimiser steps of the logistic regression; the default of 100 is not always sufficient.
 _MAX_ITERATIONS = 1000
@@ -551,7 +553,7 @@ def new_learner(learner: object, *, binary: bool) -> Any:
         for name, value in model.get_params().items()
         if name.split("__")[-1] == "random_state" and value is None
     ]
-    return model.set_params(**dict.fromkeys(unset_seeds, SEED))
+    return model.set_params(**dict.fromkeys(unset_seeds, LEARNER_SEED))
 
 
 def _named_learner(name: str, binary: bool) -> Any:
@@ -567,8 +569,8 @@ def _named_learner(name: str, binary: bool) -> Any:
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=_MAX_ITERATIONS))
     if name == "gradient-boosting":
         if binary:
-            return GradientBoostingClassifier(**_BOOSTING_OPTIONS, random_state=SEED)
-        return GradientBoostingRegressor(**_BOOSTING_OPTIONS, random_state=SEED)
+            return GradientBoostingClassifier(**_BOOSTING_OPTIONS, random_state=LEARNER_SEED)
+        return GradientBoostingRegressor(**_BOOSTING_OPTIONS, random_state=LEARNER_SEED)
     raise InputError("unknown learner", given=repr(name), allowed=", ".join(LEARNER_NAMES))
 
 

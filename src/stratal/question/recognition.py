@@ -15,7 +15,7 @@ from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
-from stratal.question.vocabulary import vocabulary
+from stratal.question.vocabulary import count_words
 
 # Names of a column of ids, in order of preference.
 ID_NAMES = ("id", "item_id")
@@ -234,7 +234,7 @@ def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     if set(numbers) <= {0.0, 1.0}:
         return dict(zip(texts, numbers, strict=True))
     try:
-        return vocabulary(texts)
+        return count_words(texts)
     except LabelError:
         return None
 

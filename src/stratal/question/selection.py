@@ -12,7 +12,7 @@ PROBABILITY = "probability"
 ALL = "all"
 UNKNOWN = "unknown"
 
-FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
+SELECTION_FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class RowSelection:
         is_known = kind in (RANDOM, RANDOM_WITHIN, PROBABILITY, ALL, UNKNOWN)
         if not is_known or needs_column != bool(column.strip()) or (colon and not needs_column):
             what = "unknown selection of the labelled rows"
-            raise InputError(f"{what}: chosen= (--chosen)", given=repr(text), allowed=FORMS)
+            raise InputError(f"{what}: chosen= (--chosen)", given=repr(text), allowed=SELECTION_FORMS)
         return cls(kind=kind, column=column.strip() or None)
 
     def __str__(self) -> str:

@@ -18,12 +18,12 @@ JSON_LISTS = "json"
 SEPARATORS = (";", "|", ",")
 # Declares that cells hold no sets, though they look like JSON lists.
 NO_SETS = "none"
-FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
+TAG_FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
 
 
 def checked_format(tag_format: str | None) -> str | None:
     """Return how cells hold sets of tags, as it was declared; None if nothing was."""
-    if tag_format is not None and tag_format not in FORMATS:
+    if tag_format is not None and tag_format not in TAG_FORMATS:
         allowed = "json, none, or the separator: ';' '|' ','"
         raise InputError(
             "tags= (--tags) states how cells hold sets of tags", given=repr(tag_format), allowed=allowed
@@ -121,7 +121,7 @@ def is_set(text: object) -> bool:
     return isinstance(text, str) and _json_list(text) is not None
 
 
-def vocabulary(texts: Iterable[str]) -> tuple[str, ...]:
+def tags_of_sets(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the tags of the texts of sets, in their order."""
     return tuple(sorted({tag for text in set(texts) for tag in tags_of(text)}))
 

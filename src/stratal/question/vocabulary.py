@@ -76,7 +76,7 @@ def is_known_word(text: str) -> bool:
     return any(text.casefold() in words for words in VOCABULARIES)
 
 
-def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
+def count_words(words: Iterable[str]) -> dict[str, float] | None:
     """Return the number of each word, or None if no vocabulary contains all words.
 
     Raises

@@ -181,7 +181,7 @@ class Numbers:
         return matrix
 
 
-Columns = Numbers | Formula
+Regressors = Numbers | Formula
 
 
 INTERCEPT = "intercept"
@@ -297,7 +297,7 @@ def regress(
             feature_names = Formula.words(formula)
         read = tuple(name for name in population.feature_names if name in feature_names)
         drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
-    columns: Columns = Numbers(feature_columns, intercept)
+    columns: Regressors = Numbers(feature_columns, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
     batch = {name: _column(drawn, name, numbers=name in feature_columns) for name in columns.columns}
@@ -328,7 +328,7 @@ def labelled_units(
     proxy: str | None,
     *,
     estimator: str,
-    columns: Columns | None = None,
+    columns: Regressors | None = None,
 ) -> tuple[JoinedLabels, Respondents, dict[str, Any]]:
     """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
@@ -359,7 +359,7 @@ def labelled_units(
 def from_population(
     population: Population,
     proxy: str,
-    columns: Columns,
+    columns: Regressors,
     rule: Rule | None = None,
     merged: IntArray | None = None,
 ) -> losses.Unlabelled:
@@ -385,7 +385,7 @@ def from_population(
 
 
 def _blocks(
-    population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
+    population: Population, proxy: str, columns: Regressors, rule: Rule | None, codes: IntArray
 ) -> Iterator[losses.Block]:
     read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
     for batch in population.batches(read, _BATCH):

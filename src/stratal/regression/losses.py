@@ -21,7 +21,7 @@ from stratal.errors import InputError
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Features, outcomes and weights of units.
-Part: TypeAlias = tuple[FloatArray, FloatArray, FloatArray | None]
+WeightedRows: TypeAlias = tuple[FloatArray, FloatArray, FloatArray | None]
 
 
 class LossSums(NamedTuple):
@@ -128,7 +128,7 @@ class Loss(ABC):
         outcome_sums = self.summed(theta, features, outcomes[0], weights[0], curvature=curvature)
         return outcome_sums.plus(self.summed(theta, features, outcomes[1], -weights[1], curvature=curvature))
 
-    def moments(self, theta: FloatArray, part: Part, centre: FloatArray | None = None) -> Pair:
+    def moments(self, theta: FloatArray, part: WeightedRows, centre: FloatArray | None = None) -> Pair:
         """Return Σ v (d,) and Σ v vᵀ (d, d) of v = w ∇ℓ less a `centre` (d,), w being 1 unless given."""
         features, outcome, weights = part
         v = self.gradients(theta, features, outcome)
@@ -234,7 +234,7 @@ class GeneralisedLinear(Loss):
             return LossSums(gradient=gradient, hessian=np.zeros((len(theta), len(theta))))
         return LossSums(gradient=gradient, hessian=x.T @ (x * (weights * self.variance(mean))[:, None]))
 
-    def moments(self, theta: FloatArray, part: Part, centre: FloatArray | None = None) -> Pair:
+    def moments(self, theta: FloatArray, part: WeightedRows, centre: FloatArray | None = None) -> Pair:
         """Return Σ v and Σ v vᵀ, about 0 without an (n, d) array of gradients."""
         if centre is not None:
             return super().moments(theta, part, centre)

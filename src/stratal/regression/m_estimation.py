@@ -113,7 +113,7 @@ _FIRST_TOLERANCE = 0.05
 _TOLERANCE = 1e-7
 
 
-def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
+def minimise_with_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     """Return λ (H, 1), given or fitted, with the minimum of the rectified loss at it.
 
     A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
@@ -385,7 +385,7 @@ def m_estimate(
     if rectified.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     rectified, stretch, bias_share = moved(rectified)
-    fit, solution = choose_lam(rectified)
+    fit, solution = minimise_with_lam(rectified)
     theta = solution.theta
     lam = fit.lam[:, 0]
     hessian = rectified.bread(theta, lam, solution.hessian)

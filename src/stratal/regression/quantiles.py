@@ -30,7 +30,7 @@ from stratal.intervals.interval_types import StudentInterval
 from stratal.intervals.proportion import student_quantile, upper_tail
 from stratal.intervals.stratified import quantile_ranks
 from stratal.regression.losses import MeanLoss
-from stratal.regression.m_estimation import choose_lam, common_lam, degrees_factor
+from stratal.regression.m_estimation import common_lam, degrees_factor, minimise_with_lam
 from stratal.regression.rectified_loss import RectifiedLoss, Solution
 
 # Sums of weights that should be equal differ by less.
@@ -339,7 +339,7 @@ def quantile(
             raise InputError(f"a quantile has no {name}=", action="Leave it out.")
     loss = Pinball(float(probability))
     rectified = RectifiedPinball.of(loss=loss, outcome=outcome, weighting=weighting, **options)
-    fit, solution = choose_lam(rectified)
+    fit, solution = minimise_with_lam(rectified)
     if np.any(np.abs(fit.lam - 0.5) > 0.5):
         raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]

@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import FloatArray, field_values
 from stratal.designs import Weighting
 from stratal.errors import InputError, check_choice, suggest_names
-from stratal.estimation.lam import SHRINKAGE
+from stratal.estimation.lam import SHRINKAGE_LABELS
 from stratal.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
 _ALLOWED = {
@@ -274,7 +274,7 @@ class RectifiedLoss:
     target: str = "population"
     stratum_weights_known: bool = False
     minimise: Any = "trace"
-    shrinkage: float = SHRINKAGE
+    shrinkage: float = SHRINKAGE_LABELS
     hessian: str = "rectified"
     correction: str = "leverage"
     form: str = "auto"

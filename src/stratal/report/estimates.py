@@ -13,15 +13,15 @@ from stratal.report.text import (
     Page,
     ReportTable,
     brief,
+    format_number,
     interval_text,
     level_text,
     noted,
-    number,
     table_of,
     value_text,
 )
 
-Rows = Sequence[Mapping[str, Any]]
+JsonRows = Sequence[Mapping[str, Any]]
 
 # Names of estimates that an answer about a judge has side by side.
 CORRECTED = "corrected"
@@ -79,10 +79,10 @@ def worth_text(estimate: JsonMapping) -> str | None:
 
 
 # Characters of a bar.
-WIDTH = 24
+BAR_CHARACTERS = 24
 
 
-def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True) -> ReportTable:
+def leaderboard_table(rows: JsonRows, confidence_level: float, *, bars: bool = True) -> ReportTable:
     """Return the table of a leaderboard.
 
     Parameters
@@ -125,9 +125,9 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     """Return an interval and its value as a line of characters from `low` to `high`."""
     if interval is None or None in interval or not high > low:
         return ""
-    place = [round((float(x or 0.0) - low) / (high - low) * (WIDTH - 1)) for x in (*interval, value)]
+    place = [round((float(x or 0.0) - low) / (high - low) * (BAR_CHARACTERS - 1)) for x in (*interval, value)]
     left, right, middle = place
-    line = [" "] * WIDTH
+    line = [" "] * BAR_CHARACTERS
     line[left : right + 1] = "─" * (right - left + 1)
     line[left] = "├"
     line[right] = "┤"
@@ -193,7 +193,7 @@ def _forecast(row: JsonMapping, *, is_current: bool) -> str:
     """Return the half-width with so many labels: the current one, an expected one, or none with all units."""
     if row["half_width"] == 0:
         return f"exact with all {row['labels']:,}"
-    text = f"± {number(row['half_width'])} with {row['labels']:,}"
+    text = f"± {format_number(row['half_width'])} with {row['labels']:,}"
     if is_current:
         return text
     return f"about {text}"
@@ -257,7 +257,7 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
-def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
+def _lowest(rows: JsonRows, kind: str, level: float) -> ReportTable:
     """Return a table, of groups with the lowest first."""
     title = TABLES[kind]
     if kind == "domains":
@@ -272,7 +272,7 @@ def _two_models(row: JsonMapping, level: float, *, shares: bool) -> str:
     second = row["b"]
     ends = row["confidence_interval"]
     value = row["estimate"]
-    between = f"{first} − {second} {number(value)}"
+    between = f"{first} − {second} {format_number(value)}"
     if ends is None or value is None:
         return f"{first} and {second}: undecided ({between}, no interval)."
     between += f", {level_text(level)} {interval_text(ends)}"
@@ -282,9 +282,9 @@ def _two_models(row: JsonMapping, level: float, *, shares: bool) -> str:
         return f"{above} is above {below}: {between}."
     more_labels = row.get("more_labels")
     if shares:
-        reach = f"{number(100 * abs(value))} points"
+        reach = f"{format_number(100 * abs(value))} points"
     else:
-        reach = number(abs(value))
+        reach = format_number(abs(value))
     if more_labels is None:
         buys = ""
     else:
@@ -332,7 +332,7 @@ def verdict_lines(estimate: JsonMapping) -> list[str]:
     ]
 
 
-def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTable:
+def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> ReportTable:
     """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out."""
     names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
@@ -382,7 +382,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
             advice = "fill in its last column, and give it after the labels."
         lines.append(f"Disagreements: {file['items']:,} items in {file['file']}; {advice}")
     if details and estimate.get("lam"):
-        lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
+        lines.append("λ = " + ", ".join(map(format_number, estimate["lam"])))
     return lines
 
 
@@ -468,12 +468,12 @@ def _value_of_all_units(estimate: JsonMapping) -> str | None:
             f"all {size:,} units are labelled, and the interval is for the superpopulation they come from"
         )
         return f"{value_with_interval(estimate)}; {of_all}"
-    return f"{number(estimate['estimate'])}, exact for these {size:,} units, which are all labelled"
+    return f"{format_number(estimate['estimate'])}, exact for these {size:,} units, which are all labelled"
 
 
 def value_with_interval(estimate: JsonMapping) -> str:
     """Return an estimate's value and its interval, or why there is none."""
-    value = number(estimate["estimate"])
+    value = format_number(estimate["estimate"])
     if estimate["confidence_interval"] is None:
         return f"{value}; no interval: {estimate.get('no_interval', 'it is undefined')}"
     level = level_text(estimate["confidence_level"])
@@ -491,7 +491,7 @@ def _facts(estimate: JsonMapping) -> str:
     kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
     if "standard_error" in estimate:
-        error = f"Standard error {number(estimate['standard_error'])}; "
+        error = f"Standard error {format_number(estimate['standard_error'])}; "
     else:
         error = ""
     return f"{error}{labels}; {', '.join(kinds)}"
@@ -513,7 +513,7 @@ def missing_text(counts: JsonMapping) -> str:
     )
     if ends is None:
         return text
-    low, high = map(number, ends)
+    low, high = map(format_number, ends)
     return (
         f"{text} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
         "proxy)."
@@ -554,7 +554,7 @@ def _unscored(counts: JsonMapping) -> list[str]:
 MOST_SENTENCES = 3
 
 
-def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]:
+def by_judge(rows: JsonRows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]:
     """Return the rows of each judge by metric and class, without the cells of its table with people."""
     rows_by_judge: dict[str, dict[tuple[str, str | None], JsonMapping]] = {}
     for row in rows:
@@ -563,7 +563,7 @@ def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]
     return rows_by_judge
 
 
-def judge_sentences(rows: Rows, limit: int = MOST_SENTENCES) -> list[str]:
+def judge_sentences(rows: JsonRows, limit: int = MOST_SENTENCES) -> list[str]:
     """Return what labels say of each judge in one sentence, and of several how they compare.
 
     Of two classes the rarer one is what a judge looks for.
@@ -649,15 +649,15 @@ def _best_proxy(judges: Mapping[str, MetricRows]) -> list[str]:
     if len(correlations) < 2:
         return []
     (best, name), *others = sorted(correlations, reverse=True)
-    rest = ", ".join(f"{judge!r} {number(value)}" for value, judge in others)
+    rest = ", ".join(f"{judge!r} {format_number(value)}" for value, judge in others)
     if 0.0 < best < 1.0:
         gain = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it"
     else:
         gain = ""
-    return [f"Best proxy on these labels: {name!r}, correlation {number(best)} ({rest}){gain}."]
+    return [f"Best proxy on these labels: {name!r}, correlation {format_number(best)} ({rest}){gain}."]
 
 
-def judge_notes(rows: Rows) -> list[str]:
+def judge_notes(rows: JsonRows) -> list[str]:
     """Return the three readings of a share, with the first judge's; nothing of more than two classes."""
     judge, metrics = next(iter(by_judge(rows).items()))
     classes = _caught_first(metrics)
@@ -673,7 +673,7 @@ def judge_notes(rows: Rows) -> list[str]:
     return [Note(JUDGE_SHARES, text)]
 
 
-def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
+def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
     """Return the table of all quantities, and for each judge that of people's classes and its own."""
     same = {name: name for name in ("judge", "metric", "class", "estimate")}
     columns = {**same, level: "confidence_interval", "n": "n"}

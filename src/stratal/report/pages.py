@@ -8,7 +8,16 @@ from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.estimates import unscored_lines, value_with_interval, verdict_lines
-from stratal.report.text import Page, ReportTable, brief, interval_text, level_text, noted, number, table_of
+from stratal.report.text import (
+    Page,
+    ReportTable,
+    brief,
+    format_number,
+    interval_text,
+    level_text,
+    noted,
+    table_of,
+)
 
 
 def inspection_page(inspection: JsonMapping) -> Page:
@@ -18,17 +27,17 @@ def inspection_page(inspection: JsonMapping) -> Page:
         "kind": "kind",
         "missing": "missing",
         "distinct": "distinct",
-        "least": lambda row: number(row["minimum"]),
-        "mean": lambda row: number(row["mean"]),
-        "most": lambda row: number(row["maximum"]),
+        "least": lambda row: format_number(row["minimum"]),
+        "mean": lambda row: format_number(row["mean"]),
+        "most": lambda row: format_number(row["maximum"]),
     }
     proxy_columns: JsonDict = {
         "proxy": "name",
         "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
-        "mean": lambda row: number(row["mean"]),
-        "10 %": lambda row: number(row["quantiles"][1]),
-        "50 %": lambda row: number(row["quantiles"][5]),
-        "90 %": lambda row: number(row["quantiles"][9]),
+        "mean": lambda row: format_number(row["mean"]),
+        "10 %": lambda row: format_number(row["quantiles"][1]),
+        "50 %": lambda row: format_number(row["quantiles"][5]),
+        "90 %": lambda row: format_number(row["quantiles"][9]),
     }
     tables = [table_of("Columns", inspection["columns"], columns)]
     if "proxies" in inspection:
@@ -479,7 +488,7 @@ def _agreement_tables(status: JsonMapping) -> list[ReportTable]:
     if disagreements["share"] is not None:
         share = f", {disagreements['share']:.0%} of {disagreements['shared']:,} shared items"
     title = (
-        f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
+        f"Agreement: Krippendorff's alpha ({agreement['level']}) {format_number(agreement['alpha'])}; "
         f"{disagreements['open']:,} disagreements open, {disagreements['decided']:,} decided{share}"
     )
     pairs = agreement["pairs"]

@@ -12,10 +12,10 @@ from typing import Any
 from stratal.protocols import JsonMapping
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
-from stratal.report.text import Page, interval_text, level_text, number, table_of, value_text
+from stratal.report.text import Page, format_number, interval_text, level_text, table_of, value_text
 
-Findings = Mapping[str, Any]
-Rows = Sequence[Mapping[str, Any]]
+FindingsDict = Mapping[str, Any]
+JsonRows = Sequence[Mapping[str, Any]]
 
 
 # Largest number of ids that a page lists.
@@ -25,7 +25,7 @@ MAX_IDS = 20
 SHARE_TABLES = ("comparisons", "domains")
 
 
-def report_sections(findings: Findings) -> list[Page]:
+def report_sections(findings: FindingsDict) -> list[Page]:
     """Return the sections of a report (`Findings.to_dict`); sections without content are omitted."""
     sections = [replace(_answer_section(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
@@ -53,12 +53,12 @@ def report_sections(findings: Findings) -> list[Page]:
     return sections
 
 
-def _compares_models(findings: Findings) -> bool:
+def _compares_models(findings: FindingsDict) -> bool:
     """Return whether several models were compared, so that the estimate is that of one of them."""
     return bool(findings["estimate"].get("leaderboard"))
 
 
-def _answer_section(findings: Findings) -> Page:
+def _answer_section(findings: FindingsDict) -> Page:
     """Return the section with the answer, the warnings and the notes."""
     estimate = findings["estimate"]
     warnings = estimate.get("warnings", ())
@@ -85,7 +85,7 @@ def _capitalise(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _table_section(findings: Findings, kind: str) -> Page:
+def _table_section(findings: FindingsDict, kind: str) -> Page:
     """Return the section of a table of the estimate."""
     rows = findings["estimate"][kind]
     title = estimates.TABLES[kind]
@@ -114,7 +114,7 @@ _JUDGE_SHARES = {
 _CHANCE_CORRECTED_METRICS = ("kappa", "pearson", "spearman", "icc")
 
 
-def _judge_section(findings: Findings) -> Page:
+def _judge_section(findings: FindingsDict) -> Page:
     """Return the section on the accuracy of judges."""
     rows = findings["estimate"]["judge"]
     drawings = []
@@ -146,7 +146,7 @@ def _judge_section(findings: Findings) -> Page:
     )
 
 
-def _models_section(findings: Findings) -> Page:
+def _models_section(findings: FindingsDict) -> Page:
     """Return the section of differences between models, with their ranks if they were ranked."""
     section = _table_section(findings, "comparisons")
     leaderboard = findings["estimate"].get("leaderboard")
@@ -169,7 +169,7 @@ def _models_section(findings: Findings) -> Page:
     )
 
 
-def _side_by_side_section(findings: Findings, rows: Rows) -> Page:
+def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     """Return the section that compares the reported estimate with other estimates from the same labels."""
     title = "Estimates side by side"
     columns = {
@@ -195,7 +195,7 @@ _STRATUM_COLUMNS = {
 }  # fmt: skip
 
 
-def _strata_section(_: Findings, strata: Rows) -> Page:
+def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
     """Return the section on the strata and the allocation of the labels."""
     rows = [{**row, "name": f"{position}. {row['name']}"} for position, row in enumerate(strata, 1)]
     n_drawn = sum(row["drawn"] for row in rows)
@@ -254,7 +254,7 @@ def _bias_lines(check: JsonMapping, level: str) -> list[str]:
     return [f"On average the proxy lies {abs(difference):.2g} {direction} the labels ({interval})."]
 
 
-def _calibration_section(findings: Findings, check: JsonMapping) -> Page:
+def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     """Return the section that compares the proxy with the labels."""
     level = level_text(findings["confidence_level"])
     columns = {
@@ -274,7 +274,7 @@ def _calibration_section(findings: Findings, check: JsonMapping) -> Page:
     )
 
 
-def _reliability_section(findings: Findings) -> Page:
+def _reliability_section(findings: FindingsDict) -> Page:
     """Return the section of a calibration: the reliability curve of each score, and the table."""
     rows = findings["estimate"]["calibration"]
     drawings: list[Drawing] = []
@@ -356,27 +356,27 @@ def new_answers_page(evaluation: JsonMapping, title: str) -> Page:
     new = evaluation["new_version"]
     version = new["new"]
     if version["estimate"] is not None:
-        value = f"estimate {number(version['estimate'])}"
+        value = f"estimate {format_number(version['estimate'])}"
     else:
-        value = f"between {number(version['lowest'])} and {number(version['highest'])}"
+        value = f"between {format_number(version['lowest'])} and {format_number(version['highest'])}"
     low, high = version["confidence_interval"] or (None, None)
     if low is None:
         interval = "no interval"
     else:
-        interval = f"{level_text(new['confidence_level'])} {number(low)} to {number(high)}"
+        interval = f"{level_text(new['confidence_level'])} {format_number(low)} to {format_number(high)}"
     page = new_version_page(new)
     lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(evaluation), *page.lines]
     return replace(page, lines=lines)
 
 
-def _new_version_section(findings: Findings, new: JsonMapping) -> Page:
+def _new_version_section(findings: FindingsDict, new: JsonMapping) -> Page:
     """Return the section that compares an old and a new version on the same labels."""
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
     drawing = forest_drawing("versions", "Old and new version", rows, findings["share"])
     return replace(new_version_page(new), drawings=[drawing])
 
 
-def _nonresponse_section(findings: Findings, counts: Mapping[str, object]) -> Page:
+def _nonresponse_section(findings: FindingsDict, counts: Mapping[str, object]) -> Page:
     """Return the section on drawn units without a label."""
     if not estimates.unlabelled(findings["estimate"]):
         return Page(lines=[f"All {counts['drawn']:,} drawn units have a label."])
@@ -396,7 +396,7 @@ def _nonresponse_section(findings: Findings, counts: Mapping[str, object]) -> Pa
     )
 
 
-def _agreement_section(_: Findings, agreement: JsonMapping) -> Page:
+def _agreement_section(_: FindingsDict, agreement: JsonMapping) -> Page:
     """Return the section on the agreement of annotators."""
     if agreement["alpha"] is None:
         alpha = "undefined"
@@ -419,7 +419,7 @@ def _agreement_section(_: Findings, agreement: JsonMapping) -> Page:
     return Page(lines=lines, tables=tables)
 
 
-def _review_section(_: Findings, rows: Rows) -> Page:
+def _review_section(_: FindingsDict, rows: JsonRows) -> Page:
     """Return the section on labels that were replaced after a review."""
     n_changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
     return Page(
@@ -431,7 +431,7 @@ def _review_section(_: Findings, rows: Rows) -> Page:
     )
 
 
-def _more_labels_section(findings: Findings, rows: Rows) -> Page:
+def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
     """Return the section on the expected half-width with more labels."""
     level = level_text(findings["confidence_level"])
     current = rows[0]
@@ -449,13 +449,13 @@ def _more_labels_section(findings: Findings, rows: Rows) -> Page:
     )
 
 
-def _method_section(_: Findings, method: JsonMapping) -> Page:
+def _method_section(_: FindingsDict, method: JsonMapping) -> Page:
     """Return the section on the method and its assumptions."""
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
     return Page(lines=lines, notes=method["assumptions"])
 
 
-def _provenance_section(_: Findings, provenance: JsonMapping) -> Page:
+def _provenance_section(_: FindingsDict, provenance: JsonMapping) -> Page:
     """Return the section with versions and commands."""
     versions = [
         f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
@@ -466,7 +466,7 @@ def _provenance_section(_: Findings, provenance: JsonMapping) -> Page:
     )
 
 
-def _examples_section(_: Findings, examples: Rows) -> Page:
+def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
     """Return the section of units for which proxy and label differ most."""
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
     names = list(dict.fromkeys(name for row in examples for name in row))
@@ -474,7 +474,7 @@ def _examples_section(_: Findings, examples: Rows) -> Page:
 
 
 # Title and function of each section. Results come before the information that a reviewer checks.
-_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
+_SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version_section),
     "more_labels": ("What more labels would buy", _more_labels_section),
     "examples": ("Examples", _examples_section),
@@ -547,17 +547,17 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 _ROUNDING = 1e-9
 
 # Width of a drawing in SVG units: the text is legible on a phone and not too large on a wide screen.
-WIDTH = 440
+DRAWING_WIDTH = 440
 
 _LEFT = 12.0
-_RIGHT = WIDTH - 12.0
+_RIGHT = DRAWING_WIDTH - 12.0
 _ROW_HEIGHT = 40
 _MAX_ROWS = 40
 # Largest number of characters of a row's name, which leaves space for its values.
 _NAME_LENGTH = 46
 
 # `name`, `estimate`, `confidence_interval`, and optionally `reported` for the reported estimate.
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,7 +587,7 @@ class Drawing:
         title_id = f"{self.name}-title"
         description_id = f"{self.name}-description"
         return (
-            f'<svg viewBox="0 0 {WIDTH} {self.height:g}" role="img" '
+            f'<svg viewBox="0 0 {DRAWING_WIDTH} {self.height:g}" role="img" '
             f'aria-labelledby="{title_id} {description_id}">'
             f'<title id="{title_id}">{escape(self.title)}</title>'
             f'<desc id="{description_id}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
@@ -595,7 +595,7 @@ class Drawing:
 
 
 def forest_drawing(
-    name: str, title: str, rows: Sequence[Row], share: bool, *, margin: float = 0.0
+    name: str, title: str, rows: Sequence[ReportRow], share: bool, *, margin: float = 0.0
 ) -> Drawing:
     """Return a drawing of intervals, one per row, with names and values above them.
 
@@ -618,7 +618,7 @@ def forest_drawing(
     return Drawing(name, title, description, _ROW_HEIGHT * len(rows) + 30, marks)
 
 
-def _forest_scale(rows: Sequence[Row], share: bool, margin: float) -> Scale:
+def _forest_scale(rows: Sequence[ReportRow], share: bool, margin: float) -> Scale:
     """Return the horizontal scale that contains all values and limits, extended by a margin."""
     values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
     numbers = [float(value) for value in values if value is not None]
@@ -634,7 +634,7 @@ def _forest_scale(rows: Sequence[Row], share: bool, margin: float) -> Scale:
     return Scale.of(ends, _LEFT + 6, _RIGHT - 6)
 
 
-def _row_marks(row: Row, scale: Scale, y: float, share: bool) -> list[str]:
+def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]:
     """Return the SVG elements of a row: name, value, interval and dot."""
     is_reported = row.get("reported")
     kind = "reported" if is_reported else "other"
@@ -659,7 +659,7 @@ def _shorten(name: str) -> str:
     return f"{name[: _NAME_LENGTH // 2 - 1]}…{name[-(_NAME_LENGTH // 2) :]}"
 
 
-def _row_text(row: Row, share: bool) -> str:
+def _row_text(row: ReportRow, share: bool) -> str:
     """Return the value and the interval of a row as text; one of them may be missing."""
     interval = row["confidence_interval"]
     if interval is None:

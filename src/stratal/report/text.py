@@ -193,7 +193,7 @@ def cell(entry: object) -> str:
     return f"{entry:,}" if isinstance(entry, int) else str(entry)
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Return a number with four significant digits for a sentence."""
     return "–" if value is None else f"{value:.4g}"
 
@@ -202,7 +202,7 @@ def value_text(value: float | None, share: bool = False) -> str:
     """Return a share in percent, or another value as a number."""
     if share and value is not None:
         return f"{_percent(value)}%"
-    return number(value)
+    return format_number(value)
 
 
 def _percent(value: float) -> str:
@@ -213,7 +213,7 @@ def _percent(value: float) -> str:
 
 
 def interval_text(
-    ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = number
+    ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = format_number
 ) -> str:
     """Return an interval as text; None is an infinite limit."""
     low, high = ends

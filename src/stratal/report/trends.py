@@ -11,10 +11,10 @@ from stratal.report.sections import forest_drawing
 from stratal.report.text import (
     Page,
     ReportTable,
+    format_number,
     interval_text,
     level_text,
     noted,
-    number,
     table_of,
     value_text,
 )
@@ -120,15 +120,16 @@ def _sentences(result: JsonMapping) -> list[str]:
 def _alarm_sentence(alarm: JsonMapping) -> str:
     """Return the verdict on a requirement of all waves."""
     bound = f"probability of any false alarm at most {100 * alarm['error']:.3g}%"
-    limit = f"alarm at {number(alarm['threshold'])}; {bound}"
+    limit = f"alarm at {format_number(alarm['threshold'])}; {bound}"
     since = f" since {_range_text(alarm['reference'])}" if alarm["reference"] else ""
     head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
     if not alarm["waves"]:
         return f"{head}; no wave is tested yet."
     if alarm["wave"] is not None:
         e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
-        return f"{head} in {alarm['wave']} (e-value {'∞' if e_value is None else number(e_value)}, {limit})."
-    return f"{head} (e-value {number(alarm['e_values'][-1])}, {limit})."
+        e_text = "∞" if e_value is None else format_number(e_value)
+        return f"{head} in {alarm['wave']} (e-value {e_text}, {limit})."
+    return f"{head} (e-value {format_number(alarm['e_values'][-1])}, {limit})."
 
 
 def _range_text(names: Sequence[str]) -> str:
@@ -184,7 +185,8 @@ def _score_sentences(result: JsonMapping) -> list[str]:
     for score in dict.fromkeys(row["score"] for row in result["score"]):
         rows = [row for row in result["score"] if row["score"] == score]
         last = rows[-1]
-        line = f"Score {score} of all items in {last['wave']}, without labels: mean {number(last['mean'])}"
+        mean_text = format_number(last["mean"])
+        line = f"Score {score} of all items in {last['wave']}, without labels: mean {mean_text}"
         shifts = [("shift_since_previous", rows[-2]["wave"])]
         if len(rows) > 2:
             shifts.append(("shift_since_first", rows[0]["wave"]))

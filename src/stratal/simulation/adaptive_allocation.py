@@ -14,7 +14,7 @@ from stratal.errors import BudgetError
 from stratal.simulation.draws import Draws, StratumSums, Truth, sample_variance
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import Strata, proportional
-from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
+from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 
 # Share of Σ y² below which a variance of labels is a rounding error.
@@ -51,7 +51,9 @@ def adaptive_sums(
                 binary=truth.binary,
                 bounds=_outcome_bounds(strata, truth),
             )
-            n_h = optimal_integers(sizes * deviations, Bounds(sizes=sizes, lower=pilot, upper=sizes), budget)
+            n_h = optimal_integers(
+                sizes * deviations, AllocationBounds(sizes=sizes, lower=pilot, upper=sizes), budget
+            )
         yield draws.sums(n_h)
 
 
@@ -121,7 +123,7 @@ def recalibrated_deviations(
     )
 
 
-def raw_deviations(sums: StratumSums) -> FloatArray:
+def replicate_deviations(sums: StratumSums) -> FloatArray:
     """Return s_h (R, H) of the labels ([K] eq. 3), 0 if all labels are equal or there is only one."""
     variances = np.nan_to_num(sample_variance(sums.counts, sums.z, sums.zz))
     # Sums of centred outcomes leave a rounding error if all labels are equal.
@@ -141,5 +143,5 @@ def _outcome_bounds(strata: Strata, truth: Truth) -> tuple[float, float]:
 
 def allocate_remainder(sums: StratumSums, strata: Strata, counts: IntArray, additional: int) -> IntArray:
     """Return the allocation (R, H) of the next `additional` labels ([K] eq. 9) after n_h = `counts`."""
-    importance: FloatArray = strata.weights * raw_deviations(sums)
+    importance: FloatArray = strata.weights * replicate_deviations(sums)
     return nearest_integers(importance, np.maximum(strata.sizes - counts, 0), additional)

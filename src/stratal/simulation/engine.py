@@ -36,7 +36,7 @@ from stratal.simulation.simulated_design import (
     as_tuple,
     check_settings,
 )
-from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
+from stratal.simulation.simulation_table import CellStore, SimulationRow, SimulationTable
 from stratal.simulation.summaries import TrueValues, cell_rows, exact_variance, fill_relative_efficiency
 from stratal.simulation.workers import check_workers, run_tasks
 from stratal.strata import Strata, allocate, stratify
@@ -44,7 +44,7 @@ from stratal.strata import Strata, allocate, stratify
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 # Numbers per array in a batch of ordered units: about one megabyte, which fits in the processor cache.
@@ -73,7 +73,7 @@ def simulate(
     with_replacement: bool = False,
     workers: object = 1,
     store: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     estimand: EstimandLike = None,
 ) -> SimulationTable:
     """Measure designs and estimators on thousands of samples from a fully labelled population.
@@ -219,7 +219,7 @@ def _parse_designs(
 
 
 def _run(
-    simulation: SimulationTask, workers: object, store: str | Path | None, progress: Progress | None
+    simulation: SimulationTask, workers: object, store: str | Path | None, progress: ProgressCallback | None
 ) -> SimulationTable:
     """Run the unfinished cells of a simulation and return the table of all cells."""
     n_cells = len(simulation.designs)
@@ -311,7 +311,7 @@ def cell_seeds(size: int, design: SimulatedDesign, settings: Settings) -> np.ran
     return np.random.SeedSequence(settings.seed, spawn_key=words)
 
 
-def simulate_cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
+def simulate_cells(task: SimulationTask) -> Iterator[tuple[str, list[SimulationRow]]]:
     """Yield the key and the rows of each cell of a task.
 
     Replicates from sums use the random numbers of `cell_seeds`. Replicates of the library share their seeds.

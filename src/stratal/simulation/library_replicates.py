@@ -18,7 +18,7 @@ from stratal.estimation.estimand import Estimand, Several
 from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.protocols import Keywords
-from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
+from stratal.simulation.simulated_design import DRAW_MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.strata import Strata, allocate
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ReplicateBatches = dict[tuple[int, str, str], list[FloatArray]]
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
     """Return the library's design for one budget, or raise `InputError` if its allocation needs outcomes."""
-    if design.mechanism in MECHANISMS:
+    if design.mechanism in DRAW_MECHANISMS:
         library: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
         return library
     if strata.n_strata == 1:

@@ -15,7 +15,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
 from stratal.errors import InputError, check_choice
-from stratal.estimation.lam import SHRINKAGE, LambdaPrior, fit_stratified, inflation
+from stratal.estimation.lam import SHRINKAGE_LABELS, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
@@ -34,7 +34,7 @@ from stratal.simulation.draws import StratumSums, Truth, sample_variance
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
 
 # `published-…`: as in the papers, λ is not shrunk, and its estimation costs no degrees of freedom.
-ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
+SIMULATED_ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +293,7 @@ def replicate_means(
         If a stratum has no label, if an adaptive design gives a stratum one label, and if the estimator needs
         a proxy that does not exist.
     """
-    check_choice("estimator", estimator, ("auto", *ESTIMATORS))
+    check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
     evidence.require_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
@@ -349,7 +349,7 @@ def _fit_lam(
     is_published = estimator.startswith("published-")
     shrinkage = None
     if estimator.endswith("stratppi"):
-        shrinkage = 0.0 if is_published else SHRINKAGE
+        shrinkage = 0.0 if is_published else SHRINKAGE_LABELS
     moments = sums.moments(truth.centre)
     proxy_variances = truth.proxy_variances[:, None, None]
     prior = LambdaPrior(bounds=bounds, published=is_published)

@@ -13,7 +13,7 @@ from stratal.estimation.estimand import Estimand
 from stratal.intervals.interval import check_confidence_level
 from stratal.protocols import JsonDict
 from stratal.simulation.replicates import Settings
-from stratal.strata import METHODS
+from stratal.strata import STRATIFICATION_METHODS
 from stratal.strata.dividing import DEFAULT_STRATA
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ROUNDS = ("two-round", "opt-a1", "opt-a2")
 
 
 # Designs without strata.
-MECHANISMS = ("poisson", "proportional-to-size", "systematic")
+DRAW_MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 
 
 # Designs of `stratal.plan` for the estimand: the complete budget at once, or half of it as a pilot.
@@ -95,9 +95,9 @@ class SimulatedDesign:
 
     def __post_init__(self) -> None:
         if self.mechanism is not None:
-            check_choice("mechanism", self.mechanism, (*MECHANISMS, *PLANS))
+            check_choice("mechanism", self.mechanism, (*DRAW_MECHANISMS, *PLANS))
         if self.stratification is not None:
-            check_choice("stratification", self.stratification, METHODS)
+            check_choice("stratification", self.stratification, STRATIFICATION_METHODS)
         check_choice("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(

@@ -20,7 +20,7 @@ from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import lock_file
 
-Row = dict[str, Any]
+SimulationRow = dict[str, Any]
 
 
 def labels_for_error(
@@ -181,7 +181,7 @@ class SimulationTable(PageDisplay):
         return simulation_page(self.to_dict())
 
 
-def _read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+def _read_rows(path: Path, columns: Sequence[str]) -> list[SimulationRow]:
     """Return the rows of a Parquet file that a simulation wrote; raise `InputError` for other columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -218,7 +218,7 @@ class CellStore:
     """
 
     path: Path | None
-    cells: dict[str, list[Row]]
+    cells: dict[str, list[SimulationRow]]
 
     @classmethod
     @contextmanager
@@ -253,7 +253,7 @@ class CellStore:
             lock.unlink(missing_ok=True)
             release()
 
-    def add(self, key: str, rows: list[Row]) -> None:
+    def add(self, key: str, rows: list[SimulationRow]) -> None:
         """Store the rows of a cell and write the file."""
         self.cells[key] = rows
         if self.path is None:

@@ -15,7 +15,7 @@ from stratal.errors import InputError
 from stratal.protocols import JsonDict
 from stratal.simulation.library_replicates import ReplicateBatches
 from stratal.simulation.replicates import Settings
-from stratal.simulation.simulation_table import Row
+from stratal.simulation.simulation_table import SimulationRow
 
 # A truth that is less than this outside an interval counts as covered: both limits of a census are the
 # estimate, which has a rounding error.
@@ -134,7 +134,7 @@ def cell_rows(
     replicates: ReplicateBatches,
     settings: Settings,
     true_values: Callable[[int, str], TrueValues],
-) -> list[Row]:
+) -> list[SimulationRow]:
     """Return the rows of a cell, with one row per budget, estimator and interval.
 
     `true_values` returns the true values for a budget and an estimator. Replicates without a value are
@@ -185,7 +185,7 @@ def _defined_replicates(
     return {quantity: values[is_defined] for quantity, values in quantities.items()}
 
 
-def fill_relative_efficiency(rows: Iterable[Row]) -> Iterator[Row]:
+def fill_relative_efficiency(rows: Iterable[SimulationRow]) -> Iterator[SimulationRow]:
     """Yield the rows; a missing efficiency is computed from the simulated simple random sample."""
     all_rows = list(rows)
     comparison_key = itemgetter("estimator", "interval", "budget")
@@ -203,7 +203,7 @@ def fill_relative_efficiency(rows: Iterable[Row]) -> Iterator[Row]:
         yield row | {"relative_efficiency": efficiency, "relative_efficiency_se": error}
 
 
-def _relative_mse_error(row: Row) -> float:
+def _relative_mse_error(row: SimulationRow) -> float:
     """Return the Monte Carlo standard error of an MSE divided by the MSE, 0 if the MSE is 0."""
     mse = float(row["mse"])
     return float(row["mse_se"]) / mse if mse > 0 else 0.0

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from stratal.errors import InputError, optional_import
 from stratal.protocols import SparkSession
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+TaskType = TypeVar("TaskType")
+TaskResult = TypeVar("TaskResult")
 
 
 def check_workers(workers: object) -> None:
@@ -30,8 +30,8 @@ def check_workers(workers: object) -> None:
 
 
 def run_tasks(
-    work: Callable[[Task], Iterator[Result]], tasks: Sequence[Task], workers: object
-) -> Iterator[Result]:
+    work: Callable[[TaskType], Iterator[TaskResult]], tasks: Sequence[TaskType], workers: object
+) -> Iterator[TaskResult]:
     """Yield the results of `work` for all tasks; with several workers, in the order of completion."""
     if not isinstance(workers, int | None):
         # A SparkContext itself is also accepted.
@@ -54,21 +54,21 @@ def run_tasks(
         yield from results
 
 
-def _list_results(work: Callable[[Task], Iterator[Result]], task: Task) -> list[Result]:
+def _list_results(work: Callable[[TaskType], Iterator[TaskResult]], task: TaskType) -> list[TaskResult]:
     """Return the results of one task as a list, which can be sent between processes."""
     return list(work(task))
 
 
 def _run_on_spark(
-    work: Callable[[Task], Iterator[Result]], tasks: Sequence[Task], context: Any
-) -> Iterator[Result]:
+    work: Callable[[TaskType], Iterator[TaskResult]], tasks: Sequence[TaskType], context: Any
+) -> Iterator[TaskResult]:
     """Yield the results of tasks in the order of completion, one Spark job per task.
 
     The remaining jobs are cancelled if the caller stops the iteration.
     """
     group = f"stratal-{uuid.uuid4().hex}"
 
-    def run_job(task: Task) -> list[Result]:
+    def run_job(task: TaskType) -> list[TaskResult]:
         context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
         return list(context.parallelize([task], 1).flatMap(work).collect())
 

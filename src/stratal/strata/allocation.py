@@ -69,7 +69,7 @@ WEBSTER = Divisor(lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounds(Record):
+class AllocationBounds(Record):
     """Sizes and bounds that every allocation respects.
 
     Parameters
@@ -85,7 +85,7 @@ class Bounds(Record):
     upper: IntArray
 
     @classmethod
-    def read(cls, sizes: object, minimum: object = 2, maximum: object = None) -> Bounds:
+    def read(cls, sizes: object, minimum: object = 2, maximum: object = None) -> AllocationBounds:
         """Return the bounds from sizes (H,), and minimum and maximum, one number or one per stratum.
 
         The minimum of a stratum that is smaller is its size; a maximum of None is the size.
@@ -133,7 +133,7 @@ class Bounds(Record):
 
 
 def optimal_integers(
-    importance: FloatArray, bounds: Bounds, budget: Any, divisor: Divisor = WRIGHT
+    importance: FloatArray, bounds: AllocationBounds, budget: Any, divisor: Divisor = WRIGHT
 ) -> IntArray:
     """Return the n_h (…, H) that minimise Σ a_h²/n_h with Σ n_h = budget, within the bounds.
 
@@ -168,7 +168,7 @@ def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> In
     What a paper's real-valued rule becomes; a larger budget never takes a label back. Where all a_h are 0
     the sizes take their place; so they do for what the strata with a_h above 0 cannot hold.
     """
-    bounds = Bounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
+    bounds = AllocationBounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
     return optimal_integers(importance, bounds, budget, WEBSTER)
 
 
@@ -439,7 +439,7 @@ def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) ->
 
 
 # The weight a_h (H,) of each rule by name: the labels minimise Σ a_h² / n_h (`integers`, `cost`).
-METHODS: dict[str, Weigh] = {
+ALLOCATION_METHODS: dict[str, Weigh] = {
     "proportional": lambda strata, sizes, options: sizes,
     "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
     "neyman": _neyman,
@@ -521,7 +521,7 @@ def allocate(
     if not isinstance(strata, Moments):
         action = "Make strata first: stratal.strata.stratify(population)."
         raise InputError("allocate takes Strata", given=type_text(strata), action=action)
-    check_choice("allocation method", method, METHODS)
+    check_choice("allocation method", method, ALLOCATION_METHODS)
     if np.any(strata.is_known):  # these units need no label
         if maximum is None:
             upper = strata.sizes
@@ -535,7 +535,7 @@ def allocate(
         if options[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
-    limits = Bounds.read(strata.sizes, minimum, maximum)
+    limits = AllocationBounds.read(strata.sizes, minimum, maximum)
     notes: tuple[str, ...] = ()
     by_cost = method == "cost-optimal"
     if by_cost and (costs is None or cost_budget is None or budget is not None):
@@ -555,7 +555,9 @@ def allocate(
             "budget is missing", action="Give the number of labels; only cost-optimal works without it."
         )
     else:
-        n_h = optimal_integers(METHODS[method](strata, sizes, options), limits, limits.check(budget))
+        n_h = optimal_integers(
+            ALLOCATION_METHODS[method](strata, sizes, options), limits, limits.check(budget)
+        )
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
             notes = (_UNSCALED,)
     return Allocation(
@@ -563,7 +565,7 @@ def allocate(
     )
 
 
-def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
+def check_money(bounds: AllocationBounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
     """Return what a label costs in each stratum (H,), and the money that may be spent.
 
     It must pay for the minima; a trifle for rounding is added.
@@ -587,7 +589,7 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArra
     return prices, money * (1 + _SLACK)
 
 
-def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: AllocationBounds) -> IntArray:
     """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h."""
     values = a / np.sqrt(prices)
     upper = np.where(values > 0, bounds.upper, bounds.lower)
@@ -648,7 +650,7 @@ def proportional(sizes: object, budget: int, minimum: object = 2, maximum: objec
     >>> proportional([50, 30, 20], 10)
     array([5, 3, 2])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
+    bounds = AllocationBounds.read(sizes, minimum, maximum)
     return optimal_integers(bounds.sizes.astype(np.float64), bounds, bounds.check(budget))
 
 
@@ -662,7 +664,7 @@ def equal(sizes: object, budget: int, minimum: object = 2, maximum: object = Non
     >>> equal([50, 30, 3], 12)
     array([5, 4, 3])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
+    bounds = AllocationBounds.read(sizes, minimum, maximum)
     return optimal_integers((bounds.sizes > 0).astype(np.float64), bounds, bounds.check(budget))
 
 
@@ -703,6 +705,6 @@ def neyman(
     >>> neyman([8, 10, 9], [1.95, 0.04, 0.12], 12, minimum=1)
     array([8, 1, 3])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
+    bounds = AllocationBounds.read(sizes, minimum, maximum)
     importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     return optimal_integers(importance, bounds, bounds.check(budget))

@@ -29,7 +29,7 @@ from stratal.strata.strata import (
     Moments,
     Strata,
     expected_deviations,
-    joined,
+    join_moments,
     of_bins,
     of_pictures,
     of_sizes,
@@ -216,11 +216,11 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
 
 # A part of a population that is divided on its own, a level or a pool of small ones: its distribution, None
 # if it cannot be cut, and its moments as one stratum.
-Part = tuple[Distribution | None, Moments]
+PopulationPart = tuple[Distribution | None, Moments]
 
 
 def part_boundaries(
-    parts: Sequence[Part], request: StratificationRequest
+    parts: Sequence[PopulationPart], request: StratificationRequest
 ) -> tuple[list[IntArray], Moments, tuple[str, ...]]:
     """Return the boundaries within each part, the moments of all strata, and notes.
 
@@ -239,7 +239,7 @@ def part_boundaries(
     numbers = range(max(len(table) for table in tables))
     picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
     candidates = [
-        joined(
+        join_moments(
             [
                 of_bins(picture, cut) if picture is not None and len(cut) else moments_of_part
                 for (picture, moments_of_part), cut in zip(parts, pick, strict=True)
@@ -377,7 +377,7 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
         return category_strata(population, by, request, pictures)
     groups = pooled_groups(pictures.sizes, by, request)
     all_moments = of_pictures(pictures)
-    parts: list[Part] = []
+    parts: list[PopulationPart] = []
     for members in groups.members():
         moments_of_members = all_moments.part(np.array(members))
         if len(members) != 1:
@@ -459,7 +459,7 @@ def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
 
 
 # Fits rows (n, d) of feature columns to at most so many clusters.
-Fit = Callable[[FloatArray, tuple[str, ...], int], rules.NearestCentre]
+ClusterFit = Callable[[FloatArray, tuple[str, ...], int], rules.NearestCentre]
 
 # Rows that clusters are fitted on at most, evenly spaced where there are more.
 ROWS = 262_144
@@ -506,7 +506,7 @@ def fit_centres(
     else:
         scale = np.ones(len(names))
     if clusterer is None:
-        grid = rules.Grid.of(rows.min(axis=0), rows.max(axis=0), scale, coordinate_bits(*rows.shape))
+        grid = rules.IntegerGrid.of(rows.min(axis=0), rows.max(axis=0), scale, coordinate_bits(*rows.shape))
         centres = grid.values(whole_number_k_means(grid.coordinates(rows), n_strata, seed))
         return rules.NearestCentre(names=names, centres=centres, scale=scale)
     if not hasattr(clusterer, "fit_predict"):
@@ -549,8 +549,8 @@ def rows_of_levels(
                 thinned_rows = level_rows[-counts_so_far[level] % strides[level] :: strides[level]]
                 rows_by_level[level].append(matrix[thinned_rows])
                 counts_so_far[level] += len(level_rows)
-    joined = {level: np.concatenate(parts) for level, parts in rows_by_level.items()}
-    return {level: rows[row_order(rows)] for level, rows in joined.items()}
+    rows_joined = {level: np.concatenate(parts) for level, parts in rows_by_level.items()}
+    return {level: rows[row_order(rows)] for level, rows in rows_joined.items()}
 
 
 def row_order(rows: FloatArray) -> IntArray:
@@ -568,7 +568,7 @@ def row_order(rows: FloatArray) -> IntArray:
     return order
 
 
-def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
+def cluster_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
     """Return the feature columns to cluster on: those named, or all.
 
     Raises
@@ -597,7 +597,7 @@ def cluster_strata(
     population: Population,
     by: str | None,
     names: tuple[str, ...],
-    fit: Fit,
+    fit: ClusterFit,
     proxy: str | None,
     request: StratificationRequest,
 ) -> Strata:
@@ -696,7 +696,7 @@ def _settled_groups(population: Population, rule: rules.Crossed, groups: Groups,
 
 
 # Every method that `stratify` knows.
-METHODS = (*INTERVAL_METHODS, "category", "features", "none")
+STRATIFICATION_METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 
 
 def stratify(
@@ -784,7 +784,7 @@ def stratify(
     else:
         limits = info.bounds
     bounds = (-math.inf, math.inf) if limits is None else limits
-    check_choice("stratification", method, METHODS)
+    check_choice("stratification", method, STRATIFICATION_METHODS)
     is_whole_number = (
         isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
     )
@@ -810,7 +810,7 @@ def stratify(
     if clusterer is not None and method != "features":
         raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
     if method == "features":
-        names = feature_columns(population, features)
+        names = cluster_columns(population, features)
         fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
         if clusterer is not None and by is None:  # it brings its own number of clusters
             request = replace(request, n_strata=1)

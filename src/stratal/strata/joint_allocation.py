@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
-from stratal.strata.allocation import WRIGHT, Allocation, Bounds, one_per_stratum, optimal_integers
+from stratal.strata.allocation import WRIGHT, Allocation, AllocationBounds, one_per_stratum, optimal_integers
 
 # Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
 _GAP = 1e-10
@@ -271,7 +271,7 @@ _SWAPS = 200
 
 
 # The best whole n_h (H,) found, its cost or level, what no whole one comes below, and the real optimum.
-Found = tuple[IntArray, float, float, Optimum]
+Solution = tuple[IntArray, float, float, Optimum]
 
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -398,7 +398,7 @@ class SharedAllocation(Record):
         )
 
 
-def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: object) -> Bounds:
+def _bounds(bounds: AllocationBounds, deviations: FloatArray, known_strata: object) -> AllocationBounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
     if known_strata is None:
         free = np.zeros(len(bounds.sizes), dtype=bool)
@@ -410,7 +410,7 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known_strata: object) -> Bou
         deviation_text = f"standard deviation {deviations[:, h].max():g}"
         raise InputError(problem, given=deviation_text, action="Leave it out of known, or raise its maximum.")
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
-    return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
+    return AllocationBounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
 
 def allocate_several(
@@ -481,7 +481,7 @@ def allocate_several(
     >>> allocate_several([800, 150, 50], sd, 100, standard_errors=[0.03, 0.03]).ratios.round(3)
     array([1.265, 1.147])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
+    bounds = AllocationBounds.read(sizes, minimum, maximum)
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), axes=2)
     deviations = np.atleast_2d(deviations)
     bounds = _bounds(bounds, deviations, known_strata)
@@ -524,7 +524,7 @@ def allocate_several(
     )
 
 
-def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> Found:
+def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> Solution:
     """Return the cheapest whole n_h found that reach every target standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
@@ -551,7 +551,7 @@ def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -
     return best.astype(np.int64), cost, min(bound, cost), optimum
 
 
-def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
+def _closest(demands: Demands, money: float, sizes: IntArray) -> Solution:
     """Return the whole n_h found with the smallest largest ratio of expected to target standard error.
 
     All the money is spent.
@@ -563,7 +563,7 @@ def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
         optimum = Optimum(remaining.lower, np.zeros(0), 0.0)
     multipliers = np.zeros(len(open_))
     multipliers[open_] = optimum.multipliers
-    bounds = Bounds(
+    bounds = AllocationBounds(
         sizes=sizes, lower=remaining.lower.astype(np.int64), upper=remaining.upper.astype(np.int64)
     )
     n_h = remaining.lower
@@ -579,7 +579,7 @@ def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
         prices = _balanced(prices, levels / (worst or 1.0), step)
     if open_.any():
         n_h = _swapped(remaining, n_h)
-    rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
+    rest = AllocationBounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
     rounded = optimal_integers(np.sqrt(remaining.spread.sum(axis=0)), rest, int(money))
     value = float(demands.levels(rounded).max())
     bound = min(max(bound, float(demands.levels(demands.upper).max())), value)

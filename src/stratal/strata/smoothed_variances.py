@@ -15,7 +15,7 @@ from scipy.special import expit, gammaln, logit, ndtri
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.strata.allocation import one_per_stratum, whole_numbers
-from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
+from stratal.strata.strata import MEAN_SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome; smaller estimates are raised to it.
 _NORMAL = 2.0
@@ -72,7 +72,7 @@ def unbounded_deviations(
     if weights is None:
         weights = np.full(len(shape), 1.0 / len(shape))
     freedom = np.maximum(counts - 1.0, 0.0)
-    flat = shape + SHRINKAGE * (float(weights @ shape) - shape)
+    flat = shape + MEAN_SHRINKAGE * (float(weights @ shape) - shape)
     level = _ratio(squares.sum(axis=-1), freedom @ flat)
     flat = np.where(level > 0, level, 1.0)[..., None] * flat  # labels all equal tell no level
     along = _along(means, len(shape))
@@ -119,10 +119,10 @@ def _along(means: FloatArray | None, n_strata: int) -> FloatArray:
 
 
 # Offsets on the log-odds; a standard normal prior.
-OFFSETS = np.linspace(-3.0, 3.0, 13)
+PRIOR_OFFSETS = np.linspace(-3.0, 3.0, 13)
 
 # Factors on the log-odds, equally likely before any label.
-SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
+PRIOR_SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
 
 # Strengths of the prior of each stratum, equally likely.
 PSEUDO_LABELS = (16.0, 64.0, 256.0)
@@ -302,7 +302,7 @@ def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return beta priors (L, G) of strata at centre and distance (L, 2), and the grid's log prior (G,)."""
-    offset, slope = (grid.ravel() for grid in np.meshgrid(OFFSETS, SLOPES, indexing="ij"))
+    offset, slope = (grid.ravel() for grid in np.meshgrid(PRIOR_OFFSETS, PRIOR_SLOPES, indexing="ij"))
     rate = np.clip(expit(lines[:, :1] + offset + slope * lines[:, 1:]), _EDGE, 1.0 - _EDGE)
     a = (strengths[:, None] * rate[:, None, :]).reshape(len(lines), -1)
     b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(lines), -1)

@@ -36,7 +36,7 @@ _EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
 WIDEST = 1e140
 
 # How far each stratum's mean proxy is moved to the overall mean.
-SHRINKAGE = 0.1
+MEAN_SHRINKAGE = 0.1
 
 # Factors on the log-odds about the overall mean: models are more often too sure than too timid.
 STEEPNESS = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
@@ -197,7 +197,7 @@ def of_sizes(sizes: IntArray) -> Moments:
     )
 
 
-def joined(parts: Sequence[Moments]) -> Moments:
+def join_moments(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all strata of several populations, one after the other."""
     arrays = [field_values(part, _EACH) for part in parts]
     values: Keywords = {name: np.concatenate([part[name] for part in arrays]) for name in _EACH}
@@ -240,7 +240,7 @@ def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[
     The weights are W_h or N_h.
     """
     overall = float(np.clip(np.average(means, weights=weights), _EDGE, 1.0 - _EDGE))
-    shrunk = np.clip(means + SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
+    shrunk = np.clip(means + MEAN_SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
     centre = float(np.log(overall / (1.0 - overall)))
     return centre, np.asarray(np.log(shrunk / (1.0 - shrunk)) - centre)
 

@@ -17,7 +17,7 @@ from stratal.question.decoding import refuse_ambiguous_choices
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report.text import json_value
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
-from stratal.study.items import form_of
+from stratal.study.items import read_form
 from stratal.study.journal import append_round, append_setting
 from stratal.study.question import CHOICES, Form
 from stratal.tables.untrusted import file_inside
@@ -108,7 +108,7 @@ def drawn_items(
     # In the order in which they are shown: random across strata.
     rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
     texts = id_texts(sample.ids)
-    shown = payloads(sample, form_of(connection))
+    shown = payloads(sample, read_form(connection))
     several = overlapping([texts[row] for row in rows], sample.seed, share)
     start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
     return [

@@ -31,7 +31,7 @@ from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.protocols import JsonDict
 from stratal.study import creating
 from stratal.study.database import Connection
-from stratal.study.items import assign, form_of, reserve_items, save, sides
+from stratal.study.items import assign, read_form, reserve_items, save, sides
 from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, ActionDetails, Entry
 from stratal.study.question import CLASSES, TAGS, TIE, Form, PlainRecord, StudyQuestion
 
@@ -42,7 +42,7 @@ ACTIONS_FORMAT = "stratal-actions"
 NO_ANNOTATOR = ""
 
 # Bytes of a labels file that is imported, at most.
-LARGEST = 200_000_000
+LARGEST_FILE = 200_000_000
 
 # Ids that are named of those that are not in the study.
 _FIRST = 5
@@ -237,7 +237,7 @@ def tool_question(question: StudyQuestion) -> ToolQuestion:
 
 def one_question(connection: Connection) -> StudyQuestion:
     """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
-    form = form_of(connection)
+    form = read_form(connection)
     if not form.plain:
         kinds = ", ".join(question.kind for question in form.questions)
         action = "Use the page, or the page in one file: stratal study export STUDY --output page.html."
@@ -468,7 +468,7 @@ def import_actions(
     annotator = creating.require_person(connection, file.annotator)
     require_key(connection, file, source, folder, vouched)
     counts = {"saved": 0, "repeated": 0}
-    form = form_of(connection)
+    form = read_form(connection)
     before = present_answers(connection)
     for number, saved in enumerate(file.actions, start=1):
         try:

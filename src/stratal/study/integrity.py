@@ -18,7 +18,7 @@ from stratal.randomness import id_texts
 from stratal.study import journal
 from stratal.study.creating import digest_of, drawn_items, round_file
 from stratal.study.database import Connection, StudyError
-from stratal.study.items import ITEM_COUNTS, form_of
+from stratal.study.items import ITEM_COUNTS, read_form
 
 # Problems of one kind that are listed.
 _MOST = 20
@@ -199,7 +199,7 @@ def _counts(connection: Connection) -> Iterator[str]:
 
 def _values(connection: Connection) -> Iterator[str]:
     try:
-        form = form_of(connection)
+        form = read_form(connection)
     except (ValueError, KeyError, TypeError, StratalError) as error:
         yield f"the question cannot be read ({error!r})"
         return

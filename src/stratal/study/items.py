@@ -22,8 +22,8 @@ from msgspec import structs
 
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
-from stratal.study.journal import LONGEST_ID, Entry, append, repeated, require_storable, superseded
-from stratal.study.permissions import Role, require_allowed
+from stratal.study.journal import LONGEST_ID, Entry, append, require_storable, saved_receipt, superseded
+from stratal.study.permissions import StudyRole, require_allowed
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
 # Seconds after which an item that was given, but not answered, may go to somebody else.
@@ -127,7 +127,7 @@ def reserve_items(connection: Connection, annotator: str, limit: int | None) -> 
     return sorted(items)
 
 
-def assigned_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
+def find_assigned_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
     """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
     require_storable("the id", id, LONGEST_ID)
     require_allowed(connection, "item", annotator, id)
@@ -152,7 +152,7 @@ SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM 
 """
 
 
-def form_of(connection: Connection) -> Form:
+def read_form(connection: Connection) -> Form:
     """Return the questions of a study."""
     return Form.decode(connection.setting("question") or "{}")
 
@@ -166,7 +166,7 @@ def recount(connection: Connection, item: int) -> None:
         "WHERE item = ? AND status = 'submitted' AND aside = 0",
         item,
     )
-    apart = answers > 1 and form_of(connection).differ([row["value"] for row in answered])
+    apart = answers > 1 and read_form(connection).differ([row["value"] for row in answered])
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?",
         (n_required, answers, apart, item),
@@ -235,12 +235,12 @@ def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
     return None if row is None else int(row["item"])
 
 
-def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = None) -> Receipt:
+def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | None = None) -> Receipt:
     """Save what an annotator does to an item; return the first receipt where it was saved before.
 
     `roles` are those of whoever acts, if that is not the annotator.
     """
-    earlier = repeated(connection, entry)
+    earlier = saved_receipt(connection, entry)
     if earlier is not None:
         return earlier
     activity: Any
@@ -265,7 +265,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
         ):  # fmt: skip
             recount(connection, row["item"])
         return Receipt(seq=seq, action=entry.action, item=None)
-    row = assigned_item(connection, entry.annotator, entry.id or "")
+    row = find_assigned_item(connection, entry.annotator, entry.id or "")
     return Receipt(
         seq=append(connection, structs.replace(entry, item=row["item"])), action=entry.action, item=entry.id
     )
@@ -273,7 +273,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = N
 
 def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     """Save an answer or a skip of an item that the annotator was given."""
-    row = assigned_item(connection, entry.annotator, entry.id or "")
+    row = find_assigned_item(connection, entry.annotator, entry.id or "")
     later = superseded(connection, entry, row["item"])
     if later is not None:
         return later
@@ -361,7 +361,7 @@ def shown_item(connection: Connection, annotator: str, item: int) -> Item:
         "ORDER BY seq DESC LIMIT 1",
         item, annotator,
     )  # fmt: skip
-    order = sides(form_of(connection), row["id"], annotator, str(connection.setting("id")))
+    order = sides(read_form(connection), row["id"], annotator, str(connection.setting("id")))
     return _item(row, answer, sides=order, flagged=flagged is not None and flagged["action"] == "flag")
 
 
@@ -405,7 +405,7 @@ def _item(row: Any, answer: Any, **shown: Any) -> Item:
     return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), **shown)
 
 
-def progress(connection: Connection, annotator: str, now: float) -> Progress:
+def annotator_progress(connection: Connection, annotator: str, now: float) -> Progress:
     """Return how far the study is, for one annotator."""
     person = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
     total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")

@@ -104,7 +104,7 @@ def append(connection: Connection, entry: Entry) -> int:
         before = last["hash"]
     else:
         seq = 1
-        before = origin(connection)
+        before = chain_origin(connection)
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
     if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
@@ -120,7 +120,7 @@ def append(connection: Connection, entry: Entry) -> int:
     return int(seq)
 
 
-def repeated(connection: Connection, entry: Entry) -> Receipt | None:
+def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
     """Return the receipt of the same request, if it was saved before; refuse one that was something else."""
     if entry.request is None:
         return None
@@ -178,14 +178,14 @@ def seal(before: bytes, row: Any) -> bytes:
     return hashlib.sha256(before + text.encode("utf-8", "surrogatepass")).digest()
 
 
-def origin(connection: Connection) -> bytes:
+def chain_origin(connection: Connection) -> bytes:
     """Return what the first line's hash starts from: the study's own id."""
     return hashlib.sha256(f"stratal study {connection.setting('id')}".encode()).digest()
 
 
 def broken_seals(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the chain: lines that are missing, changed or out of order."""
-    before = origin(connection)
+    before = chain_origin(connection)
     expected = 1
     for row in connection.execute(
         "SELECT journal.*, item.id AS id FROM journal LEFT JOIN item USING (item) ORDER BY seq"
@@ -201,7 +201,7 @@ def broken_seals(connection: Connection) -> Iterator[str]:
 def head(connection: Connection) -> str:
     """Return the last line's hash in hexadecimal, which stands for the whole journal."""
     last = connection.one("SELECT hash FROM journal ORDER BY seq DESC LIMIT 1")
-    return bytes(last["hash"] if last else origin(connection)).hex()
+    return bytes(last["hash"] if last else chain_origin(connection)).hex()
 
 
 # File next to the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
@@ -300,13 +300,13 @@ def sealed(connection: Connection) -> None:
 
 
 # Steps in their order; step i makes version i + 1. Only ever added to.
-STEPS = (first, sealed)
+MIGRATIONS = (first, sealed)
 
 
 def version(connection: Connection, place: Path | str = "the study") -> int:
     """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
     number = int(connection.one("PRAGMA user_version")[0])
-    if number > len(STEPS):
+    if number > len(MIGRATIONS):
         found_version = f"version {number}"
         action = "Run: pip install --upgrade stratal"
         raise StudyError(
@@ -321,6 +321,6 @@ def version(connection: Connection, place: Path | str = "the study") -> int:
 def migrate(connection: Connection, place: Path) -> None:
     """Take the steps that a database has not taken yet, inside the transaction that is open."""
     current = version(connection, place)
-    for number, step in enumerate(STEPS[current:], start=current + 1):
+    for number, step in enumerate(MIGRATIONS[current:], start=current + 1):
         step(connection)
         connection.execute(f"PRAGMA user_version = {number}")

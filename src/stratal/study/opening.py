@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from stratal.designs import Sample
-from stratal.designs.labelling_files import new_folder
+from stratal.designs.labelling_files import create_folder
 from stratal.errors import InputError
 from stratal.study import creating
 from stratal.study.database import (
@@ -29,9 +29,9 @@ from stratal.study.integrity import find_problems
 from stratal.study.interim import half_width_setting
 from stratal.study.journal import (
     HEAD,
+    MIGRATIONS,
     PAGE_FILE_SECRET,
     PAGE_SECRET,
-    STEPS,
     append_setting,
     head,
     migrate,
@@ -123,7 +123,7 @@ def create_study(
     }
     if pseudonyms:
         settings[creating.PSEUDONYMS] = "yes"
-    with new_folder(place, DATABASE) as partial:
+    with create_folder(place, DATABASE) as partial:
         partial.chmod(PRIVATE_FOLDER)
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
@@ -194,7 +194,7 @@ def open_study(
         if path == 0:
             action = "Go back to a backup (stratal study backup), or make the study again."
             raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
-        if path < len(STEPS) and not reading:
+        if path < len(MIGRATIONS) and not reading:
             with database.write() as connection:
                 migrate(connection, place)
         return Study(place, database, clock)
@@ -281,7 +281,7 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     """
     # The links of a received study may lead anywhere, and copying would follow them.
     refuse_leaving_links(study.folder, study.media)
-    with new_folder(Path(folder), DATABASE) as partial:
+    with create_folder(Path(folder), DATABASE) as partial:
         partial.chmod(PRIVATE_FOLDER)
         # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
         _copy_files(study, partial, HEAD)

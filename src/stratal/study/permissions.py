@@ -16,7 +16,7 @@ from stratal.study.database import Connection, StudyError
 # `operator`: the person who runs commands on the study's folder. `owner`: whoever has the link of the
 # page with the figures. `set-aside`: an annotator whose labels are left out, who has no other role until
 # they are taken back. `stranger`: whoever has no valid link, or is not of this study.
-Role = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
+StudyRole = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
 
 # How an item stands for a person. `none`: the activity is about no item. `not-given`: the person was
 # never given the item. `given`: was given it, without an answer. `answered`: has answered or skipped it.
@@ -29,24 +29,28 @@ Activity = Literal[
     "export",
 ]  # fmt: skip
 
-ROLES: tuple[Role, ...] = get_args(Role)
+STUDY_ROLES: tuple[StudyRole, ...] = get_args(StudyRole)
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 ACTIVITIES: tuple[Activity, ...] = get_args(Activity)
 
-Rule = Mapping[Role, frozenset[ItemState]]
+PermissionRule = Mapping[StudyRole, frozenset[ItemState]]
 
 _NO_ITEM: frozenset[ItemState] = frozenset({"none"})
 _OWN_ITEM: frozenset[ItemState] = frozenset({"given", "answered"})
 _DISPUTED_ITEM: frozenset[ItemState] = frozenset({"disagreement", "decided"})
 
-_ANYBODY_IN_THE_STUDY: Rule = {"annotator": _NO_ITEM, "adjudicator": _NO_ITEM, "set-aside": _NO_ITEM}
+_ANYBODY_IN_THE_STUDY: PermissionRule = {
+    "annotator": _NO_ITEM,
+    "adjudicator": _NO_ITEM,
+    "set-aside": _NO_ITEM,
+}
 # People who are set aside keep what they were given: an answer that arrives late is saved, and counts
 # nowhere.
-_OWN_WORK: Rule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
-OPERATOR: frozenset[Role] = frozenset({"operator"})
-_OPERATOR: Rule = {"operator": _NO_ITEM}
+_OWN_WORK: PermissionRule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
+OPERATOR: frozenset[StudyRole] = frozenset({"operator"})
+_OPERATOR: PermissionRule = {"operator": _NO_ITEM}
 
-PERMISSIONS: Mapping[Activity, Rule] = MappingProxyType(
+PERMISSIONS: Mapping[Activity, PermissionRule] = MappingProxyType(
     {
         "state": _ANYBODY_IN_THE_STUDY,
         "media": _ANYBODY_IN_THE_STUDY,
@@ -73,18 +77,20 @@ PERMISSIONS: Mapping[Activity, Rule] = MappingProxyType(
 )
 
 
-def is_allowed(activity: Activity, roles: frozenset[Role], states: frozenset[ItemState] = _NO_ITEM) -> bool:
+def is_allowed(
+    activity: Activity, roles: frozenset[StudyRole], states: frozenset[ItemState] = _NO_ITEM
+) -> bool:
     """Return whether somebody with these roles may do something to an item in these states."""
     rule = PERMISSIONS[activity]
     return any(rule.get(role, frozenset()) & states for role in roles)
 
 
-def is_possible(activity: Activity, roles: frozenset[Role]) -> bool:
+def is_possible(activity: Activity, roles: frozenset[StudyRole]) -> bool:
     """Return whether somebody with these roles may do something to an item in any state."""
     return any(role in PERMISSIONS[activity] for role in roles)
 
 
-def roles_of(connection: Connection, name: str) -> frozenset[Role]:
+def roles_of(connection: Connection, name: str) -> frozenset[StudyRole]:
     """Return the roles of a person in a study."""
     row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", name)
     if row is None:
@@ -92,7 +98,7 @@ def roles_of(connection: Connection, name: str) -> frozenset[Role]:
     if row["aside"]:
         return frozenset({"set-aside"})
     appointed = json.loads(connection.setting("adjudicators") or "[]")
-    roles: set[Role] = set()
+    roles: set[StudyRole] = set()
     if row["role"] == "annotator":
         roles.add("annotator")
     if name in appointed or (not appointed and row["role"] == "annotator"):
@@ -138,7 +144,7 @@ def require_allowed(
     activity: Activity,
     name: str,
     item: str | None,
-    roles: frozenset[Role] | None = None,
+    roles: frozenset[StudyRole] | None = None,
 ) -> None:
     """Refuse what the table does not allow to a person.
 
@@ -170,7 +176,9 @@ def require_allowed(
     raise StudyError(problem, kind="missing", action="Reload the page.")
 
 
-def _role_error(connection: Connection, activity: Activity, name: str, roles: frozenset[Role]) -> StudyError:
+def _role_error(
+    connection: Connection, activity: Activity, name: str, roles: frozenset[StudyRole]
+) -> StudyError:
     """Return the error of a person whose roles do not allow an activity in any state."""
     if activity == "adjudicate":
         problem = f"{name!r} does not decide disagreements"

@@ -25,17 +25,17 @@ SCALE = "scale"
 PAIR = "pair"
 CLASSES = "classes"
 SEVERAL = "several"
-NUMBER = "number"
-TEXT = "short-text"
+NUMBER_ANSWER = "number"
+TEXT_ANSWER = "short-text"
 TAGS = "tags"
-KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT, TAGS)
+QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_ANSWER, TAGS)
 # Kinds of which any number of choices may be taken.
 ANY_NUMBER = (SEVERAL, TAGS)
 TIE = "tie"
 LABEL = "label"
 ASKED = "asked"
 # Characters of an answer in the annotator's own words.
-LONGEST = {CLASSES: 200, TEXT: 2000}
+LONGEST = {CLASSES: 200, TEXT_ANSWER: 2000}
 
 # Keys of choices in their order: without s (skip), u (undo), f (flag) and n (note).
 KEYS = "1234567890qwertyiopadghjklzxcvbm"
@@ -205,19 +205,19 @@ class StudyQuestion(PlainRecord):
         >>> StudyQuestion.from_table({"name": "tone", "text": "How polite?", "scale": [1, 5]}).kind
         'scale'
         """
-        allowed_fields = {"name", "text", "ends", "when", "limit", *KINDS}
-        kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
+        allowed_fields = {"name", "text", "ends", "when", "limit", *QUESTION_KINDS}
+        kinds = [kind for kind in QUESTION_KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
                 "a question requires a text and one kind of answers", given=", ".join(map(str, table)),
-                allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
+                allowed=f"text, one of {', '.join(QUESTION_KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]
         text = table["text"]
         answers = table[kind]
         ends = table.get("ends")
         try:
-            if kind in (NUMBER, TEXT):
+            if kind in (NUMBER_ANSWER, TEXT_ANSWER):
                 if answers is True:
                     scale = None
                 else:
@@ -250,7 +250,7 @@ class StudyQuestion(PlainRecord):
     @property
     def counted(self) -> bool:
         """Whether every answer counts as a number."""
-        if self.kind in (CLASSES, TEXT, SEVERAL, TAGS):
+        if self.kind in (CLASSES, TEXT_ANSWER, SEVERAL, TAGS):
             return False
         return all(choice.value is not None or choice.none for choice in self.choices)
 
@@ -258,7 +258,7 @@ class StudyQuestion(PlainRecord):
     def bounds(self) -> tuple[float, float] | None:
         """Lowest and highest number that an answer counts as; None for classes."""
         values = [choice.value for choice in self.choices if choice.value is not None]
-        if self.kind in (NUMBER, SCALE):
+        if self.kind in (NUMBER_ANSWER, SCALE):
             return self.scale
         return (min(values), max(values)) if self.counted else None
 
@@ -285,13 +285,13 @@ class StudyQuestion(PlainRecord):
         elif (
             text in names
             or (self.kind in LONGEST and 0 < len(text) <= LONGEST[self.kind])
-            or (self.kind == NUMBER and _within(text, self.scale))
+            or (self.kind == NUMBER_ANSWER and _within(text, self.scale))
         ):
             return text
         allowed = ", ".join(names[:40])
         if self.kind in LONGEST:
             allowed = f"1 to {LONGEST[self.kind]} characters"
-        elif self.kind == NUMBER:
+        elif self.kind == NUMBER_ANSWER:
             if self.scale:
                 allowed = " to ".join(f"{end:g}" for end in self.scale)
             else:
@@ -306,7 +306,7 @@ class StudyQuestion(PlainRecord):
         if self.kind == SEVERAL:
             chosen = json.loads(answer)
             return float(choice in chosen) if choice else "|".join(chosen)
-        if self.kind == NUMBER:
+        if self.kind == NUMBER_ANSWER:
             return float(answer)
         chosen_choice = next((entry for entry in self.choices if entry.name == answer), None)
         if chosen_choice is not None and (chosen_choice.none or self.counted):
@@ -315,7 +315,7 @@ class StudyQuestion(PlainRecord):
 
     def differ(self, answers: Collection[str]) -> bool:
         """Return whether answers of several people differ by more than the limit; short texts never do."""
-        if self.kind == TEXT or len(answers) < 2:
+        if self.kind == TEXT_ANSWER or len(answers) < 2:
             return False
         if self.counted and self.limit:
             outcomes = [self.outcome(answer) for answer in answers]
@@ -442,7 +442,7 @@ class Form(PlainRecord):
     @property
     def plain(self) -> bool:
         """Whether there is one question, whose answer is kept as it is."""
-        return len(self.questions) == 1 and self.first.kind in (*KINDS[:4], TAGS)
+        return len(self.questions) == 1 and self.first.kind in (*QUESTION_KINDS[:4], TAGS)
 
     def answer_text(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns`, in its own words; None where it was not asked."""
@@ -467,7 +467,7 @@ class Form(PlainRecord):
         columns: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
             name = question.name or LABEL
-            parts = [] if question.kind == TEXT else [(name, "")]
+            parts = [] if question.kind == TEXT_ANSWER else [(name, "")]
             if question.kind == SEVERAL:
                 names = [choice.name for choice in question.choices]
                 parts = [("_".join([name, *re.findall(r"\w+", choice)]), choice) for choice in names]
@@ -496,7 +496,7 @@ class Form(PlainRecord):
         stored: dict[str, str] = {}
         for question in self.questions:
             value = answers.get(question.name)
-            if not self._is_asked(question, stored) or (value in (None, "") and question.kind == TEXT):
+            if not self._is_asked(question, stored) or (value in (None, "") and question.kind == TEXT_ANSWER):
                 continue
             try:
                 stored[question.name] = question.answer(value)

@@ -30,7 +30,7 @@ from stratal.study.import_export import ImportResult
 from stratal.study.integrity import require_integrity
 from stratal.study.items import shown_item
 from stratal.study.journal import PAGE_FILE_SECRET, Action, ActionDetails, append_setting, write_head
-from stratal.study.permissions import OPERATOR, Role, adjudicators_of
+from stratal.study.permissions import OPERATOR, StudyRole, adjudicators_of
 from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Receipt, StudyQuestion
 
 # Returns seconds since 1970, as `time.time`.
@@ -245,7 +245,7 @@ class Study:
         Raises `StudyError` of kind `missing` for any other id.
         """
         with self._reading_as(annotator) as connection:
-            number = items.assigned_item(connection, annotator, item)["item"]
+            number = items.find_assigned_item(connection, annotator, item)["item"]
             return shown_item(connection, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
@@ -256,7 +256,7 @@ class Study:
     def progress(self, annotator: str) -> Progress:
         """Return how far the study is, for one annotator."""
         with self._reading_as(annotator) as connection:
-            return items.progress(connection, annotator, self.clock())
+            return items.annotator_progress(connection, annotator, self.clock())
 
     def disagreements(self, *, limit: int = 50) -> tuple[Disagreement, ...]:
         """Return items on which annotators differ and nobody has decided, in the study's order."""
@@ -307,12 +307,12 @@ class Study:
         action: Action,
         item: str | None = None,
         value: object = None,
-        roles: frozenset[Role] | None = None,
+        roles: frozenset[StudyRole] | None = None,
         **details: Unpack[ActionDetails],
     ) -> Receipt:
         """Save an action in a transaction; `roles` are those of whoever acts, if not the annotator's."""
         creating.require_person(connection, annotator)
-        form = items.form_of(connection)
+        form = items.read_form(connection)
         entry = import_export.journal_entry(self.id, form, annotator, action, item, value, **details)
         return items.save(connection, entry, roles)
 
@@ -370,7 +370,7 @@ class Study:
     def set_rubric(self, text: str) -> int:
         """Change the rubric, how annotators judge; return the rubric's new version."""
         with self.saving() as connection:
-            first, *others = items.form_of(connection).questions
+            first, *others = items.read_form(connection).questions
             first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
             form = Form(questions=(first, *others))
             version = str(first.rubric_version)

@@ -17,8 +17,8 @@ from stratal.report.text import json_dict
 from stratal.thresholds.evidence import SetEvidence, f1_evidence, set_evidence
 from stratal.thresholds.sets import CandidateSets, LabelledScores
 
-F1 = "f1"
-CURVES = (PRECISION, RECALL, F1, FALSE_POSITIVE_RATE)
+F1_NAME = "f1"
+CURVES = (PRECISION, RECALL, F1_NAME, FALSE_POSITIVE_RATE)
 # Thresholds of a curve.
 N_THRESHOLDS = 10
 
@@ -112,7 +112,7 @@ def curve_of(
         )
         for index, j in enumerate(places)
     )
-    f1 = np.array([value.estimate for value in columns.get(F1, ())])
+    f1 = np.array([value.estimate for value in columns.get(F1_NAME, ())])
     best = int(np.nanargmax(f1)) if np.isfinite(f1).any() else None
     return Curve(points=points, confidence_level=confidence_level, best_f1=best)
 
@@ -156,7 +156,7 @@ class _F1Evidence:
 
 def _evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence | _F1Evidence:
     """Return the evidence on a metric of every set."""
-    if metric != F1:
+    if metric != F1_NAME:
         return set_evidence(metric, labels, sets)
     return _F1Evidence(evidence=f1_evidence(labels, sets), is_jaccard=labels.is_simple)
 
@@ -179,7 +179,7 @@ def _simultaneous_level(
         below = inside.astype(np.float64)
     elif metric == RECALL:
         below = np.broadcast_to(positive, inside.shape)
-    elif metric == F1:
+    elif metric == F1_NAME:
         above = 2.0 * above
         below = inside + positive
     else:

@@ -9,7 +9,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.metrics.threshold_goal import ERROR, FALSE_POSITIVE_RATE, PRECISION, RECALL
 from stratal.protocols import Keywords
-from stratal.thresholds.limits import Mean, WeightedTotals, part_limits
+from stratal.thresholds.limits import RegionMean, WeightedTotals, part_limits
 from stratal.thresholds.sets import (
     CandidateSets,
     LabelledScores,
@@ -39,8 +39,8 @@ class SetEvidence:
     weights: FloatArray
     faults: WeightedTotals | None = None
     rights: WeightedTotals | None = None
-    part: Mean | None = None
-    rest: Mean | None = None
+    part: RegionMean | None = None
+    rest: RegionMean | None = None
 
     @property
     def estimates(self) -> FloatArray:
@@ -82,7 +82,7 @@ class SetEvidence:
             largest = totals.largest / factor
             return replace(totals, square=totals.square / factor, largest=largest, fraction=fraction)
 
-        def larger(mean: Mean | None) -> Mean | None:
+        def larger(mean: RegionMean | None) -> RegionMean | None:
             if mean is None:
                 return None
             successes = more(mean.successes)
@@ -180,7 +180,9 @@ def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledS
     )
 
 
-def _mean(weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores) -> Mean:
+def _mean(
+    weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores
+) -> RegionMean:
     """Return the mean over a group of the domain (m,) within each region (m, J)."""
     if not labels.has_exact_sizes:
         # The region's share is not known: the mean is over all labels of the group.
@@ -190,4 +192,4 @@ def _mean(weighted: RegionWeights, domain: FloatArray, members: BoolArray, label
         evidence = mean_evidence(weighted, domain, labels)
     assert evidence.faults is not None
     assert evidence.rights is not None
-    return Mean(successes=evidence.faults, failures=evidence.rights, share=weighted.share)
+    return RegionMean(successes=evidence.faults, failures=evidence.rights, share=weighted.share)

@@ -121,7 +121,7 @@ class WeightedTotals(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
+class RegionMean:
     """A mean over the population that lies in a known share of it, with its two limits.
 
     Parameters
@@ -153,7 +153,7 @@ class Mean:
         return np.asarray((1.0 - self.failures.upper(error)) * self.share + self.shift)
 
 
-def part_limits(part: Mean, rest: Mean, error: object) -> tuple[FloatArray, FloatArray]:
+def part_limits(part: RegionMean, rest: RegionMean, error: object) -> tuple[FloatArray, FloatArray]:
     """Return MOVER limits (…, J) of part / (part + rest), each passed with probability `error` at most.
 
     The limit r of the ratio part / rest solves (part − r rest)² = (U − part)² + r² (rest − L)², with

@@ -151,7 +151,7 @@ def test_a_terminal_is_told_how_far_a_command_is_and_then_wiped(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(output, "PATIENCE", 0.001)
 
-    with output.progress("simulating") as advance:
+    with output.show_progress("simulating") as advance:
         advance(1, 4)
         while "simulating 25%, 0 s" not in terminal.getvalue():
             time.sleep(0.001)
@@ -165,7 +165,7 @@ def test_what_is_quick_tells_nothing_and_a_file_is_told_nothing(monkeypatch):
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
 
-        with output.progress("counting") as advance:
+        with output.show_progress("counting") as advance:
             assert (advance is None) != stream.isatty()
 
         assert stream.getvalue() == ""
@@ -176,5 +176,5 @@ def test_a_terminal_that_is_closed_ends_no_command(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(output, "PATIENCE", 0.001)
 
-    with output.progress("counting"):
+    with output.show_progress("counting"):
         terminal.close()

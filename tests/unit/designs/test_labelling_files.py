@@ -12,7 +12,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.designs.labelling_files import new_folder, write_labelling_folder, write_to_label
+from stratal.designs.labelling_files import create_folder, write_labelling_folder, write_to_label
 from stratal.errors import InputError
 from stratal.question import Question
 from stratal.tables.small_table import SmallTable
@@ -106,7 +106,7 @@ def test_a_folder_that_appears_meanwhile_is_not_overwritten(tmp_path, monkeypatc
     folder = tmp_path / "audit"
 
     def write():
-        with new_folder(folder, "mine.txt") as partial:
+        with create_folder(folder, "mine.txt") as partial:
             (partial / "mine.txt").write_text("mine")
             folder.mkdir()
             (folder / "theirs.txt").write_text("theirs")

@@ -14,7 +14,7 @@ from stratal.estimation.cross_fitting import (
     fold_shares,
     sampled_fractions,
 )
-from stratal.estimation.lam import SHRINKAGE, LabelledProxies, fit_lam
+from stratal.estimation.lam import SHRINKAGE_LABELS, LabelledProxies, fit_lam
 from stratal.population.summary import StratumSummary
 
 RNG = np.random.default_rng(3)
@@ -92,7 +92,7 @@ class TestBlended:
 
 
 class TestLam:
-    @pytest.mark.parametrize("shrinkage", [None, SHRINKAGE])
+    @pytest.mark.parametrize("shrinkage", [None, SHRINKAGE_LABELS])
     def test_a_units_own_fold_does_not_move_its_lam(self, shrinkage):
         folds = assign_folds(RNG.random(35), STRATUM, 5)
         weighting = StratifiedWeighting(stratum=STRATUM, sizes=SIZES, with_replacement=True)
@@ -107,14 +107,14 @@ class TestLam:
     def test_the_mean_is_that_of_the_units(self):
         folds = assign_folds(RNG.random(35), STRATUM, 5)
         chosen = fit_lam(Z, moments(), WEIGHTING)
-        found, by_unit = cross_fitted(chosen, Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE)
+        found, by_unit = cross_fitted(chosen, Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE_LABELS)
 
         for h in range(3):
             assert by_unit[h == STRATUM].mean() == pytest.approx(found.lam[h, 0])
 
     def test_a_stratum_with_too_few_labels_takes_the_pooled_lam(self):
         folds = np.arange(35) % 3  # leaves two labels of the last stratum
-        own = fit_lam(Z, moments(), WEIGHTING, SHRINKAGE, folds != 0).lam
+        own = fit_lam(Z, moments(), WEIGHTING, SHRINKAGE_LABELS, folds != 0).lam
         pooled = fit_lam(Z, moments(), WEIGHTING, used=folds != 0).lam
 
         assert own[2] == pytest.approx(pooled[2])

@@ -4,7 +4,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.calibrated import CalibrationUnits, chosen_fits, feature_columns, features_of
+from stratal.estimation.calibrated import CalibrationUnits, chosen_fits, features_of, learner_columns
 
 pytest.importorskip("sklearn")
 
@@ -155,8 +155,8 @@ class TestColumns:
     def test_all_proxies_and_features_unless_named(self):
         population, _ = judged()
 
-        assert feature_columns(population, None) == ("judge_a", "judge_b", "judge_c", "noise")
-        assert feature_columns(population, "judge_[ab]") == ("judge_a", "judge_b")
+        assert learner_columns(population, None) == ("judge_a", "judge_b", "judge_c", "noise")
+        assert learner_columns(population, "judge_[ab]") == ("judge_a", "judge_b")
 
     @pytest.mark.parametrize("ids", ["text", "rows"])
     def test_features_are_looked_up_by_id(self, ids, tmp_path):

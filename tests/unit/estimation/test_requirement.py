@@ -5,7 +5,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.estimation.requirement import Requirement, held_against, status_of
+from stratal.estimation.requirement import Requirement, held_against, joint_verdict
 from stratal.testing import assert_requirement
 
 
@@ -138,7 +138,7 @@ def test_rows_are_called_by_what_they_are_of():
     alone = stratal.estimate(sample, truth, estimand="mcc")
     both = held_against(alone, ["value>=.5", "recall:yes>=.999"], tables=[classes])
     assert [entry["verdict"] for entry in both] == ["PASS", "FAIL"]
-    assert status_of(both) == "FAIL"
+    assert joint_verdict(both) == "FAIL"
 
 
 def test_no_labels_decide_a_limit_that_is_the_estimate_itself(found):

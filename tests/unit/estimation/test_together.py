@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimand import KNOWN, OPEN, as_estimand, crossed_cells
+from stratal.estimation.estimand import NOTHING_OPEN, SOMETHING_OPEN, as_estimand, crossed_cells
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,9 @@ def test_very_many_cells_become_two_that_are_known_or_open(pool):
     answered = [f"c{k}" for k in range(8)]
     needless = ~np.isin(columns["new"], answered) & ~np.isin(columns["old"], answered)
 
-    assert cells.names == (KNOWN, OPEN)
-    assert known == (KNOWN,)
-    assert np.array_equal(cells.of(columns) == KNOWN, needless & (columns["new"] == columns["old"]))
+    assert cells.names == (NOTHING_OPEN, SOMETHING_OPEN)
+    assert known == (NOTHING_OPEN,)
+    assert np.array_equal(cells.of(columns) == NOTHING_OPEN, needless & (columns["new"] == columns["old"]))
 
 
 def test_where_nothing_is_known_to_one_there_is_one_cell(pool):

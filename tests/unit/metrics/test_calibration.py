@@ -12,7 +12,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.metrics.calibration import Bins, calibration_rows, distance_range, spread_range
+from stratal.metrics.calibration import ScoreBins, calibration_rows, distance_range, spread_range
 from stratal.metrics.judges import calibration_error
 
 N = 4000
@@ -79,11 +79,11 @@ def test_the_limit_of_the_expected_error_is_one_sided_and_its_interval_begins_at
 
 def test_bins_with_few_labels_are_joined_and_every_label_is_in_one():
     x = np.concatenate([np.full(3, 0.05), np.full(30, 0.25), np.full(2, 0.95)])
-    bins = Bins.of(x, np.ones(35), np.full(35, 1 / 35))
+    bins = ScoreBins.of(x, np.ones(35), np.full(35, 1 / 35))
 
     assert bins.ends.tolist() == [0.0, 1.0]
-    assert Bins.of(np.array([0.5]), np.ones(1), np.ones(1)).shares.tolist() == [1.0]
-    spread = Bins.of(np.repeat([0.05, 0.25, 0.95], 10), np.ones(30), np.full(30, 1 / 30))
+    assert ScoreBins.of(np.array([0.5]), np.ones(1), np.ones(1)).shares.tolist() == [1.0]
+    spread = ScoreBins.of(np.repeat([0.05, 0.25, 0.95], 10), np.ones(30), np.full(30, 1 / 30))
     assert spread.ends.tolist() == pytest.approx([0.0, 0.1, 0.3, 1.0])
     assert spread.shares == pytest.approx(np.full(3, 1 / 3))
 
@@ -180,7 +180,7 @@ def test_bands_and_the_limit_hold_in_repeated_draws(units):
     for draw in range(draws):
         right = (rng.random(N) < score).astype(float)
         rows = rng.choice(N, 150, replace=False)
-        bins = Bins.of(score[rows], right[rows], np.full(150, 1 / 150))
+        bins = ScoreBins.of(score[rows], right[rows], np.full(150, 1 / 150))
         codes = np.searchsorted(bins.ends, score, side="right").clip(1, len(bins.shares)) - 1
         true = np.bincount(codes, right) / np.bincount(codes)
         gap = np.abs(np.bincount(tenths, right - score)).sum() / N

@@ -15,7 +15,7 @@ from stratal.population.distribution import (
     build_distribution,
 )
 from stratal.population.in_memory import ArrayCounter, bins_of_levels
-from stratal.strata.strata import joined, of_bins, of_pictures
+from stratal.strata.strata import join_moments, of_bins, of_pictures
 
 LARGE = EXACT_LIMIT + 10_000
 
@@ -166,7 +166,7 @@ def test_moments_of_all_levels_are_those_of_each():
     pictures = Population.from_arrays(proxy=values, groups={"g": group}).distributions("g")
     whole = np.empty(0, np.int64)
 
-    assert of_pictures(pictures) == joined([of_bins(picture, whole) for picture in pictures.values()])
+    assert of_pictures(pictures) == join_moments([of_bins(picture, whole) for picture in pictures.values()])
 
 
 def test_more_levels_cost_no_more_calls():

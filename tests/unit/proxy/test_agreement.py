@@ -7,7 +7,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.proxy import peer_agreement
-from stratal.proxy.agreement import PRIOR_STRENGTH, SCALE, answer_codes, peer_weights
+from stratal.proxy.agreement import LARGEST_WEIGHT, PRIOR_STRENGTH, answer_codes, peer_weights
 from stratal.proxy.history import MAX_ITEMS, chosen_items
 
 SIZE, CLASSES = 2000, 4
@@ -37,9 +37,9 @@ def test_weights_are_fourth_powers_of_chance_corrected_agreement():
     quality = corrected[1:] * (corrected.sum() - corrected[1:]) / 4
 
     result = peer_weights(codes)
-    assert result.weights.max() == SCALE
+    assert result.weights.max() == LARGEST_WEIGHT
     # 2,000 answers give a mean kappa to .015 or 5 %, and its fourth power to 20 %.
-    assert np.allclose(result.weights / SCALE, (quality / quality.max()) ** 4, atol=0.1)
+    assert np.allclose(result.weights / LARGEST_WEIGHT, (quality / quality.max()) ** 4, atol=0.1)
     assert (result.copies, result.guessing) == (0, 0)
 
 
@@ -53,7 +53,7 @@ def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean(
     mean = agreed.mean() / weights.sum()
 
     expected = (agreed + few * mean) / (weights.sum() + few)
-    assert np.allclose(result.shares(codes), expected, atol=2 / SCALE)
+    assert np.allclose(result.shares(codes), expected, atol=2 / LARGEST_WEIGHT)
 
 
 def test_fewer_models_are_less_certain():
@@ -69,7 +69,7 @@ def test_models_of_one_class_do_not_hide_that_similar_models_agree():
     constant = np.broadcast_to(np.arange(8) % CLASSES, (SIZE, 8))
 
     result = peer_weights(np.column_stack([codes, constant]))
-    assert result.weights[:8].min() > 0.8 * SCALE
+    assert result.weights[:8].min() > 0.8 * LARGEST_WEIGHT
     assert result.guessing == 8
 
 
@@ -118,8 +118,8 @@ def test_clones_weigh_together_as_one_model():
     of_clones = found.weights[3] + found.weights[4:].sum()
 
     assert found.copies == 41
-    assert found.weights[:3] / SCALE == pytest.approx(alone[:3] / SCALE, abs=0.1)
-    assert of_clones / SCALE == pytest.approx(alone[3] / SCALE, abs=0.05)
+    assert found.weights[:3] / LARGEST_WEIGHT == pytest.approx(alone[:3] / LARGEST_WEIGHT, abs=0.1)
+    assert of_clones / LARGEST_WEIGHT == pytest.approx(alone[3] / LARGEST_WEIGHT, abs=0.05)
 
 
 def test_clones_of_the_evaluated_model_count_nothing():
@@ -127,7 +127,9 @@ def test_clones_of_the_evaluated_model_count_nothing():
     found = peer_weights(np.column_stack([codes, clones(codes[:, 0], 30)]))
 
     assert not found.weights[4:].any()
-    assert found.weights[:4] / SCALE == pytest.approx(peer_weights(codes).weights / SCALE, abs=0.1)
+    assert found.weights[:4] / LARGEST_WEIGHT == pytest.approx(
+        peer_weights(codes).weights / LARGEST_WEIGHT, abs=0.1
+    )
 
 
 def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
@@ -139,7 +141,7 @@ def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
 
     assert np.array_equal(peer_agreement(texts[:, 0], texts[:, 1:]).values, plain)
     named = {f"model {at}": texts[:, 1 + at].tolist() for at in order}
-    assert np.allclose(peer_agreement(texts[:, 0].tolist(), named).values, plain, atol=2 / SCALE)
+    assert np.allclose(peer_agreement(texts[:, 0].tolist(), named).values, plain, atol=2 / LARGEST_WEIGHT)
 
 
 def test_a_missing_answer_counts_for_nothing():
@@ -155,7 +157,9 @@ def test_a_missing_answer_counts_for_nothing():
 
     agreed = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:]
     one, all_of_them = found.prior
-    assert values[7] == (SCALE * agreed + one) / (SCALE * found.weights[1:].sum() + all_of_them)
+    assert values[7] == (LARGEST_WEIGHT * agreed + one) / (
+        LARGEST_WEIGHT * found.weights[1:].sum() + all_of_them
+    )
     # Nobody answered the last: the mean share.
     assert values[-1] == found.prior[0] / found.prior[1] == pytest.approx(values.mean(), abs=0.05)
 

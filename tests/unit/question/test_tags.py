@@ -5,7 +5,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.question import Outcome
-from stratal.question.tags import how_to_write, is_set, read_set, read_sets, set_text, vocabulary
+from stratal.question.tags import how_to_write, is_set, read_set, read_sets, set_text, tags_of_sets
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_column_is_read_as_sets_if_every_cell_is_one():
 
 
 def test_the_vocabulary_is_that_of_all_sets():
-    assert vocabulary(['["b", "c"]', "[]", '["a"]']) == ("a", "b", "c")
+    assert tags_of_sets(['["b", "c"]', "[]", '["a"]']) == ("a", "b", "c")
     assert [is_set(text) for text in ("[]", "x", 3.0)] == [True, False, False]
 
 

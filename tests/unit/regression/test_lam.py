@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from stratal.designs.stratum_moments import StratumMoments, stratum_covariances
-from stratal.estimation.lam import FEWEST_LABELS, SHRINKAGE, LambdaEvidence, fit_stratified, own_share
+from stratal.estimation.lam import (
+    FEWEST_LABELS_OF_A_STRATUM,
+    SHRINKAGE_LABELS,
+    LambdaEvidence,
+    fit_stratified,
+    own_share,
+)
 
 
 def evidence_of(within, counts, *, published=False):
@@ -39,8 +45,10 @@ def noisy(n, slopes, seed=0):
 
 def kept(*world):
     """The share of its own λ that the first stratum keeps, without what few labels take off."""
-    own, one, shrunk = (fitted(*world, shrinkage=shrinkage).lam[0, 0] for shrinkage in (0.0, None, SHRINKAGE))
-    return (shrunk - one) / (own - one) / own_share(np.bincount(world[2]), SHRINKAGE)[0]
+    own, one, shrunk = (
+        fitted(*world, shrinkage=shrinkage).lam[0, 0] for shrinkage in (0.0, None, SHRINKAGE_LABELS)
+    )
+    return (shrunk - one) / (own - one) / own_share(np.bincount(world[2]), SHRINKAGE_LABELS)[0]
 
 
 def test_the_papers_lam_is_covariance_over_known_variance():
@@ -60,7 +68,7 @@ def test_the_blend_lies_between_both_denominators():
 
 def test_a_constant_proxy_means_no_trust():
     u, _, stratum = noisy(8, [0.7, 0.7])
-    for shrinkage in (None, 0.0, SHRINKAGE):
+    for shrinkage in (None, 0.0, SHRINKAGE_LABELS):
         found = fitted(u, np.zeros(16), stratum, whole=0.0, shrinkage=shrinkage)
         assert np.all(found.lam == 0)
         assert np.all(found.spent == 0)
@@ -75,27 +83,27 @@ def test_equal_strata_are_pooled_and_different_ones_are_not():
 
 
 def test_five_labels_are_too_few_for_a_λ_of_one_s_own():
-    u, v, stratum = noisy(FEWEST_LABELS - 1, [0, 5, 0, 5])
-    assert np.ptp(fitted(u, v, stratum, shrinkage=SHRINKAGE).lam) == 0
+    u, v, stratum = noisy(FEWEST_LABELS_OF_A_STRATUM - 1, [0, 5, 0, 5])
+    assert np.ptp(fitted(u, v, stratum, shrinkage=SHRINKAGE_LABELS).lam) == 0
 
 
 def test_a_proxy_that_differs_between_strata_by_exact_slopes_is_believed():
     """Residuals of rounding: Q has no bound, and no stratum's share is NaN."""
     _, v, stratum = noisy(10, [1.0, 2.0])
-    found = fitted(np.array([1.0, 2.0])[stratum] * v, v, stratum, shrinkage=SHRINKAGE)
+    found = fitted(np.array([1.0, 2.0])[stratum] * v, v, stratum, shrinkage=SHRINKAGE_LABELS)
     assert np.all(np.isfinite(found.lam))
     assert found.lam[0, 0] < found.lam[1, 0]
 
 
 def test_one_λ_is_charged_once_and_own_ones_once_each():
     assert fitted(*noisy(20, [0.5, 0.5])).spent.sum() == pytest.approx(1)
-    assert fitted(*noisy(20, [-1.0, 1.0]), shrinkage=SHRINKAGE).spent == pytest.approx([1, 1])
+    assert fitted(*noisy(20, [-1.0, 1.0]), shrinkage=SHRINKAGE_LABELS).spent == pytest.approx([1, 1])
 
 
 def test_replicates_are_fitted_at_once():
     worlds = [noisy(12, [0.2, 1.0, 0.5], seed) for seed in range(3)]
     within = np.stack([stratum_covariances(np.column_stack([u, v]), h, 3) for u, v, h in worlds])
     counts = np.full(3, 12)
-    together = fit_stratified(evidence_of(within, counts), np.ones((3, 1, 1)), np.ones(3), SHRINKAGE)
+    together = fit_stratified(evidence_of(within, counts), np.ones((3, 1, 1)), np.ones(3), SHRINKAGE_LABELS)
     for world, lam in zip(worlds, together.lam, strict=True):
-        assert fitted(*world, shrinkage=SHRINKAGE).lam == pytest.approx(lam)
+        assert fitted(*world, shrinkage=SHRINKAGE_LABELS).lam == pytest.approx(lam)

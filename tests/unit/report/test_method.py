@@ -2,7 +2,7 @@
 
 from stratal.designs import Design
 from stratal.estimation.outcome_means import ESTIMATORS
-from stratal.intervals.methods import METHODS
+from stratal.intervals.methods import INTERVAL_METHOD_NAMES
 from stratal.report import document as method
 
 FOUND = {
@@ -26,7 +26,7 @@ def test_every_design_estimator_and_interval_has_words_and_sources():
         assert sources
         assert set(sources) <= set(known["sources"])
     assert set(ESTIMATORS) <= set(known["estimators"])
-    assert set(METHODS) - {"auto"} <= set(known["intervals"])
+    assert set(INTERVAL_METHOD_NAMES) - {"auto"} <= set(known["intervals"])
     for kind in ("estimators", "intervals"):
         for entry in known[kind].values():
             assert entry["words"]

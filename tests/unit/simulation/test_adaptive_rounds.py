@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.population import Population
-from stratal.simulation.adaptive_allocation import adaptive_sums, allocate_remainder, raw_deviations
+from stratal.simulation.adaptive_allocation import adaptive_sums, allocate_remainder, replicate_deviations
 from stratal.simulation.draws import BinaryDraws, StratumSums, Truth
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import stratify
@@ -32,7 +32,7 @@ def test_deviations_of_labels_that_agree_are_nought_and_of_others_those_of_a_rat
     rate = np.rint(sums.z + truth.centre * sums.counts) / labels
     assert np.any(rate == 1.0)
     np.testing.assert_allclose(
-        raw_deviations(sums), np.sqrt(rate * (1 - rate) * labels / (labels - 1)), atol=1e-12, rtol=1e-9
+        replicate_deviations(sums), np.sqrt(rate * (1 - rate) * labels / (labels - 1)), atol=1e-12, rtol=1e-9
     )
 
 

@@ -15,8 +15,8 @@ from stratal.population.summary import StratumSummary
 from stratal.simulation.draws import BinaryDraws, OrderedUnits, Truth, ordered_units
 from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import (
-    ESTIMATORS,
     INTERVALS,
+    SIMULATED_ESTIMATORS,
     Settings,
     replicate_intervals,
     replicate_means,
@@ -57,9 +57,9 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     summary = StratumSummary(
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
-    for estimator in ESTIMATORS[:5]:
+    for estimator in SIMULATED_ESTIMATORS[:5]:
         settings = Settings(
-            estimators=ESTIMATORS,
+            estimators=SIMULATED_ESTIMATORS,
             intervals=GUARDED,
             budgets=(sum(n_h),),
             replicates=REPLICATES,
@@ -138,7 +138,7 @@ def test_published_estimator_is_the_libraries_without_shrinkage_or_lost_degrees(
     truth = Truth.of(z, p, codes, 2)
     n_h = np.array([20, 25])
     sums = OrderedUnits(truth, n_h, 3, np.random.default_rng(5)).sums(n_h)
-    settings = Settings(estimators=ESTIMATORS, intervals=(), budgets=(45,), replicates=3, seed=5)
+    settings = Settings(estimators=SIMULATED_ESTIMATORS, intervals=(), budgets=(45,), replicates=3, seed=5)
     found = replicate_means(sums, truth, settings, "published-stratppi")
 
     for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 3, 5)):
@@ -435,7 +435,7 @@ def test_outcomes_must_fit_the_population(benchmark):
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
     from stratal.simulation.adaptive_allocation import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
-    from stratal.strata.allocation import Bounds, optimal_integers
+    from stratal.strata.allocation import AllocationBounds, optimal_integers
 
     population, z = benchmark
     strata = stratal.strata.stratify(population, "k-means", 6)
@@ -447,7 +447,7 @@ def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
     good = np.bincount(first.stratum, labels, minlength=6)[None]
     sums = StratumSums(counts=allocation.n_h[None].astype(float), z=good, zz=good)
     deviations = recalibrated_deviations(sums, 0.0, strata, binary=True)
-    bounds = Bounds.read(strata.sizes, allocation.n_h)
+    bounds = AllocationBounds.read(strata.sizes, allocation.n_h)
     counts = optimal_integers(strata.sizes * deviations, bounds, 120)
 
     assert pilot_counts(design, strata.sizes, 120).tolist() == allocation.n_h.tolist()

@@ -5,7 +5,7 @@ from tests.reference.real_optimum import real_optimum
 from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
-from stratal.strata.allocation import Bounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, optimal_integers
 from stratal.strata.strata import Moments, expected_deviations, of_sizes
 
 SIZES = [600, 300, 100]
@@ -165,7 +165,7 @@ class TestExtremes:
 class TestOptimalIntegers:
     @pytest.mark.parametrize("budget", range(6, 41))
     def test_the_start_below_the_optimum_ends_where_pure_greedy_does(self, budget):
-        bounds = Bounds.read([9, 30, 14], minimum=2)
+        bounds = AllocationBounds.read([9, 30, 14], minimum=2)
         importance = np.array([2.0, 3.0, 2.5])
         n_h = bounds.lower.copy()
         for _ in range(budget - 6):

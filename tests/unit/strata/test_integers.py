@@ -10,7 +10,7 @@ from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
 from stratal.strata import smoothed_variances, stratify
 from stratal.strata.allocation import (
-    Bounds,
+    AllocationBounds,
     check_budget,
     nearest_integers,
     one_per_stratum,
@@ -30,12 +30,12 @@ def test_counts_are_as_good_as_the_exact_ones(seed):
     if seed % 5 == 0:
         importance[:, : n_strata // 2] = 0
     budget = int(rng.integers(lower.sum(), upper.sum() + 1))
-    found = optimal_integers(importance, Bounds.read(upper, lower), budget)
+    found = optimal_integers(importance, AllocationBounds.read(upper, lower), budget)
 
     assert np.all(found.sum(axis=1) == budget)
     assert np.all((found >= lower) & (found <= upper))
     for a, n_h in zip(importance, found, strict=True):
-        exact = optimal_integers(a, Bounds.read(upper, lower), budget)
+        exact = optimal_integers(a, AllocationBounds.read(upper, lower), budget)
         assert np.sum(a**2 / n_h) <= np.sum(a**2 / exact) * (1 + 1e-12)
 
 
@@ -118,20 +118,26 @@ def test_recalibrated_deviations_are_the_librarys(name):
             "one entry per stratum .given: 1 for 2",
         ),
         (
-            lambda: Bounds.read([5, 5, 5], [1, 3, 3], [2, 2, 3]),
+            lambda: AllocationBounds.read([5, 5, 5], [1, 3, 3], [2, 2, 3]),
             "of stratum 1 .*maximum 2, minimum 3",
         ),
-        (lambda: Bounds.read([5, 5]).check(11), "above the population .given: 11; allowed: 4 to 10"),
         (
-            lambda: Bounds.read([5, 5], maximum=3).check(7),
+            lambda: AllocationBounds.read([5, 5]).check(11),
+            "above the population .given: 11; allowed: 4 to 10",
+        ),
+        (
+            lambda: AllocationBounds.read([5, 5], maximum=3).check(7),
             "above the strata.s maxima .*given: 7; allowed: 4 to 6",
         ),
-        (lambda: Bounds.read([5, 5]).check(3), "given: 3 for 2 strata; allowed: 4 to 10.* minimum=1"),
-        (lambda: Bounds.read([5, 5, 5]).check(3), "use fewer strata, or give minimum=1"),
-        (lambda: Bounds.read([5, 5, 5]).check(2), "use fewer strata"),
-        (lambda: Bounds.read([5, 5], minimum=0.5), "minimum must be a whole number .given: 0.5"),
         (
-            lambda: Bounds.read([5, 5], maximum=[3, 2.5]),
+            lambda: AllocationBounds.read([5, 5]).check(3),
+            "given: 3 for 2 strata; allowed: 4 to 10.* minimum=1",
+        ),
+        (lambda: AllocationBounds.read([5, 5, 5]).check(3), "use fewer strata, or give minimum=1"),
+        (lambda: AllocationBounds.read([5, 5, 5]).check(2), "use fewer strata"),
+        (lambda: AllocationBounds.read([5, 5], minimum=0.5), "minimum must be a whole number .given: 0.5"),
+        (
+            lambda: AllocationBounds.read([5, 5], maximum=[3, 2.5]),
             "maximum must be whole .* 2.5 in stratum 1",
         ),
         (lambda: check_budget(0), "given: 0; allowed: 1 to N"),
@@ -146,14 +152,14 @@ def test_a_mistake_names_its_stratum_and_its_limits(mistake, message):
 
 
 def test_an_empty_stratum_of_more_importance_goes_first():
-    bounds = Bounds(sizes=np.full(3, 5), lower=np.array([0, 0, 1]), upper=np.full(3, 5))
+    bounds = AllocationBounds(sizes=np.full(3, 5), lower=np.array([0, 0, 1]), upper=np.full(3, 5))
 
     assert optimal_integers(np.array([0.1, 0.2, 9.0]), bounds, 2).tolist() == [0, 1, 1]
 
 
 def test_the_limits_themselves_are_allowed():
-    bounds = Bounds.read([5, 5], minimum=[5, 2], maximum=[5, 2])
+    bounds = AllocationBounds.read([5, 5], minimum=[5, 2], maximum=[5, 2])
 
-    assert (bounds.check(7), whole_number("budget", 0), Bounds.read([5, 5]).check(10)) == (7, 0, 10)
+    assert (bounds.check(7), whole_number("budget", 0), AllocationBounds.read([5, 5]).check(10)) == (7, 0, 10)
     check_budget(1)
     check_budget(10, 10)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.design_precision import ESTIMATORS
+from stratal.planning.design_precision import FORECAST_ESTIMATORS
 from stratal.strata.strata import CALIBRATION_SLOPE, expected_variance, scenarios
 
 
@@ -35,7 +35,7 @@ def test_the_formula_is_the_variance_over_draws_of_an_outcome_that_follows_the_a
 def test_a_fitted_lambda_is_never_worse_than_a_given_one_or_none(strata):
     ways, n_h = scenarios(strata), stratal.strata.allocate(strata, 100).n_h
 
-    plain, given, fitted = (ways.standard_errors(strata, n_h, name) for name in ESTIMATORS)
+    plain, given, fitted = (ways.standard_errors(strata, n_h, name) for name in FORECAST_ESTIMATORS)
 
     assert plain.shape == (13,)
     assert np.all(fitted <= given + 1e-15)

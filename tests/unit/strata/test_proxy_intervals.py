@@ -15,7 +15,7 @@ from stratal.strata.dividing import (
     level_name,
     levels_within_budget,
 )
-from stratal.strata.strata import Moments, expected_deviations, joined, of_bins, of_sizes
+from stratal.strata.strata import Moments, expected_deviations, join_moments, of_bins, of_sizes
 
 
 def moments(sizes, means, variances, **more):
@@ -120,7 +120,7 @@ class TestMoments:
         assert pooled.conditional_variances == pytest.approx([2.0, (4 + 33) / 15])
 
     def test_joined_keeps_the_order(self):
-        assert joined([of_sizes(np.array([2, 1])), of_sizes(np.array([7]))]).sizes.tolist() == [2, 1, 7]
+        assert join_moments([of_sizes(np.array([2, 1])), of_sizes(np.array([7]))]).sizes.tolist() == [2, 1, 7]
 
     def test_an_offset_costs_no_digits(self):
         values = 1e8 + np.array([0.0, 0.5, 1.0, 1.5])

@@ -10,12 +10,12 @@ from stratal.errors import BudgetError, InputError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
-from stratal.strata import METHODS, Strata, stratify
+from stratal.strata import STRATIFICATION_METHODS, Strata, stratify
 from stratal.strata.boundaries import k_means_boundaries
 from stratal.strata.dividing import fit_centres
 from stratal.strata.strata import of_bins
 
-ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
+ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 
 
 def population(n=600, seed=0, **more):
@@ -43,7 +43,7 @@ def check_against_units(strata, units):
 
 class TestEveryMethod:
     @pytest.mark.parametrize("by", [None, "language"])
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", STRATIFICATION_METHODS)
     def test_partitions_the_population_and_knows_its_moments(self, method, by):
         if (method == "none" and by) or (method == "category" and by is None):
             return
@@ -61,7 +61,7 @@ class TestEveryMethod:
         assert np.minimum(2, strata.sizes).sum() <= 40
         assert "chosen for a budget of 40" in strata.notes[-1]
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", STRATIFICATION_METHODS)
     def test_survives_the_file(self, method):
         strata = stratify(population(), method, 3, by="language" if method == "category" else None)
 
@@ -79,7 +79,7 @@ class TestEveryMethod:
         assert again == strata
         assert again.bounds == (-np.inf, np.inf)
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", STRATIFICATION_METHODS)
     def test_a_constant_proxy_is_one_stratum(self, method):
         units = Population.from_arrays(
             proxy=np.full(20, 0.7), groups={"g": ["a"] * 20}, features={"x": np.zeros(20)}

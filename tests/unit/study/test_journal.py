@@ -13,7 +13,7 @@ from tests.unit.study.conftest import answer_all
 
 from stratal.study import StudyError, check_study, open_study
 from stratal.study.database import DATABASE, Connection
-from stratal.study.journal import STEPS, migrate, version
+from stratal.study.journal import MIGRATIONS, migrate, version
 
 
 @pytest.fixture
@@ -172,8 +172,8 @@ def test_migrations_are_taken_once_and_whole(tmp_path, monkeypatch):
     connection.execute("BEGIN")
     migrate(connection, tmp_path)
     connection.execute("COMMIT")
-    before = len(STEPS)
-    monkeypatch.setattr("stratal.study.journal.STEPS", (*STEPS, second))
+    before = len(MIGRATIONS)
+    monkeypatch.setattr("stratal.study.journal.MIGRATIONS", (*MIGRATIONS, second))
     broken = True
     connection.execute("BEGIN")
     with pytest.raises(RuntimeError):

@@ -13,7 +13,7 @@ from stratal.study.permissions import (
     ACTIVITIES,
     ITEM_STATES,
     PERMISSIONS,
-    ROLES,
+    STUDY_ROLES,
     is_allowed,
     roles_of,
     states_of,
@@ -42,9 +42,9 @@ PEOPLE = {
 
 def test_the_table_says_what_is_allowed_and_nothing_else():
     assert set(PERMISSIONS) == set(ACTIVITIES)
-    assert set(ALLOWED) == set(ROLES)
+    assert set(ALLOWED) == set(STUDY_ROLES)
     for activity in ACTIVITIES:
-        for role in ROLES:
+        for role in STUDY_ROLES:
             for state in ITEM_STATES:
                 expected = state in ALLOWED[role].get(activity, ())
                 assert is_allowed(activity, frozenset({role}), frozenset({state})) == expected

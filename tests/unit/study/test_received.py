@@ -173,13 +173,13 @@ def test_media_of_a_received_study_stay_in_its_folder(study, tmp_path):
 
 
 def test_a_module_in_the_current_folder_is_not_run_by_the_owners_page(study, tmp_path, monkeypatch):
-    from stratal.study.web.server import status_of
+    from stratal.study.web.server import public_status
 
     for name in ("random", "numpy", "stratal"):
         (tmp_path / f"{name}.py").write_text("open('was-run', 'w')\nraise SystemExit(7)")
     monkeypatch.chdir(tmp_path)
 
-    assert status_of(study.folder)["study"] == study.id
+    assert public_status(study.folder)["study"] == study.id
     assert not (tmp_path / "was-run").exists()
 
 

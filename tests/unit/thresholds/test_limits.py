@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from stratal.intervals.proportion import clopper_pearson
-from stratal.thresholds.limits import Mean, WeightedTotals, part_limits
+from stratal.thresholds.limits import RegionMean, WeightedTotals, part_limits
 
 
 def equal_totals(faults, labels, **options):
@@ -66,7 +66,7 @@ def test_the_largest_weight_is_that_of_a_cluster():
 
 def test_limits_of_a_part_are_those_of_the_rest_turned_round():
     def mean(faults):
-        return Mean(
+        return RegionMean(
             successes=equal_totals(faults, 50), failures=equal_totals(50 - faults, 50), share=np.array([0.5])
         )
 
@@ -79,8 +79,8 @@ def test_limits_of_a_part_are_those_of_the_rest_turned_round():
 
 
 def test_a_part_without_anything_has_a_lower_limit_of_zero():
-    part = Mean(successes=equal_totals(0, 50), failures=equal_totals(50, 50), share=np.array([0.5]))
-    rest = Mean(successes=equal_totals(25, 50), failures=equal_totals(25, 50), share=np.array([0.5]))
+    part = RegionMean(successes=equal_totals(0, 50), failures=equal_totals(50, 50), share=np.array([0.5]))
+    rest = RegionMean(successes=equal_totals(25, 50), failures=equal_totals(25, 50), share=np.array([0.5]))
     low, high = part_limits(part, rest, 0.05)
 
     assert low[0] == 0.0

@@ -110,7 +110,9 @@ class TableCounter:
         """Return the steps of the second moments as an Ibis expression, None where there are none."""
         if self.steps is None:
             return None
-        return in_steps(table[self.second], double(float(self.steps.low)), double(float(self.steps.scale)))
+        return steps_expression(
+            table[self.second], double(float(self.steps.low)), double(float(self.steps.scale))
+        )
 
     def _inside(self, span: pictures.Span) -> Foreign:
         table = self.table
@@ -121,7 +123,7 @@ class TableCounter:
         return table
 
 
-def in_steps(moments: Foreign, low: Foreign, scale: Foreign) -> Foreign:
+def steps_expression(moments: Foreign, low: Foreign, scale: Foreign) -> Foreign:
     """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.distribution.Steps`."""
     return ((moments - low) * scale).floor().cast("int64")
 
@@ -241,7 +243,7 @@ def level_bins(
     def moments(rows: Foreign) -> Foreign:
         if second is None:
             return None
-        return in_steps(rows[second], rows.step_low, rows.step_scale)
+        return steps_expression(rows[second], rows.step_low, rows.step_scale)
 
     rows = joined.filter(joined.few)
     distinct = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
@@ -628,7 +630,9 @@ class TablePopulation(Population):
         cap = float(largest[-1])
         total = 0
         if low > 0:
-            steps = (ibis.least(measure, double(cap)) * double(summaries.STEPS / cap) + double(0.5)).floor()
+            steps = (
+                ibis.least(measure, double(cap)) * double(summaries.SIZE_STEPS / cap) + double(0.5)
+            ).floor()
             total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
         return SizeProfile(
             units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))

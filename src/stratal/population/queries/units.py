@@ -25,9 +25,9 @@ from stratal.protocols import Foreign
 from stratal.proxy.agreement import (
     ARTICLES,
     BLANKS,
+    LARGEST_WEIGHT,
     LAST_NUMBER,
     PUNCTUATION,
-    SCALE,
     answer_codes,
     peer_weights,
 )
@@ -97,7 +97,7 @@ def units_of(source: Source, declared: Declaration) -> Units:
         columns["unit_key"] = raw_id
     else:
         columns["unit_key"] = columns["unit_id"]
-    columns |= {numbers[name]: number(source, name, f"{where} {name!r}") for name in numbers}
+    columns |= {numbers[name]: number_expression(source, name, f"{where} {name!r}") for name in numbers}
     columns |= {categories[name]: category(source.column(name), f"{where} {name!r}") for name in categories}
     columns |= {shown[name]: source.column(name) for name in shown}
     return Units(
@@ -120,7 +120,7 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
     if kind.is_string():
         return column
     if kind.is_floating():
-        return whole_number(column).cast("string")
+        return whole_number_expression(column).cast("string")
     if kind.is_uuid():
         return column.cast("string").lower()
     if _is_whole(kind) or kind.is_null():
@@ -133,7 +133,7 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
     )
 
 
-def whole_number(column: Foreign) -> Foreign:
+def whole_number_expression(column: Foreign) -> Foreign:
     """Return floating-point values as integers, null where they are not whole or not below 2⁵³."""
     double = column.cast("float64")
     bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
@@ -141,13 +141,13 @@ def whole_number(column: Foreign) -> Foreign:
     return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
 
 
-def number(source: Source, name: str, words: str | None = None) -> Foreign:
+def number_expression(source: Source, name: str, words: str | None = None) -> Foreign:
     """Return a column as numbers, text that is none as null; an error calls it by `words`."""
     words = words or f"{source.label}: column {name!r}"
     column = source.column(name)
     kind = column.type()
     if source.is_text(name):
-        return number_of_text(column)
+        return text_number_expression(column)
     if kind.is_boolean():
         return column.cast("int8").cast("float64")
     if kind.is_numeric() or kind.is_null():
@@ -155,7 +155,7 @@ def number(source: Source, name: str, words: str | None = None) -> Foreign:
     raise InputError(f"{words} is not numeric", given=str(kind), allowed="numbers")
 
 
-def number_of_text(column: Foreign) -> Foreign:
+def text_number_expression(column: Foreign) -> Foreign:
     """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
 
     `true` and `false` are 1 and 0, as the truth values of Parquet are.
@@ -168,7 +168,7 @@ def number_of_text(column: Foreign) -> Foreign:
 
 def with_point(column: Foreign) -> Foreign:
     """Return text as numbers: decimal commas become points, percent signs are removed; else null."""
-    return number_of_text(column.replace(",", ".").replace("%", "").strip())
+    return text_number_expression(column.replace(",", ".").replace("%", "").strip())
 
 
 def category(column: Foreign, words: str) -> Foreign:
@@ -178,7 +178,7 @@ def category(column: Foreign, words: str) -> Foreign:
         return ibis.cases((column, "True"), (~column, "False"))
     if kind.is_floating():
         double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
-        return whole_number(double).cast("string").coalesce(double.cast("string"))
+        return whole_number_expression(double).cast("string").coalesce(double.cast("string"))
     if kind.is_array() and not kind.value_type.is_nested():
         return _json_text(column)
     if kind.is_binary() or kind.is_nested():
@@ -244,7 +244,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         if source.column(declared.id).type().is_floating():
             refuse(
                 "id that cannot be an id",
-                lambda ids: whole_number(ids).isnull(),
+                lambda ids: whole_number_expression(ids).isnull(),
                 allowed="text, integers, whole floats below 2**53, UUIDs",
                 action="Make a text column of them.",
             )
@@ -288,7 +288,7 @@ _REMEDIES = {
 def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     """Raise the error that fits: missing, not a number, NaN, infinite."""
     text = source.is_text(name)
-    numbers: Predicate = number_of_text if text else lambda raw: raw
+    numbers: Predicate = text_number_expression if text else lambda raw: raw
     missing: Predicate = (lambda raw: absent(raw, ("",))) if text else lambda raw: raw.isnull()
     kinds = {"missing value": missing}
     if text:
@@ -419,7 +419,7 @@ def _stored(source: Source, names: Sequence[str]) -> Source:
 
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
-    values = [number(source, name) for name in columns]
+    values = [number_expression(source, name) for name in columns]
     total = reduce(add, values)
     is_complete = total.notnull() & ~is_nan(total)
     table = source.table.mutate(total=total, least=ibis.least(*values)).filter(is_complete)
@@ -440,7 +440,7 @@ def _with_softmax(
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
-    numbers = [number(source, name) for name in columns]
+    numbers = [number_expression(source, name) for name in columns]
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
     total = reduce(add, values.values())
     largest = ibis.ifelse(absent(total), total, ibis.greatest(*values.values()))
@@ -522,8 +522,8 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         weighted_peers = [pair for pair in zip(peers, model_weights.weights.tolist(), strict=True) if pair[1]]
         agreeing_weight = _added([ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers])
         answered_weight = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers])
-        numerator = (SCALE * agreeing_weight + model_weights.prior[0]).cast("float64")
-        denominator = (SCALE * answered_weight + model_weights.prior[1]).cast("float64")
+        numerator = (LARGEST_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
+        denominator = (LARGEST_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
         new_columns[name] = ibis.ifelse(model.isnull(), ibis.null("float64"), numerator / denominator)
     source = _with_columns(source, notes, **new_columns)
     agreements = {name: declared.agreements[name] for name in new_columns}
@@ -591,7 +591,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     if not declared.proxies:
         raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())
-    values = {name: number(source, name) for name in names}
+    values = {name: number_expression(source, name) for name in names}
     is_missing = reduce(
         or_, (absent(source.column(name), MISSING_WORDS if source.is_text(name) else ()) for name in names)
     )

@@ -33,7 +33,7 @@ from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, St
 from stratal.study.study import Study
 
 # How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
-FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
+DISPLAY_FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
 
 # Endings of the files that are handed out, and what they are.
 MEDIA_TYPES = {
@@ -246,9 +246,9 @@ def save_display(
     `images`: `study` for those of the folder alone, `https` for those at such addresses too.
     """
     for column, kind in (formats or {}).items():
-        if kind not in FORMATS:
+        if kind not in DISPLAY_FORMATS:
             problem = f"no such format of column {column!r}"
-            allowed = suggest_names(kind, FORMATS)
+            allowed = suggest_names(kind, DISPLAY_FORMATS)
             raise InputError(problem, given=repr(kind), allowed=allowed)
     if images not in (None, "https", "study"):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
@@ -300,7 +300,7 @@ def html_page(title: str, head: str, home: str, inside: str = "") -> str:
     return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 
-def joined(*names: str) -> str:
+def join_scripts(*names: str) -> str:
     """Return several scripts as one module, without the imports of each other."""
     return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", asset(name)) for name in names)
 
@@ -387,7 +387,7 @@ def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict
     }
 
 
-def assigned_item(study: Study, annotator: str, display: Display, item: object) -> JsonDict:
+def view_assigned_item(study: Study, annotator: str, display: Display, item: object) -> JsonDict:
     """Return an item that this annotator was given before."""
     return {"item": item_view(study.item(annotator, str(item)), study.form, display)}
 
@@ -443,7 +443,7 @@ def _column_of(columns: Mapping[str, str], side: Any) -> str:
 # The requests of a page and the functions that answer them; the last argument is what the page sends.
 HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
     "state": state,
-    "item": assigned_item,
+    "item": view_assigned_item,
     "trail": answer_history,
     "disagreements": open_disagreements,
     "act": perform,

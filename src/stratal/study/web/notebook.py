@@ -101,7 +101,7 @@ def annotate(
         pass
 
     class Annotation(anywidget.AnyWidget):
-        _esm = content.joined("parts.js", "annotate.js", "notebook.js")
+        _esm = content.join_scripts("parts.js", "annotate.js", "notebook.js")
         _css = content.asset("page.css")
 
         def labels(self) -> Any:
@@ -179,7 +179,7 @@ class PageMaker:
 
 def _page_of_data(data: JsonDict, *, https: bool) -> str:
     """Return a page that holds its data, and whose policy allows its own script and style alone."""
-    script = content.joined("parts.js", "annotate.js", "offline.js")
+    script = content.join_scripts("parts.js", "annotate.js", "offline.js")
     style = content.asset("page.css")
     digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
     of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

@@ -46,7 +46,7 @@ from stratal.errors import InputError, StratalError
 from stratal.protocols import JsonDict
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
-from stratal.study.permissions import Activity, Role, is_possible
+from stratal.study.permissions import Activity, StudyRole, is_possible
 from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import HANDLERS, Display, display_of, media_address
@@ -59,7 +59,7 @@ FINAL = (400, 413, 415)
 
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 # Files that the server hands out, and what they are.
-FILES = {
+PAGE_FILES = {
     **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
     **{"page.css": "text/css", "icon.svg": "image/svg+xml"},
 }
@@ -83,7 +83,7 @@ USUAL = {"http": 80, "https": 443}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LARGEST_HEAD = 16_384
-GRACE = 5
+SHUTDOWN_SECONDS = 5
 # Clients whose rates are remembered.
 MOST_CLIENTS = 10_000
 
@@ -136,7 +136,7 @@ class Rates:
 OWNER = "owner"
 
 # Kind of link → the roles that whoever has it may have; which of these a person has is the study's to say.
-LINK_ROLES: dict[str, frozenset[Role]] = {
+LINK_ROLES: dict[str, frozenset[StudyRole]] = {
     "annotator": frozenset({"annotator", "adjudicator", "set-aside"}),
     OWNER: frozenset({"owner"}),
     "": frozenset({"stranger"}),
@@ -208,7 +208,7 @@ class Gate:
         else:
             images = policy
         self._headers = HEADERS | {"content-security-policy": images}
-        self._origins = frozenset(map(origin, addresses))
+        self._origins = frozenset(map(browser_origin, addresses))
         # A browser leaves a scheme's own port out; another client may name it.
         parts = [urlsplit(address) for address in self._origins]
         self._hosts = {part.netloc for part in parts}
@@ -244,7 +244,7 @@ class Gate:
         return Response(text + "\n", status, {"connection": "close"}, "text/plain")
 
 
-def origin(address: str) -> str:
+def browser_origin(address: str) -> str:
     """Return an address as a browser names its origin."""
     parts = urlsplit(address.lower())
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -289,7 +289,7 @@ class Pages:
         async def endpoint(request: Request) -> Response:
             await self._visitor(request, activity)
             if request.url.path.endswith("/"):
-                return page_html(request, home, title)
+                return script_page(request, home, title)
             return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
         return endpoint
@@ -344,7 +344,7 @@ class Pages:
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
-                shown = JSONResponse(status_of(self._study.folder))
+                shown = JSONResponse(public_status(self._study.folder))
                 now = time.monotonic()
                 self._status = now + max(STATUS_LIFETIME, DEAR * (now - start)), shown
             return self._status[1]
@@ -409,9 +409,11 @@ class Pages:
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in FILES:
+        if name not in PAGE_FILES:
             raise HTTPException(404, _NO_FILE)
-        return Response(content.asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
+        return Response(
+            content.asset(name), media_type=PAGE_FILES[name], headers={"cache-control": "no-cache"}
+        )
 
 
 _NO_FILE = "There is no such file. Open the link that you were given."
@@ -421,7 +423,7 @@ STATUS_LIFETIME = 2.0
 DEAR = 4.0
 
 
-def status_of(folder: Path) -> JsonDict:
+def public_status(folder: Path) -> JsonDict:
     """Return what `study status --json` prints of a study, without the folder's place on the disk.
 
     In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
@@ -452,7 +454,7 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
             if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
                 error.detail = _NOTHING
             if "text/html" in request.headers.get("accept", ""):  # a person followed a link
-                return page_html(request, "", "No such page", error)
+                return script_page(request, "", "No such page", error)
             kind = "refused" if error.status_code in FINAL else "away"
             return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
@@ -468,7 +470,7 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
     return Gate(app, addresses, display.https)
 
 
-def page_html(request: Request, home: str, title: str, error: HTTPException | None = None) -> Response:
+def script_page(request: Request, home: str, title: str, error: HTTPException | None = None) -> Response:
     """Return a page of one of our scripts; without one it says what is wrong, to whoever followed a link.
 
     Its addresses are relative, so that a proxy may serve it below any path.
@@ -667,7 +669,7 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
         server_header=False,
         limit_concurrency=connections,
         h11_max_incomplete_event_size=LARGEST_HEAD,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
 

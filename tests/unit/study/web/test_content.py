@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stratal import InputError
-from stratal.study.web.content import FORMATS, Display, markdown, media_file, safe_html, save_display
+from stratal.study.web.content import DISPLAY_FORMATS, Display, markdown, media_file, safe_html, save_display
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -80,7 +80,7 @@ def showing(look, value, kind="auto"):
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind not in ("image", "audio")])
+@pytest.mark.parametrize("kind", [kind for kind in DISPLAY_FORMATS if kind not in ("image", "audio")])
 def test_nothing_of_an_item_runs(look, attack, kind):
     for value in (attack, [{"role": attack, "content": attack}], {attack: [attack]}, [attack]):
         assert runs(showing(look, value, kind)) == []
