@@ -163,18 +163,21 @@ SHELVES = {
 
 def llms_text() -> str:
     """Return llms.txt (llmstxt.org): what there is to read, for language models and their agents."""
+    from stratal.cli.skill import RULES, SUMMARY, USES
     from stratal.cli.application import commands
 
     docs = Path(__file__).parent
     lines = [
         "# stratal",
         "",
-        "> How good is this model, when a human can only label a few hundred of its outputs? Python package and "
-        "command: which outputs to label, and an estimate with an honest interval from the labels.",
+        f"> {SUMMARY}",
         "",
-        "Every command takes `--json` (one object on standard output) and has a JSON Schema: `stratal schema "
-        "COMMAND`, or schemas/COMMAND.json (study-status.json). Exit status 0; 2 a mistake, with one message that says what to do; 3 "
-        "an unsound study; 4 a requirement that is not met. The line after `Next:` is the command to type next.",
+        "Every command has a JSON Schema: `stratal schema COMMAND`, or schemas/COMMAND.json (study-status.json). "
+        "`stratal skill` writes a SKILL.md with these rules, and `stratal mcp` serves the commands as tools.",
+        "",
+        "## Rules",
+        "",
+        *(f"- {rule}" for rule in RULES),
     ]
     for shelf, pattern in SHELVES.items():
         pages = [page for page in sorted(docs.glob(pattern)) if page.name != "index.md"]
@@ -182,7 +185,8 @@ def llms_text() -> str:
         lines += [f"- [{heading(page)}]({page.relative_to(docs).as_posix()})" for page in pages]
     lines += ["", "## Commands", ""]
     for name, command in commands().items():  # in the order of work, as in the help
-        lines.append(f"- [stratal {name}](schemas/{name.replace(' ', '-')}.json): {clean(command.help or '').splitlines()[0]}")
+        use = USES[name][0] if name in USES else clean(command.help or "").splitlines()[0]
+        lines.append(f"- [stratal {name}](schemas/{name.replace(' ', '-')}.json): {use}")
     return "\n".join(lines) + "\n"
 
 

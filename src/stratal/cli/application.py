@@ -36,6 +36,8 @@ COMMAND_FILES = {
     "demo": "simulate",
     "simulate": "simulate",
     **{f"study {name}": "study" for name in STUDY},
+    "skill": "skill",
+    "mcp": "mcp_server",
     "schema": "application",
 }
 

@@ -303,6 +303,12 @@ class ExpectedLabels(Struct, kw_only=True):
     likely_leader: str
 
 
+class WrittenSkill(Struct, kw_only=True):
+    """Where the skill is."""
+
+    skill: str
+
+
 class Report(Struct, kw_only=True):
     """The contents of a report."""
 
@@ -465,6 +471,8 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "trend": (TrendResult,),
     "report": (Report,),
     "schema": (Object,),
+    "mcp": (Object,),
+    "skill": (WrittenSkill,),
     "simulate": (Simulated,),
     "study status": (Status,),
     "study team": (Team,),

@@ -1,0 +1,117 @@
+"""`stratal skill`: the commands for agents, described from their declared options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from stratal.cli.command import Command, Option, command
+from stratal.cli.output import Result
+from stratal.errors import InputError
+
+SUMMARY = (
+    "Choose which outputs of a model people label, and estimate its quality from the labels with a valid "
+    "interval. Use it to evaluate a model, an LLM application or an LLM judge with few human labels, to "
+    "check a requirement such as accuracy >= 0.9, or to compare models."
+)
+
+RULES = (
+    "Ask how the labelled rows were chosen, and pass the answer with `--chosen`. Labels of rows that "
+    "somebody picked do not represent the others; `--chosen unknown` gives no verdict.",
+    "Never average the labels of a sample that `draw` wrote: its rows have different weights. Use "
+    "`estimate`.",
+    "Never treat the proxy (a judge, a score, a confidence) as truth. It reduces the number of labels, but "
+    "only labels are evidence. Do not fill in labels yourself: ask the user who labels.",
+    "Report the interval with the value. UNDECIDED is a result: report how many more labels would decide.",
+    "Keep sample.parquet: the estimate needs it. Do not change ids, or the order of rows if ids are row "
+    "numbers.",
+    "Continue with the command after `Next:` unless the user wants something else.",
+    "Add `--json` to read a result with a program. Exit status: 0 success, 2 an error with one message, "
+    "4 FAIL and 5 UNDECIDED of a requirement.",
+)
+
+# Commands in the order of work, when to use each, and the options that most tasks need.
+USES = {
+    "doctor": ("First, for any file: recognises columns and prints the next command.", "id proxy predicted"),
+    "plan": (
+        "Before labelling: the precision of a budget, or the budget for a precision.",
+        "proxy predicted judge budget half_width estimand output",
+    ),
+    "draw": ("Choose the rows to label, by a plan or directly.", "proxy predicted budget show seed output"),
+    "estimate": (
+        "When labels exist: the value, its interval and the verdict on requirements.",
+        "predicted chosen judge by metric compare require against format",
+    ),
+    "report": ("A page for readers, with the same options as `estimate`.", "require output"),
+    "study new": (
+        "Let people label on a local page instead of in a file.",
+        "question choices annotators output",
+    ),
+    "threshold": ("Which outputs can be accepted without review.", "require score"),
+    "trend": ("Compare weeks: level, change, alarm.", "wave require"),
+    "select": ("Find the best of several models with few labels.", "answers judge budget output"),
+}
+
+SKILL_NAME = "SKILL.md"
+_FRONT_MATTER = "---\nname: stratal\n"
+
+
+def skill_text() -> str:
+    """Return the SKILL.md: when to use which command, the rules, and the most frequent options."""
+    from stratal.cli.application import commands
+
+    lines = [f"{_FRONT_MATTER}description: {SUMMARY}\n---", "", "# stratal", "", SUMMARY, "", "## Rules", ""]
+    lines += [f"- {rule}" for rule in RULES]
+    lines += ["", "## Commands", "", "All options: `stratal COMMAND --help-all`."]
+    loaded = commands(*USES)
+    for name, (use, fields) in USES.items():
+        lines += ["", f"### stratal {usage(loaded[name])}", "", use, ""]
+        options = {entry.field: entry for entry in loaded[name].declared}
+        lines += [f"- {_option_line(options[field])}" for field in fields.split()]
+    return "\n".join(lines) + "\n"
+
+
+def usage(one: Command) -> str:
+    """Return the name of a command with its arguments."""
+    return " ".join([str(one.name), *(str(entry.metavar) for entry in one.declared if entry.place)])
+
+
+def _option_line(option: Option) -> str:
+    """Return the name, placeholder and help of an option."""
+    if option.metavar:
+        name = f"{option.name} {option.metavar}"
+    else:
+        name = option.name
+    return f"`{name}`: {option.help_text}"
+
+
+class SkillOptions(Struct, frozen=True, kw_only=True):
+    """The options of `skill`.
+
+    Parameters
+    ----------
+    output : PATH
+        Directory to write to, such as a directory named stratal among the skills of an agent.
+    """
+
+    output: Path = Path("stratal")
+
+
+@command(SkillOptions)
+def skill(requested: SkillOptions) -> Result:
+    """Write a SKILL.md that teaches an agent when to use which command.
+
+    A SKILL.md that an earlier version wrote is replaced; other files are kept.
+    """
+    path = requested.output / SKILL_NAME
+    text = skill_text()
+    try:
+        if path.exists() and not path.read_text(encoding="utf-8").startswith(_FRONT_MATTER):
+            action = "Choose another --output."
+            raise InputError(f"{path}: is not the skill of stratal, and is kept", action=action)
+        requested.output.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be written ({error})", action="Choose another --output.") from None
+    return Result({"skill": str(path)}, f"Skill: {path}")
