@@ -10,7 +10,7 @@ import numpy as np
 from papers.classifiers import DIGITS, bundled, model, picture_patches
 from papers.sources import Case
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.proxy import Calibration, Proxy, calibrate
+from stratal.proxy import FittedCurve, Proxy, calibrate
 
 WHERE = ("in distribution", "out of distribution")
 SETS = ("digits", "photographs")
@@ -53,7 +53,7 @@ def judged(fitted: Any, features: FloatArray, labels: AnyArray) -> tuple[FloatAr
     return (chances.argmax(axis=1) == labels).astype(np.float64), chances.max(axis=1)
 
 
-def _case(name: str, z: FloatArray, own: FloatArray, curve: Calibration) -> Case:
+def _case(name: str, z: FloatArray, own: FloatArray, curve: FittedCurve) -> Case:
     return Case(name=name, z=z, proxies={"f": Proxy(values=np.clip(own, 0.0, 1.0)), "f*c": curve.proxy(own)})
 
 

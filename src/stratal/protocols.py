@@ -7,7 +7,7 @@ The packages are not imported; `isinstance` asks for the attributes. Models of s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 # An object or a method of another package. Its type is that of the package, which is not imported.
@@ -16,6 +16,7 @@ Foreign: TypeAlias = Any
 # What `to_dict` returns and what files of JSON contain. The place that reads an entry checks its type.
 JsonDict: TypeAlias = dict[str, Any]
 JsonMapping: TypeAlias = Mapping[str, Any]
+JsonRows: TypeAlias = Sequence[JsonMapping]
 
 # Keywords of a call, collected before it. The function that is called declares their types.
 Keywords: TypeAlias = dict[str, Any]

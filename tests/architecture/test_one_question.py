@@ -20,7 +20,14 @@ RESOLVERS = {
 }
 
 # From these a command may import any name: messages, the question, and what renders a result.
-OPEN_TO_COMMANDS = {"stratal", *map("stratal.{}".format, "arrays errors protocols question report".split())}
+OPEN_TO_COMMANDS = {
+    "stratal",
+    "stratal.arrays",
+    "stratal.errors",
+    "stratal.protocols",
+    "stratal.question",
+    "stratal.report",
+}
 
 # Modules that a command may use, because they handle files, folders, pages and servers, and compute nothing.
 FILES_AND_SERVERS = {

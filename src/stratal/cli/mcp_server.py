@@ -15,12 +15,13 @@ from stratal.cli.command import Command, Option, command
 from stratal.cli.estimate import STATUSES
 from stratal.cli.skill import RULES
 from stratal.errors import InputError, check_choice, optional_import
+from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
     import mcp_types
 
 # The commands that a client can call.
-TOOLS = ("doctor", "plan", "draw", "estimate", "report")
+MCP_TOOLS = ("doctor", "plan", "draw", "estimate", "report")
 
 # `format` has no effect with --json, which every tool uses.
 HIDDEN_FIELDS = ("format",)
@@ -66,7 +67,7 @@ async def list_tools(context: object, params: object) -> mcp_types.ListToolsResu
 
     tools = [
         mcp_types.Tool(name=name, description=one.help, input_schema=input_schema(one))
-        for name, one in commands(*TOOLS).items()
+        for name, one in commands(*MCP_TOOLS).items()
     ]
     return mcp_types.ListToolsResult(tools=tools)
 
@@ -118,9 +119,9 @@ def _option_schema(option: Option) -> dict[str, Any]:
     return {"type": json_type, "description": option.help_text}
 
 
-def command_line(name: str, arguments: dict[str, Any]) -> list[str]:
+def command_line(name: str, arguments: Keywords) -> list[str]:
     """Return the command of a call. A value that begins with a hyphen is never an option."""
-    check_choice("tool", name, TOOLS)
+    check_choice("tool", name, MCP_TOOLS)
     options = tool_options(commands(name)[name])
     files = list[str]()
     words = list[str]()

@@ -13,6 +13,7 @@ from stratal.cli.estimate import NEEDS, EvidenceOptions
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
 from stratal.errors import InputError
+from stratal.protocols import JsonDict
 
 # Exit status of an alarm.
 ALARM_STATUS = 4
@@ -91,7 +92,7 @@ def trend(requested: TrendOptions) -> Result:
     return Result(described, page, line, status=ALARM_STATUS if result.is_alarm else 0)
 
 
-def _page(described: dict[str, Any], *, details: bool) -> Any:
+def _page(described: JsonDict, *, details: bool) -> Any:
     from stratal.report.trends import trend_page
 
     return trend_page(described, details=details)

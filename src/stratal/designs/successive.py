@@ -15,7 +15,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
-from stratal.population.expressions import Expression, Number, logistic, total
+from stratal.population.expressions import Expression, NumberColumn, logistic, total
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, Size, SizeProfile
 from stratal.protocols import JsonDict, JsonMapping
@@ -181,7 +181,7 @@ class Successive(Design):
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the first round, by a proxy between 0 and 1: the history's unless another is named."""
-        return cls(budgets=(budget,), predicted=(Number(name=proxy or HISTORY),))
+        return cls(budgets=(budget,), predicted=(NumberColumn(name=proxy or HISTORY),))
 
     def larger(self, sample: Sample, additional: int) -> Successive:
         """Return the design with another round by the same prediction."""
@@ -206,7 +206,7 @@ class Successive(Design):
             # What is still uncertain of a unit's log-odds is taken to be what it is on average.
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
             weights = [shrunk, *(shrunk * posterior.mean).tolist()]
-            terms = [w * Number(name=name) for w, name in zip(weights, names, strict=True)]
+            terms = [w * NumberColumn(name=name) for w, name in zip(weights, names, strict=True)]
             design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
         return design
 

@@ -60,7 +60,7 @@ class FoldFit(Record):
     """
 
     kind: str
-    fitted: calibration.Calibration | calibration.FittedLearner
+    fitted: calibration.FittedCurve | calibration.FittedLearner
     column: int | None = None
 
     def apply(self, matrix: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ from stratal.estimation.resolve import (
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share
-from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
+from stratal.population.expressions import ByLevel, Cells, Constant, Expression, NumberColumn
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
@@ -59,7 +59,7 @@ class AnticipatedMoments(Record):
         if not population.proxies:
             return cls(mean=Constant(value=0.5), variance=Constant(value=0.25))
         info = population.proxy_info(proxy)
-        value: Expression = Number(name=info.name)
+        value: Expression = NumberColumn(name=info.name)
         if not info.scaled:
             return cls(mean=Constant(value=0.0), variance=Constant(value=1.0))
         if info.bounds is not None:

@@ -23,6 +23,8 @@ class PlannedRounds:
         of a random sample that can guarantee it.
     cases_needed : int, optional
         How many of those must be of the class (recall), or not of it (false positive rate).
+    cases_of_class : bool, optional
+        Whether these cases are of the class.
     """
 
     total: int
@@ -31,3 +33,4 @@ class PlannedRounds:
     largest_items: int | None = None
     labels_needed: int | None = None
     cases_needed: int | None = None
+    cases_of_class: bool | None = None

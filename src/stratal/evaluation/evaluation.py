@@ -17,7 +17,7 @@ from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.resolve import class_column
-from stratal.evaluation.evidence import Evidence, gather
+from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.labels.annotators import measure_agreement
@@ -25,6 +25,7 @@ from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.findings import ACCURACY, Findings, findings, mean_quantity, more_labels_of
 from stratal.population.population import Population
+from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
@@ -85,8 +86,8 @@ class Evaluation:
     tables: tuple[Estimates, ...]
     remarks: tuple[str, ...]
     model: str | None
-    verdicts: tuple[dict[str, Any], ...] | None = None
-    unscored: dict[str, Any] | None = None
+    verdicts: tuple[JsonDict, ...] | None = None
+    unscored: JsonDict | None = None
     new: NewVersion | None = None
     old: Evaluation | None = None
     study: Path | None = None
@@ -123,7 +124,7 @@ class Evaluation:
         """Whether outcomes of a new version's answers are missing, so that it has no estimate."""
         return self.new is not None and self.old is None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
         request = self.request
         level = request.confidence_level
@@ -165,7 +166,7 @@ class Evaluation:
             described["notes"] = [self._note_on_new_answers(self.new), *described["notes"]]
         return described
 
-    def page(self, described: dict[str, Any] | None = None, *, details: bool = False) -> Page:
+    def page(self, described: JsonDict | None = None, *, details: bool = False) -> Page:
         """Return the page of the result; `described` is what `to_dict` returned, computed unless given."""
         from stratal.report.estimates import answer_page, estimate_page
         from stratal.report.sections import new_answers_page
@@ -218,7 +219,7 @@ class Evaluation:
         """
         result = self.old or self
         request = result.request
-        annotator_pairs: list[dict[str, Any]] = []
+        annotator_pairs: list[JsonDict] = []
         if result.study is not None:
             from stratal.study import open_study
             from stratal.study.status import pairs_of
@@ -266,7 +267,7 @@ class Evaluation:
             raise InputError("there is no judge whose verdicts could differ", action=action)
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
-    def _judge_readings(self, estimate: Estimate) -> list[dict[str, Any]]:
+    def _judge_readings(self, estimate: Estimate) -> list[JsonDict]:
         """Return the estimate, the judge's own, and that of the labels alone, with intervals or None."""
         request = self.request
         readings = side_by_side(self.sample, estimate, request.confidence_level, request.interval)
@@ -291,7 +292,7 @@ class Evaluation:
         shown = ("estimate", "confidence_interval", "judge")
         return [{"name": name, **{key: row[key] for key in shown if key in row}} for name, row in rows]
 
-    def _judged_share(self, judge: str) -> dict[str, Any] | None:
+    def _judged_share(self, judge: str) -> JsonDict | None:
         """Return the row of the share of units that a judge calls what counts as 1; None if there is none."""
         # A study stores numbers; its words are those of the verdicts.
         label_values = join_labels(self.sample, self.words).table()
@@ -315,7 +316,7 @@ class Evaluation:
         roles = self._roles(self.table)
         return (roles["sentence"], *roles["notes"])
 
-    def _roles(self, table: LabelledTable) -> dict[str, Any]:
+    def _roles(self, table: LabelledTable) -> JsonDict:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
         sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
@@ -446,7 +447,7 @@ def evaluate(
     return _evaluate_new_version(evidence)
 
 
-def _with_population(evidence: Evidence, read_population: PopulationReader | None) -> Evidence:
+def _with_population(evidence: LabelledSample, read_population: PopulationReader | None) -> LabelledSample:
     """Return the evidence with the population in the sample, for calibration and coefficients."""
     request = evidence.request
     sample = evidence.sample
@@ -473,7 +474,7 @@ def _with_population(evidence: Evidence, read_population: PopulationReader | Non
     return replace(evidence, sample=replace(sample, population=units))
 
 
-def _evaluate_new_version(evidence: Evidence) -> Evaluation:
+def _evaluate_new_version(evidence: LabelledSample) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
     from stratal.estimation.requirement import held_against_new_version
     from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
@@ -495,7 +496,7 @@ def _evaluate_new_version(evidence: Evidence) -> Evaluation:
     return replace(old, request=request, new=new, verdicts=verdicts)
 
 
-def _evaluate_evidence(evidence: Evidence) -> Evaluation:
+def _evaluate_evidence(evidence: LabelledSample) -> Evaluation:
     """Return the estimate, the tables and the verdicts that are requested of the evidence."""
     request = evidence.request
     sample = evidence.sample
@@ -546,7 +547,7 @@ def _is_unrepresentative(result: Estimate | Estimates) -> bool:
 
 
 def _post_stratified(
-    evidence: Evidence, columns: Sequence[str], result: Estimate | Estimates
+    evidence: LabelledSample, columns: Sequence[str], result: Estimate | Estimates
 ) -> Estimate | None:
     """Return the estimate weighted by quantiles of the proxy, if labelled rows are no random sample."""
     if evidence.table is None or columns or not isinstance(result, Estimate):
@@ -558,7 +559,7 @@ def _post_stratified(
     return estimate_of_strata if isinstance(estimate_of_strata, Estimate) else None
 
 
-def _undecided(verdict: dict[str, Any], evidence: Evidence, result: Estimate | Estimates) -> dict[str, Any]:
+def _undecided(verdict: JsonDict, evidence: LabelledSample, result: Estimate | Estimates) -> JsonDict:
     """Return a verdict that labelled rows decide only as far as they are known to be a random sample."""
     assert evidence.table is not None
     if evidence.table.selection.kind == UNKNOWN:
@@ -572,12 +573,14 @@ def _undecided(verdict: dict[str, Any], evidence: Evidence, result: Estimate | E
 
 def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
     """Refuse options that have no meaning for several estimands."""
-    for name in ("interval", "metric", "compare", "judge"):
-        if getattr(request, name) not in (None, (), "auto"):
+    for name, value in request.keywords("interval", "metric", "compare", "judge").items():
+        if value not in (None, (), "auto"):
             raise no_effect_error(f"--{name}", "with one estimand")
 
 
-def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Estimate | Estimates, Any]:
+def _estimate_and_labels(
+    evidence: LabelledSample, columns: Sequence[str]
+) -> tuple[Estimate | Estimates, Any]:
     """Return the estimate (or several) and the labels used."""
     request = evidence.request
     labels: Any = {name: evidence.read(name) for name in columns} or evidence.labels
@@ -593,7 +596,7 @@ def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Es
     return result, labels
 
 
-def _count_failed_answers(evidence: Evidence) -> dict[str, Any] | None:
+def _count_failed_answers(evidence: LabelledSample) -> JsonDict | None:
     """Return the numbers of failed answers and missing scores; None if the labels are not from a log."""
     request = evidence.request
     labels = {name: evidence.read(name) for name in evidence.names}
@@ -613,8 +616,8 @@ def _count_failed_answers(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _verdicts(
-    evidence: Evidence, columns: Sequence[str], result: Estimate | Estimates, tables: list[Estimates]
-) -> list[dict[str, Any]]:
+    evidence: LabelledSample, columns: Sequence[str], result: Estimate | Estimates, tables: list[Estimates]
+) -> list[JsonDict]:
     """Return the verdicts on the requirements.
 
     Unless an option says otherwise, a failed answer counts against the requirement: as the lowest outcome for
@@ -623,7 +626,7 @@ def _verdicts(
     from stratal.estimation.requirement import Requirement, held_against
 
     request = evidence.request
-    level: dict[str, Any] = {"confidence_level": request.confidence_level, "method": request.interval}
+    level: JsonDict = {"confidence_level": request.confidence_level, "method": request.interval}
     any_failed = any(evidence.read(name).failed_answers for name in evidence.names)
     if not any_failed or request.failed_answers is not None:
         return held_against(result, list(request.requirements), tables=tables, **level)
@@ -636,7 +639,7 @@ def _verdicts(
     return verdicts
 
 
-def _compute_tables(evidence: Evidence) -> list[Estimates]:
+def _compute_tables(evidence: LabelledSample) -> list[Estimates]:
     """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
     request = evidence.request
     sample = evidence.sample
@@ -660,7 +663,7 @@ def _compute_tables(evidence: Evidence) -> list[Estimates]:
     return [at_look(table, sample, request.look) for table in tables]
 
 
-def _metric_table(evidence: Evidence) -> Estimates:
+def _metric_table(evidence: LabelledSample) -> Estimates:
     """Return the classification metrics that are requested."""
     from stratal.metrics.classification import ClassReport
 
@@ -676,7 +679,7 @@ def _metric_table(evidence: Evidence) -> Estimates:
     return table
 
 
-def _judge_tables(evidence: Evidence) -> list[Estimates]:
+def _judge_tables(evidence: LabelledSample) -> list[Estimates]:
     """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
     from stratal.metrics.judges import JudgeReport
 
@@ -696,7 +699,7 @@ def _judge_tables(evidence: Evidence) -> list[Estimates]:
     return [_in_words_of_labels(table, evidence) for table in tables]
 
 
-def _in_words_of_labels(table: Estimates, evidence: Evidence) -> Estimates:
+def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates:
     """Return a judge's table with the classes 0 and 1 named as people write them, such as pass and fail."""
     texts, mapping = evidence.in_words.interpreted()
     words = {
@@ -727,7 +730,7 @@ def _in_words_of_labels(table: Estimates, evidence: Evidence) -> Estimates:
 _CLASS_LABELS = ("class", "judged")
 
 
-def _question_table(evidence: Evidence) -> Estimates:
+def _question_table(evidence: LabelledSample) -> Estimates:
     """Return an estimate for each question of a study that has answers."""
     from stratal.study import estimate_study, open_study
 
@@ -744,7 +747,7 @@ def _question_table(evidence: Evidence) -> Estimates:
     return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
 
 
-def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
+def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
     """Return what else a reader must know: the annotators' agreement, planned looks, the model.
 
     `of_columns` says whether the estimand is of several columns, and so of no single model.
@@ -772,7 +775,7 @@ def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
     return remarks
 
 
-def _new_answers(evidence: Evidence) -> Labels:
+def _new_answers(evidence: LabelledSample) -> Labels:
     """Return the answers of the new version, from the column of `answers` or the sample's own."""
     request = evidence.request
     sample = evidence.sample

@@ -20,8 +20,8 @@ from stratal.estimation.resolve import with_corrected_scores, with_group
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.evaluation.sources import (
-    FORMS,
-    Form,
+    SOURCE_FORMS,
+    SourceForm,
     form_of,
     require_present,
     sample_file,
@@ -29,6 +29,7 @@ from stratal.evaluation.sources import (
 )
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
+from stratal.protocols import JsonMapping
 from stratal.question.selection import UNKNOWN
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ ReadColumn: TypeAlias = Callable[[str], Labels]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class LabelledSample:
     """A sample, its labels, and which column the estimate is of.
 
     Parameters
@@ -93,7 +94,7 @@ class Evidence:
         mapping = self.request.mapping or labels.mapping
         return replace(labels, positive=self.request.positive, mapping=mapping)
 
-    def with_failed_as_wrong(self, *, lowest: bool = True) -> Evidence:
+    def with_failed_as_wrong(self, *, lowest: bool = True) -> LabelledSample:
         """Return the evidence in which answers that failed count as the lowest (or highest) outcome."""
         estimand = as_estimand(self.request.estimand or self.sample.question.estimand)
         classes = bool(compared_answers(estimand, self.sample, self.labels, self.request.predicted))
@@ -104,7 +105,7 @@ class Evidence:
         return replace(self, read=read)
 
 
-def gather(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
+def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
     """Return the evidence of a request.
 
     Parameters
@@ -117,29 +118,29 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
         Of a sample: files of labels, or labels as `stratal.estimate` takes them.
     """
     form = form_of(source, labels)
-    if form in (Form.SAMPLE, Form.STUDY):
+    if form in (SourceForm.SAMPLE, SourceForm.STUDY):
         if request.table_options:
             option = next(iter(request.table_options)).replace("_", "-")
             raise no_effect_error(f"--{option}", "with a table of labels")
-        gather_drawn = _of_study if form == Form.STUDY else _of_sample
+        gather_drawn = _of_study if form == SourceForm.STUDY else _of_sample
         evidence = gather_drawn(request, source, labels)
     else:
         table, request = table_and_request(form, source, labels, request)
         evidence = _of_table(request, table)
-        if form == Form.COUNT:
+        if form == SourceForm.COUNT:
             # A count has no columns whose roles could be stated.
             evidence = replace(evidence, table=None)
     return _with_models(_with_columns(evidence))
 
 
-def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
+def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
     """Return the evidence of a sample that stratal drew."""
     if isinstance(source, str | Path):
         sample = _read_sample(Path(source), labels)
     else:
         sample = require_sample(source, "evaluate")
     if labels is None:
-        raise InputError("the labels are missing", allowed=FORMS)
+        raise InputError("the labels are missing", allowed=SOURCE_FORMS)
     if isinstance(sample.design, Disagreements):
         sample.weighting()  # it explains what such a sample is for
     sample, request = _with_question(sample, request)
@@ -148,7 +149,7 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence
         read = _given_columns(sample, labels, request)
     else:
         read = _file_columns(sample, files, request)
-    return Evidence(
+    return LabelledSample(
         request=request,
         sample=sample,
         read=read,
@@ -180,7 +181,7 @@ def _read_sample(path: Path, labels: Any) -> Sample:
     file = sample_file(path)
     if labels is None or labels == []:
         example = f"Give their file too: stratal estimate {file} {file.parent / 'to_label.csv'}"
-        raise InputError(f"{file}: the labels are missing", allowed=FORMS, action=f"{example}.")
+        raise InputError(f"{file}: the labels are missing", allowed=SOURCE_FORMS, action=f"{example}.")
     return Sample.read(file)
 
 
@@ -220,7 +221,7 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     several = isinstance(labels, Mapping) and all(
         isinstance(column, Labels | Mapping) for column in labels.values()
     )
-    columns: Mapping[str, Any]
+    columns: JsonMapping
     if several and labels:
         columns = labels
     else:
@@ -235,7 +236,7 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     return read
 
 
-def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> Evidence:
+def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> LabelledSample:
     """Return the evidence of a study: its present labels, and what its question declares."""
     if labels:
         what = "a study already contains its labels: LABELS has no effect"
@@ -249,7 +250,7 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
         return _of_open_study(request, study)
 
 
-def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
+def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
     from stratal.study.question import ASKED
     from stratal.study.study import estimate_options, sample_for_column
 
@@ -284,7 +285,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
             raise MissingColumnError(what, column=name, given=repr(name), allowed=allowed)
         return columns.get(name, columns[first])
 
-    return Evidence(
+    return LabelledSample(
         request=replace(request, estimand=request.estimand or declared.get("estimand")),
         sample=sample,
         read=read,
@@ -296,7 +297,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
     )
 
 
-def _of_table(request: EvaluationRequest, source: Any) -> Evidence:
+def _of_table(request: EvaluationRequest, source: Any) -> LabelledSample:
     """Return the evidence of a table with labels in some or all rows."""
     table = read_labelled_table(source, request)
     request = table.request
@@ -307,7 +308,7 @@ def _of_table(request: EvaluationRequest, source: Any) -> Evidence:
     def read(name: str) -> Labels:
         return replace(labels_of(sample, table.rows, name), notes=first.notes)
 
-    return Evidence(
+    return LabelledSample(
         request=request,
         sample=sample,
         read=read,
@@ -333,7 +334,7 @@ def _margins(request: EvaluationRequest) -> tuple[str, tuple[str, ...]]:
     return method, tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def _with_columns(evidence: Evidence) -> Evidence:
+def _with_columns(evidence: LabelledSample) -> LabelledSample:
     """Return the evidence with weights, answers and verdicts that are requested, each column read once."""
     request = evidence.request
     read_once = cache(evidence.read)
@@ -353,7 +354,7 @@ def _with_columns(evidence: Evidence) -> Evidence:
     return replace(evidence, sample=sample, read=read)
 
 
-def _weighted(sample: Sample, evidence: Evidence) -> Sample:
+def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:
     """Return the sample weighted to the known sizes of groups and means of proxies, if any are named.
 
     Rows that were chosen in an unknown way are weighted by quantiles of the proxy.
@@ -375,7 +376,7 @@ def _weighted(sample: Sample, evidence: Evidence) -> Sample:
     return post_stratify(sample, sample.proxy_names[0])
 
 
-def _column_of_table(evidence: Evidence, name: str) -> str:
+def _column_of_table(evidence: LabelledSample, name: str) -> str:
     """Return the column of numbers instead of a proxy that is written in words."""
     if evidence.table is None:
         return name
@@ -399,7 +400,7 @@ def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: st
     return with_group(sample, name, answers)
 
 
-def _with_models(evidence: Evidence) -> Evidence:
+def _with_models(evidence: LabelledSample) -> LabelledSample:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
     request = evidence.request
     if not request.compare and request.model is None:

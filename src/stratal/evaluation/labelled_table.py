@@ -15,6 +15,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
+from stratal.protocols import JsonDict, Keywords
 from stratal.question.recognition import (
     ID_NAMES,
     NO_COLUMN,
@@ -114,7 +115,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
     request = table.request
     rows = table.rows
     selection = table.selection
-    options: dict[str, Any] = {
+    options: Keywords = {
         "sizes": request.sizes,
         "cluster": request.cluster,
         "weight": request.weight,
@@ -212,7 +213,7 @@ def _with_outcomes_of_answers(
         return rows, request
     if not all(model in facts and are_answers(labels, facts[model]) for model in models):
         return rows, request
-    columns: dict[str, Any] = {name: rows.values(name) for name in facts if name != label_column}
+    columns: JsonDict = {name: rows.values(name) for name in facts if name != label_column}
     answers = {model: [plain_text(answer) for answer in columns[model]] for model in models}
     label_texts = [plain_text(label) for label in rows.values(labels.name)]
     counts = Counter(text for text in label_texts if text is not None)
@@ -246,14 +247,13 @@ def _may_recognise_judge(request: EvaluationRequest) -> bool:
 
 def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
     """Return whether the design that is stated can use a proxy of the rows without a label."""
-    design = (request.sizes, request.cluster, request.weight, request.population_size, request.population)
     is_probability = selection is not None and selection.kind == PROBABILITY
-    return all(value is None for value in design) and not is_probability
+    return not request.states_design and not is_probability
 
 
 def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> EvaluationRequest:
     """Return the request with the recognised columns."""
-    changes: dict[str, Any] = {"model": recognition.model}
+    changes: Keywords = {"model": recognition.model}
     ids = recognition.columns.get(recognition.id or "")
     is_unique = ids is not None and ids.distinct == ids.rows
     # An index and the ids of another file have names of their own.
@@ -444,9 +444,7 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
 
 def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelection:
     """Return how rows were chosen if nothing states it: at random, or all of them."""
-    design = (request.sizes, request.cluster, request.weight, request.population_size, request.population)
-    is_stated = any(value is not None for value in design)
-    if not is_stated and rows.log is None and np.all(_is_labelled(rows, request)):
+    if not request.states_design and rows.log is None and np.all(_is_labelled(rows, request)):
         return RowSelection(kind=ALL)
     return RowSelection(kind=RANDOM)
 
@@ -472,7 +470,7 @@ def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
 
 def _one_row_for_each_unit(
     rows: SmallTable, request: EvaluationRequest, needed: Sequence[Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+) -> tuple[JsonDict, tuple[str, ...]]:
     """Return a table with a row per unit and model as one with a column of labels for each model.
 
     Other columns are kept if they have one value for each unit; those that are `needed` must.

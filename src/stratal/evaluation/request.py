@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stratal.arrays import field_values
 from stratal.errors import InputError, check_choice
+from stratal.protocols import JsonDict, Keywords
 from stratal.question.question import NOT_COMPARED
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
@@ -73,9 +75,9 @@ class EvaluationRequest(DeclaredRoles):
 
     def __post_init__(self) -> None:
         self._freeze()
-        for name in ("features", "metric", "classes", "compare", "judge", "proxy"):
-            names = getattr(self, name) or ()
-            self._set(**{name: (names,) if isinstance(names, str) else tuple(names)})
+        listed = ("features", "metric", "classes", "compare", "judge", "proxy")
+        for name, names in field_values(self, listed).items():
+            self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})
         self._set(metric=tuple(map(metric_name, self.metric)))
         if self.chosen is not None:
             RowSelection.parse(self.chosen)
@@ -93,7 +95,7 @@ class EvaluationRequest(DeclaredRoles):
             )
 
     @property
-    def table_options(self) -> dict[str, Any]:
+    def table_options(self) -> JsonDict:
         """The options that describe a table with labels, as far as they are given."""
         names = ("chosen", "proxy", "sizes", "cluster", "weight", "population_size", "tags")
         values = self.keywords(*names)
@@ -118,23 +120,23 @@ class EvaluationRequest(DeclaredRoles):
         return tuple(texts)
 
     @property
-    def estimand_options(self) -> dict[str, Any]:
+    def estimand_options(self) -> JsonDict:
         """The keywords of `stratal.estimate` that say what is estimated."""
         return self.keywords("estimand", "combine", "predicted")
 
     @property
-    def estimator_options(self) -> dict[str, Any]:
+    def estimator_options(self) -> JsonDict:
         """The other keywords of `stratal.estimate` that say how."""
         options = self.keywords("estimator", "outcome", "cross_fit", "calibration")
         return options | self.target_option | {"features": self.features or None}
 
     @property
-    def target_option(self) -> dict[str, Any]:
+    def target_option(self) -> JsonDict:
         """The target, where it is stated."""
         return {} if self.target is None else {"target": self.target}
 
     @property
-    def interval_options(self) -> dict[str, Any]:
+    def interval_options(self) -> Keywords:
         """Level and method of the interval."""
         return self.keywords("confidence_level", "interval")
 
@@ -146,6 +148,12 @@ class EvaluationRequest(DeclaredRoles):
         return None
 
     @property
+    def states_design(self) -> bool:
+        """Whether the request states how the rows with a label represent the population."""
+        stated = (self.sizes, self.cluster, self.weight, self.population_size, self.population)
+        return any(value is not None for value in stated)
+
+    @property
     def label_column(self) -> str:
         """The column of the labels: the first model's where only models are compared."""
         is_compared = self.predicted not in (None, False, NOT_COMPARED)
@@ -154,6 +162,6 @@ class EvaluationRequest(DeclaredRoles):
             return self.compare[0]
         return self.value or LABEL
 
-    def keywords(self, *names: str) -> dict[str, Any]:
+    def keywords(self, *names: str) -> Keywords:
         """Return some of the fields by name."""
-        return {name: getattr(self, name) for name in names}
+        return field_values(self, names)

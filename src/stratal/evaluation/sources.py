@@ -14,6 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
 from stratal.evaluation.request import EvaluationRequest
+from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
 from stratal.question.question import SUPERPOPULATION
 from stratal.question.selection import ALL
 from stratal.randomness import id_text
@@ -21,7 +22,7 @@ from stratal.tables.files import existing_file
 from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
-FORMS = (
+SOURCE_FORMS = (
     "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one of each "
     "model; a count such as 47/50"
 )
@@ -31,7 +32,7 @@ _COUNT = re.compile(r"(\d+)/(\d+)")
 _MAX_COUNT = 1_000_000
 
 
-class Form(Enum):
+class SourceForm(Enum):
     """In which form the evidence is given."""
 
     SAMPLE = "sample"
@@ -57,7 +58,7 @@ def require_present(path: Path) -> None:
         raise InputError(f"{path}: it is neither a study nor a sample", allowed=allowed)
 
 
-def form_of(source: Any, labels: Any = None) -> Form:
+def form_of(source: Any, labels: Any = None) -> SourceForm:
     """Return the form of the evidence.
 
     Parameters
@@ -72,32 +73,31 @@ def form_of(source: Any, labels: Any = None) -> Form:
         all are logs of one evaluation tool.
     """
     if source is None:
-        raise InputError("nothing to estimate from", allowed=FORMS)
+        raise InputError("nothing to estimate from", allowed=SOURCE_FORMS)
     if isinstance(source, list | tuple):
         if not source or not all(isinstance(path, str | Path) for path in source):
-            raise InputError("a list is one of paths", given=str(source)[:60], allowed=FORMS)
+            raise InputError("a list is one of paths", given=str(source)[:60], allowed=SOURCE_FORMS)
         if labels is not None and labels != []:
             what = "a list of logs already contains its labels: labels= has no effect"
-            raise InputError(what, allowed=FORMS, action="Leave labels= out.")
+            raise InputError(what, allowed=SOURCE_FORMS, action="Leave labels= out.")
         return _form_of_files(list(map(Path, source)))
     if isinstance(source, str | Path):
         paths = [Path(source), *_label_paths(labels)]
         return _form_of_files(paths, labels)
     if isinstance(source, Sample):
-        return Form.SAMPLE
+        return SourceForm.SAMPLE
     from stratal.study import Study  # loaded only where there may be one
 
     if isinstance(source, Study):
-        return Form.STUDY
+        return SourceForm.STUDY
     if labels is not None and _is_table(source):
         what = "a table already contains its labels: labels= has no effect"
-        raise InputError(what, allowed=FORMS, action="Leave them out, or give the sample instead.")
-    return Form.TABLE if _is_table(source) else Form.SAMPLE
+        raise InputError(what, allowed=SOURCE_FORMS, action="Leave them out, or give the sample instead.")
+    return SourceForm.TABLE if _is_table(source) else SourceForm.SAMPLE
 
 
 def _is_table(source: Any) -> bool:
-    is_frame = hasattr(source, "__arrow_c_stream__") or hasattr(source, "with_format")
-    return is_frame or isinstance(source, dict | SmallTable)
+    return isinstance(source, ArrowStream | HuggingFaceDataset | dict | SmallTable)
 
 
 def _label_paths(labels: Any) -> list[Path]:
@@ -108,31 +108,31 @@ def _label_paths(labels: Any) -> list[Path]:
     return []
 
 
-def _form_of_files(paths: Sequence[Path], labels: Any = None) -> Form:
+def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
     first = paths[0]
     if first.is_dir() and not (first / SAMPLE_NAME).is_file():
         from stratal.study.database import DATABASE
 
         if (first / DATABASE).is_file() or not find_logs(first):
-            return Form.STUDY
+            return SourceForm.STUDY
     elif is_sample_file(sample_file(first)):
-        return Form.SAMPLE
+        return SourceForm.SAMPLE
     elif len(paths) == 1 and not first.exists() and _COUNT.fullmatch(first.as_posix()):
-        return Form.COUNT
+        return SourceForm.COUNT
     require_present(first)
     if len(paths) == 1:
         # Labels in memory belong to a sample, whose reader states what is wrong with the file.
-        return Form.TABLE if labels is None or labels == [] else Form.SAMPLE
+        return SourceForm.TABLE if labels is None or labels == [] else SourceForm.SAMPLE
     tools = {path: _tool_of(path) for path in paths}
     if None not in tools.values() and len(set(tools.values())) == 1:
-        return Form.LOGS
+        return SourceForm.LOGS
     for path in paths:
         if not path.is_dir():
             existing_file(path)  # its error names the files that are there
     raise InputError(
         f"several files are given, but the first, {first}, is neither a sample nor a study",
         given=", ".join(f"{path} ({tool or 'no log'})" for path, tool in tools.items()),
-        allowed=FORMS,
+        allowed=SOURCE_FORMS,
         action="The sample comes first, then its labels. Labels of a table are a column of it: join them by "
         "id.",
     )
@@ -146,13 +146,13 @@ def _tool_of(path: Path) -> str | None:
 
 
 def table_and_request(
-    form: Form, source: Any, labels: Any, request: EvaluationRequest
+    form: SourceForm, source: Any, labels: Any, request: EvaluationRequest
 ) -> tuple[Any, EvaluationRequest]:
     """Return a table with labels, and the request about it."""
-    if form == Form.COUNT:
+    if form == SourceForm.COUNT:
         return _table_of_count(str(source if isinstance(source, str | Path) else source[0]), request)
     paths = [Path(path) for path in source] if isinstance(source, list | tuple) else []
-    if form == Form.LOGS:
+    if form == SourceForm.LOGS:
         return _table_of_logs(paths or [Path(source), *_label_paths(labels)], request)
     table = paths[0] if paths else source
     if isinstance(table, str | Path) and Path(table).is_dir():
@@ -185,12 +185,12 @@ def _only_log(folder: Path) -> Path:
         raise InputError(
             f"{folder}: holds {len(logs):,} logs",
             given=", ".join(str(path.relative_to(folder)) for path in list(logs)[:6]),
-            action=f"Give the log of one model, or one of each model. Forms: {FORMS}.",
+            action=f"Give the log of one model, or one of each model. Forms: {SOURCE_FORMS}.",
         )
     return next(iter(logs))
 
 
-def _table_of_count(text: str, request: EvaluationRequest) -> tuple[dict[str, Any], EvaluationRequest]:
+def _table_of_count(text: str, request: EvaluationRequest) -> tuple[JsonDict, EvaluationRequest]:
     """Return a table with a label for each unit of a count such as 47/50."""
     successes, total = map(int, text.split("/"))
     if not 0 <= successes <= total or not 0 < total <= _MAX_COUNT:

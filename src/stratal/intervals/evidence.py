@@ -37,7 +37,7 @@ from stratal.intervals.stratified import (
     StratumRates,
     stratified_clopper_pearson,
 )
-from stratal.question.question import SCALES
+from stratal.question.question import SCALES, TARGETS
 
 # Clusters, each worth one unit, that are set against what few drawn ones show of resemblance.
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
@@ -49,7 +49,6 @@ _ROUNDED_UNITS = 1e-6
 _MOST_UNITS = 1e9
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
-TARGETS = ("population", "superpopulation")
 
 
 class IntervalEvidence(Protocol):

@@ -18,7 +18,7 @@ from stratal.labels.label_values import class_text
 from stratal.metrics.class_answers import AnsweredClasses, answered_classes
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
 from stratal.metrics.ranking import score_of_class, scores_of_class
-from stratal.population.expressions import Below, Cells, Expression, Number
+from stratal.population.expressions import Below, Cells, Expression, NumberColumn
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import value_ranges
@@ -170,7 +170,7 @@ class _AtThreshold(Estimand):
                 given=f"{info.name!r}: {role.meaning}",
                 action=f"Declare it: predicts= (--predicts {info.name}=class:NAME).",
             )
-        probability = Number(name=info.name)
+        probability = NumberColumn(name=info.name)
         inside = 1.0 - Below(name=info.name, limit=self.threshold)
         hits, answers, truths = averages(population, [probability * inside, inside, probability]).tolist()
         shares = np.array([hits, answers, truths, 1.0])

@@ -19,7 +19,7 @@ from stratal.labels.label_values import class_text
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.confusion import Confusion, is_f_measure
 from stratal.population.answer_sets import sets_by_text
-from stratal.population.expressions import ByLevel, Constant, Expression, Number
+from stratal.population.expressions import ByLevel, Constant, Expression, NumberColumn
 from stratal.population.influence import averages
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
@@ -312,11 +312,11 @@ def right_answers(population: Population) -> Expression:
     declared = (score.name for score in population.scores if score.declared)
     right = next((name for name in declared if population.predicts[name] == ANSWER_IS_RIGHT), None)
     if right is not None:
-        return Number(name=right)
+        return NumberColumn(name=right)
     if population.proxies:
         info = population.proxy_info()
         if info.scaled and info.bounds == (0.0, 1.0):
-            return Number(name=info.name)
+            return NumberColumn(name=info.name)
     return Constant(value=UNTOLD)
 
 
@@ -392,9 +392,9 @@ class ClassProbabilities(Record):
         declared_probability = None
         is_right = right_answers(population)
         if right is not None:
-            is_right = Number(name=right)
+            is_right = NumberColumn(name=right)
         elif probability is not None:
-            declared_probability = levels.index(needed[0]), Number(name=probability)
+            declared_probability = levels.index(needed[0]), NumberColumn(name=probability)
             is_right = Constant(value=UNTOLD)
         observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
         plain = cls(

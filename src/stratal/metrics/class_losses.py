@@ -22,7 +22,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import class_column, none_labelled
 from stratal.population.declaration import ROUNDED, class_names
-from stratal.population.expressions import Cells, Expression, LogLoss, Number, total
+from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.protocols import Keywords
@@ -62,13 +62,13 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     @classmethod
     def loss(cls, probability: FloatArray) -> FloatArray:
         """Return the loss (n,) at the probability of the true class."""
-        return cls.expected(Number(name="p")).of({"p": probability})
+        return cls.expected(NumberColumn(name="p")).of({"p": probability})
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the loss less its mean."""
         columns = _by_class(population, self.probabilities).values()
         _require_softmax(population, list(columns))
-        parts = [(Number(name=name), self.expected(Number(name=name))) for name in columns]
+        parts = [(NumberColumn(name=name), self.expected(NumberColumn(name=name))) for name in columns]
         first = total([p * loss for p, loss in parts])
         second = total([p * (loss * loss) for p, loss in parts])
         value = float(averages(population, [first])[0])
@@ -165,7 +165,7 @@ def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, st
 
 def _require_softmax(population: Population, names: list[str]) -> None:
     """Refuse columns that are not probabilities adding up to 1, but for rounding."""
-    values = [Number(name=name) for name in names]
+    values = [NumberColumn(name=name) for name in names]
     off = total([*values]) - 1.0
     (square, *lengths) = averages(population, [off * off, *(v * v for v in values)])
     if square > ROUNDED**2 or max(lengths) > 1.0:

@@ -41,7 +41,7 @@ from stratal.metrics.class_answers import (
     right_answers,
 )
 from stratal.population.answer_sets import population_tags, sets_by_text
-from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies, total
+from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, implies, total
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
@@ -687,7 +687,7 @@ right answer all the same: f1:yes,right=score.
         if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
             return
         named = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
-        score = Number(name=proxy.name)
+        score = NumberColumn(name=proxy.name)
         share, share_right_in_class, mean_score = averages(population, [named, named * score, score]).tolist()
         if not 0.0 < share < 1.0:
             return

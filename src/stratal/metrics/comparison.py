@@ -50,7 +50,7 @@ from stratal.intervals.interval_types import (
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join_labels
 from stratal.metrics.class_answers import UNTOLD
-from stratal.population.expressions import Agree, Cells, Expression, Number, Share
+from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Derived
@@ -705,7 +705,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         names = self.proxies or (() if by_answers else self.models)
         for name in names:
             population.proxy_info(name)
-        observed = tuple(Number(name=name) for name in names)
+        observed = tuple(NumberColumn(name=name) for name in names)
         if by_answers and not names:
             return (UNTOLD * self.same + _TIED * (1.0 - self.same),) * len(self.models)
         if not by_answers or len(observed) > 2:

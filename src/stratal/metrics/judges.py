@@ -52,7 +52,7 @@ from stratal.metrics.class_answers import (
 )
 from stratal.metrics.confusion import mixed_variance, smoothed_variance
 from stratal.metrics.ranking import area_under_curve, only_proxy, ranking_metric
-from stratal.population.expressions import Cells, Expression, Number
+from stratal.population.expressions import Cells, Expression, NumberColumn
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
@@ -279,14 +279,14 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return which of the drawn units (n,) have a label."""
         return self.units(sample, labels)[3]
 
-    def _scaled(self, population: Population) -> tuple[Number, tuple[float, float]]:
+    def _scaled(self, population: Population) -> tuple[NumberColumn, tuple[float, float]]:
         """Return the score, and the bounds of the labels' scale that it is on."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
             problem = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
             action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
             raise InputError(problem, given=repr(info.name), action=action)
-        return Number(name=info.name), info.bounds
+        return NumberColumn(name=info.name), info.bounds
 
 
 @dataclass(frozen=True, slots=True)

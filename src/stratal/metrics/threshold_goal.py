@@ -374,9 +374,12 @@ class AnticipatedSet(AnticipatedOutcome):
             # So many units of the class, or others, and no fault among them.
             cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - faults))
             rate = float(self.population_stratum.proxy_means[0])
-            share = rate if self.requirement.metric == RECALL else 1.0 - rate
+            of_class = self.requirement.metric == RECALL
+            share = rate if of_class else 1.0 - rate
             needed = math.ceil(cases / share) if share > 0 else None
-            return PlannedRounds(total=labels, labels_needed=needed, cases_needed=cases)
+            return PlannedRounds(
+                total=labels, labels_needed=needed, cases_needed=cases, cases_of_class=of_class
+            )
         strata = self.cells
         order = np.flatnonzero(~strata.is_known)[::-1]
         sizes = strata.sizes[order]

@@ -20,7 +20,7 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.candidates import bounds_of_worst_case, scenario_half_width
 from stratal.planning.expected_widths import normal_half_width
 from stratal.planning.power import DEFAULT_POWER
-from stratal.population.expressions import Number
+from stratal.population.expressions import NumberColumn
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY
@@ -200,7 +200,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         if self.recommended.design == SimpleRandom.kind:
             return SimpleRandom(budget=self.budget)
         if self.recommended.design == Successive.kind:
-            return Successive(budgets=(self.budget,), predicted=(Number(name=HISTORY),))
+            return Successive(budgets=(self.budget,), predicted=(NumberColumn(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)
 
     def draw(self, seed: int, population: Population | None = None) -> Sample:

@@ -34,7 +34,7 @@ from stratal.planning.joint_plan import influence_deviations, planned_parts
 from stratal.planning.plan import COST_OPTIMAL, Plan, PlannedDesign, PlannedPart, level_of_last_look
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.planning.stratum_minimums import stratum_minimums
-from stratal.population.expressions import Number
+from stratal.population.expressions import NumberColumn
 from stratal.population.influence import averages, stratum_averages
 from stratal.population.population import Population
 from stratal.proxy.history import HISTORY, history_columns
@@ -343,7 +343,7 @@ class Planner:
         if money is None or self.half_width is not None:
             action = "Give budget= (--budget), not half_width= (--half-width)."
             raise InputError(f"'{COST_OPTIMAL}' needs a budget in units of cost", action=action)
-        (mean_cost,) = averages(self.population, [Number(name=cost_column)])
+        (mean_cost,) = averages(self.population, [NumberColumn(name=cost_column)])
         if not mean_cost > 0:
             mean_text = f"mean {mean_cost:g}"
             raise InputError(f"'{cost_column}' has no positive mean cost", given=mean_text, allowed="above 0")
@@ -378,7 +378,7 @@ class Planner:
         self, strata: Strata, n_labels: int | None, cost_column: str, money: float | None
     ) -> _PlannedStrata:
         """Return the labels that the money buys if their costs differ between strata."""
-        costs = stratum_averages(self.population, strata.rule, [Number(name=cost_column)])[:, 0]
+        costs = stratum_averages(self.population, strata.rule, [NumberColumn(name=cost_column)])[:, 0]
         allocate_labels = partial(allocate, strata, method=COST_OPTIMAL, costs=costs, cost_budget=money)
         return _PlannedStrata(
             strata=strata,

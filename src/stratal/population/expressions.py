@@ -83,7 +83,7 @@ class Constant(Expression, kind="constant"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Expression, kind="number"):
+class NumberColumn(Expression, kind="number"):
     """A proxy or a feature."""
 
     name: str

@@ -1,7 +1,7 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
 from stratal.proxy.agreement import peer_agreement
-from stratal.proxy.calibration import Calibration, calibrate, combine, cross_fit, learn
+from stratal.proxy.calibration import FittedCurve, calibrate, combine, cross_fit, learn
 from stratal.proxy.history import fit_history
 from stratal.proxy.proxy import (
     Proxy,
@@ -14,7 +14,7 @@ from stratal.proxy.proxy import (
 )
 
 __all__ = [
-    "Calibration",
+    "FittedCurve",
     "Proxy",
     "absolute_regression_error",
     "accuracy",

@@ -95,7 +95,7 @@ def with_residuals(fit: FitType, x: FloatArray, y: FloatArray, w: FloatArray) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calibration(Fit):
+class FittedCurve(Fit):
     """A fitted curve from one score to mean outcomes; not decreasing if isotonic.
 
     Parameters
@@ -143,7 +143,7 @@ def calibrate(
     method: str = "isotonic",
     weights: object = None,
     bounds: tuple[float, float] = (0.0, 1.0),
-) -> Calibration:
+) -> FittedCurve:
     """Fit the mean outcome as a function of a score.
 
     Parameters
@@ -236,7 +236,7 @@ def _transform_scores(values: FloatArray, centre: float, scale: float) -> FloatA
     return (values - centre) / scale
 
 
-def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> Calibration:
+def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> FittedCurve:
     """Return a smoothed isotonic fit; units with equal scores have one level."""
     from scipy.optimize import isotonic_regression
 
@@ -252,12 +252,12 @@ def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
     # Interior points of a constant piece are redundant.
     is_redundant = np.zeros(len(scores), bool)
     is_redundant[1:-1] = (levels[1:-1] == levels[:-2]) & (levels[1:-1] == levels[2:])
-    return Calibration(
+    return FittedCurve(
         method="isotonic", bounds=bounds, scores=scores[~is_redundant], levels=levels[~is_redundant]
     )
 
 
-def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> Calibration:
+def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> FittedCurve:
     """Return a penalised logistic regression on the logit or the standardised score."""
     is_probability = bool(x.min() >= 0.0 and x.max() <= 1.0)
     if is_probability:
@@ -272,7 +272,7 @@ def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
     # The uncalibrated probability has slope 1; the sign of another score is unknown.
     prior_slope = 1.0 if is_probability else 0.0
     intercept, slope = _fit_penalised(t, (y - low) / (high - low), w, prior_slope)
-    return Calibration(
+    return FittedCurve(
         method="logistic", bounds=bounds, intercept=intercept, slope=slope, centre=centre, scale=scale
     )
 
@@ -651,7 +651,7 @@ class CrossFit(Record):
         Value of each labelled unit, from the fit that excludes its label.
     """
 
-    fits: tuple[Calibration | FittedLearner, ...]
+    fits: tuple[FittedCurve | FittedLearner, ...]
     folds: IntArray
     labelled: FloatArray
 
@@ -734,7 +734,7 @@ def cross_fit(
         )
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
-    fit: Callable[..., Calibration | FittedLearner]
+    fit: Callable[..., FittedCurve | FittedLearner]
     if x.ndim != 2:
         fit = partial(calibrate, method=method or "logistic")
     elif method is None:

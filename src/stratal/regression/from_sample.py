@@ -39,7 +39,15 @@ from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
 from stratal.labels.labels import JoinedLabels, join_labels
-from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
+from stratal.population.expressions import (
+    Cells,
+    Constant,
+    Exponential,
+    Expression,
+    NumberColumn,
+    logistic,
+    total,
+)
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
@@ -261,7 +269,7 @@ def regress(
     ('intercept', 'x')
     """
     if isinstance(sample, str | tuple):
-        from stratal.regression.from_table import sample_of_arrays, sample_of_table
+        from stratal.regression.from_table import sample_of_arrays, sample_of_formula
 
         if features or formula is not None or population is not None:
             raise InputError(
@@ -269,7 +277,7 @@ def regress(
                 action="Write the features in the formula, or give the arrays only.",
             )
         if isinstance(sample, str):
-            sample, labels, columns_of_fit = sample_of_table(sample, labels, proxy, Formula.words(sample))
+            sample, labels, columns_of_fit = sample_of_formula(sample, labels, proxy, Formula.words(sample))
         else:
             sample, labels, columns_of_fit = sample_of_arrays(sample)
         features = columns_of_fit.get("features", ())
@@ -577,7 +585,7 @@ class Coefficient(Estimand):
     def _linear(self, weights: FloatArray) -> Expression:
         """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
         first, *others = (float(f"{weight:.9g}") for weight in weights)
-        terms = [weight * Number(name=name) for weight, name in zip(others, self.numbers, strict=True)]
+        terms = [weight * NumberColumn(name=name) for weight, name in zip(others, self.numbers, strict=True)]
         return total([Constant(value=first), *terms])
 
     takes: ClassVar[tuple[str, ...]] = FITTED

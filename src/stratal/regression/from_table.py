@@ -15,6 +15,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
+from stratal.protocols import Keywords
 from stratal.question.recognition import StatedRoles, recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
@@ -24,7 +25,7 @@ from stratal.tables.small_table import SmallTable, is_missing
 _SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
 
 
-def sample_of_table(
+def sample_of_formula(
     formula: str, table: Any, proxy: str | None, words: frozenset[str]
 ) -> tuple[Sample, Labels, dict[str, Any]]:
     """Return sample, labels and the options `features` or `formula` of a table's outcome `y ~ x1 + x2`.
@@ -41,12 +42,12 @@ def sample_of_table(
     if proxy is None:
         roles = StatedRoles(value=outcome, is_compared=False, judges=(), others=tuple(features))
         proxy = recognise(facts_of_table(rows), roles).proxy
-    options: dict[str, Any] = {"formula": right.strip()}
+    options: Keywords = {"formula": right.strip()}
     if _SUM.fullmatch(right):
         names = tuple(term.strip() for term in right.split("+"))
         for name in names:
             rows.values(name)
-        if all(_is_numeric(rows, name) for name in names):
+        if all(rows.is_numeric(name) for name in names):
             options = {"features": names}
     sample, labels = _sample_of_rows(rows, outcome, proxy, features)
     return sample, labels, options
@@ -85,12 +86,12 @@ def _sample_of_rows(
     """Return the rows with an outcome as a sample of all rows, which are its population."""
     is_partial = any(map(is_missing, rows.values(outcome)))
     has_proxy = proxy is not None and is_partial
-    categories = {name: rows.texts(name) for name in features if not _is_numeric(rows, name)}
+    categories = {name: rows.texts(name) for name in features if not rows.is_numeric(name)}
     sample, labels = Sample.from_labelled(
         rows, value=outcome, proxy=proxy if has_proxy else None, groups=tuple(categories), has_all_units=True
     )
     numbers: Mapping[str, Any] = {
-        name: rows.numbers(name) for name in features if _is_numeric(rows, name) and name != proxy
+        name: rows.numbers(name) for name in features if rows.is_numeric(name) and name != proxy
     }
     population = Population.from_arrays(
         proxy={proxy: rows.numbers(proxy)} if has_proxy and proxy is not None else None,
@@ -99,12 +100,3 @@ def _sample_of_rows(
         ids=ids_of(rows, None),
     )
     return replace(sample, population=population), labels
-
-
-def _is_numeric(rows: SmallTable, name: str) -> bool:
-    """Return whether a column of the table has a number in every row."""
-    try:
-        rows.numbers(name)
-    except InputError:
-        return False
-    return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stratal.protocols import JsonDict, JsonMapping
+from stratal.protocols import JsonDict, JsonMapping, JsonRows
 from stratal.report.notes import FIRST_MODEL, JUDGE_SHARES, RANDOM_ROWS, UNLABELLED, Note, without_code
 from stratal.report.text import (
     MOST_ROWS,
@@ -20,8 +20,6 @@ from stratal.report.text import (
     table_of,
     value_text,
 )
-
-JsonRows = Sequence[Mapping[str, Any]]
 
 # Names of estimates that an answer about a judge has side by side.
 CORRECTED = "corrected"

@@ -227,7 +227,7 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
     cases = rounds["cases_needed"]
     size = plan["population_size"]
     if cases is not None:
-        what = "units of the class" if require.startswith("recall") else "units that are not of the class"
+        what = "units of the class" if rounds["cases_of_class"] else "units that are not of the class"
         if needed is None:
             return [f"{require} cannot be guaranteed: by the score there are no {what}."]
         verdict = "cannot be guaranteed" if needed > total else "can be guaranteed"

@@ -9,13 +9,12 @@ from functools import partial
 from html import escape
 from typing import Any
 
-from stratal.protocols import JsonMapping
+from stratal.protocols import JsonMapping, JsonRows
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import Page, format_number, interval_text, level_text, table_of, value_text
 
 FindingsDict = Mapping[str, Any]
-JsonRows = Sequence[Mapping[str, Any]]
 
 
 # Largest number of ids that a page lists.

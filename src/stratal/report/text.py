@@ -193,6 +193,11 @@ def cell(entry: object) -> str:
     return f"{entry:,}" if isinstance(entry, int) else str(entry)
 
 
+def signed_text(value: float, form: str) -> str:
+    """Return a number in a format of Python such as `+.2f`, with a minus sign instead of a hyphen."""
+    return format(value, form).replace("-", "−")
+
+
 def format_number(value: float | None) -> str:
     """Return a number with four significant digits for a sentence."""
     return "–" if value is None else f"{value:.4g}"

@@ -15,6 +15,7 @@ from stratal.report.text import (
     interval_text,
     level_text,
     noted,
+    signed_text,
     table_of,
     value_text,
 )
@@ -175,8 +176,8 @@ def _signed(value: float | None, share: bool) -> str:
     if value is None:
         return "unlimited"
     if share:
-        return f"{100 * value:+.1f}".replace("-", "−")
-    return f"{value:+.3g}".replace("-", "−")
+        return signed_text(100 * value, "+.1f")
+    return signed_text(value, "+.3g")
 
 
 def _score_sentences(result: JsonMapping) -> list[str]:
@@ -192,7 +193,7 @@ def _score_sentences(result: JsonMapping) -> list[str]:
             shifts.append(("shift_since_first", rows[0]["wave"]))
         for name, wave in shifts:
             if last[name] is not None:
-                shift = f"{last[name]:+.2f}".replace("-", "−")
+                shift = signed_text(last[name], "+.2f")
                 line += f", {shift} standard deviations since {wave}"
         lines.append(f"{line}. This does not estimate quality.")
     return lines

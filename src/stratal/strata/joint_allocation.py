@@ -271,7 +271,7 @@ _SWAPS = 200
 
 
 # The best whole n_h (H,) found, its cost or level, what no whole one comes below, and the real optimum.
-Solution = tuple[IntArray, float, float, Optimum]
+AllocationSolution = tuple[IntArray, float, float, Optimum]
 
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -524,7 +524,7 @@ def allocate_several(
     )
 
 
-def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> Solution:
+def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> AllocationSolution:
     """Return the cheapest whole n_h found that reach every target standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
@@ -551,7 +551,7 @@ def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -
     return best.astype(np.int64), cost, min(bound, cost), optimum
 
 
-def _closest(demands: Demands, money: float, sizes: IntArray) -> Solution:
+def _closest(demands: Demands, money: float, sizes: IntArray) -> AllocationSolution:
     """Return the whole n_h found with the smallest largest ratio of expected to target standard error.
 
     All the money is spent.

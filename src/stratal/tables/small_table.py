@@ -165,6 +165,13 @@ class SmallTable:
             )
         return np.array(texts, dtype=np.str_)
 
+    def is_numeric(self, name: str) -> bool:
+        """Return whether the table has a column with a finite number in every row."""
+        column = self.find(name)
+        if column is None:
+            return False
+        return bool(np.isfinite([_to_number(entry) for entry in self.values(column)]).all())
+
     def numbers(self, name: str, *, positive: bool = False, whole_numbers: bool = False) -> FloatArray:
         """Return a column as finite numbers."""
         entries = self.values(name)

@@ -121,8 +121,8 @@ def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> Se
         return mean_evidence(replace(in_domain, fraction=in_domain.fraction + fraction), faulty, labels)
     other = _weights(labels, sets, outside, is_inside=False)
     means = {
-        True: _mean(weighted, domain, inside, labels),
-        False: _mean(other, domain, outside, labels),
+        True: _mean_by_region(weighted, domain, inside, labels),
+        False: _mean_by_region(other, domain, outside, labels),
     }
     is_faulty_inside = metric == FALSE_POSITIVE_RATE
     return SetEvidence(
@@ -141,9 +141,9 @@ def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
         weighted = estimated_weights(either > 0, labels.weights)
         return mean_evidence(weighted, labels.outcomes[:, None] * inside, labels)
     weighted = _weights(labels, sets, inside, is_inside=True)
-    hits = _mean(weighted, labels.outcomes, inside, labels)
+    hits = _mean_by_region(weighted, labels.outcomes, inside, labels)
     other = _weights(labels, sets, ~inside, is_inside=False)
-    misses = _mean(other, labels.outcomes, ~inside, labels)
+    misses = _mean_by_region(other, labels.outcomes, ~inside, labels)
     shares = weighted.share if labels.has_exact_sizes else labels.weights @ inside
     return SetEvidence(weights=weighted.weights, part=hits, rest=replace(misses, shift=shares))
 
@@ -180,7 +180,7 @@ def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledS
     )
 
 
-def _mean(
+def _mean_by_region(
     weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores
 ) -> RegionMean:
     """Return the mean over a group of the domain (m,) within each region (m, J)."""

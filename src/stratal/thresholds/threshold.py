@@ -28,9 +28,9 @@ from stratal.estimation.resolve import (
 )
 from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
-from stratal.evaluation.evidence import Evidence, gather
+from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.request import EvaluationRequest
-from stratal.evaluation.sources import Form, form_of
+from stratal.evaluation.sources import SourceForm, form_of
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval import tail_shares
 from stratal.metrics.ranking import only_proxy, scores_of_class
@@ -290,7 +290,7 @@ def threshold(
         require_target(target)
     tail_shares(confidence_level, "greater")
     request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
-    is_table = form_of(sample, labels) not in (Form.SAMPLE, Form.STUDY)
+    is_table = form_of(sample, labels) not in (SourceForm.SAMPLE, SourceForm.STUDY)
     if is_table:
         request = replace(request, population=population)
     evidence = gather(request, sample, labels)
@@ -323,7 +323,7 @@ def threshold(
     )
 
 
-def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sample:
+def _with_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
     """Return the sample with the scores of a table from elsewhere that are no proxies of its design."""
     for name in names:
         if name not in (*sample.proxy_names, *sample.groups):
@@ -332,7 +332,7 @@ def _with_scores(sample: Sample, evidence: Evidence, names: Sequence[str]) -> Sa
 
 
 def _population_of_table(
-    sample: Sample, evidence: Evidence, scores: Sequence[str], by: str | None
+    sample: Sample, evidence: LabelledSample, scores: Sequence[str], by: str | None
 ) -> Population | None:
     """Return the population of a table from elsewhere with a row for every unit; None for another table."""
     assert evidence.table is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.requirement import Requirement
 from stratal.labels.labels import join_labels
+from stratal.protocols import JsonDict, Keywords
 from stratal.report.text import json_dict
 from stratal.waves.e_process import (
     centred_rates,
@@ -70,7 +70,7 @@ class Alarm:
     error: float
     exact: bool
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         return json_dict(asdict(self))
 
@@ -114,7 +114,7 @@ class WaveOutcomes:
     @property
     def mirrored(self) -> WaveOutcomes:
         """The wave with outcomes that are good where they were bad, for levels that must not be exceeded."""
-        changes: dict[str, Any] = {"outcomes": 1.0 - self.outcomes}
+        changes: Keywords = {"outcomes": 1.0 - self.outcomes}
         if self.scores is not None and self.score_means is not None:
             changes |= {"scores": -self.scores, "score_means": -self.score_means}
         if self.score_range is not None:
@@ -363,7 +363,10 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
     """Return the bounds of the outcome in all waves, refusing what is no mean of a bounded outcome."""
     bounds: set[tuple[float, float] | None] = set()
     for wave in waves:
-        if len([label for label in wave.rows if "domain" not in dict(label)]) != 1 or _mean(wave) is None:
+        if (
+            len([label for label in wave.rows if "domain" not in dict(label)]) != 1
+            or _outcomes_of_mean(wave) is None
+        ):
             raise InputError(
                 "an alarm is for the mean outcome of all items",
                 given=f"other estimands in wave {wave.name}",
@@ -380,7 +383,7 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
     return next(pair for pair in bounds if pair is not None)
 
 
-def _mean(wave: Wave) -> AnyArray | None:
+def _outcomes_of_mean(wave: Wave) -> AnyArray | None:
     """Return the outcomes (n,) if the estimate is their mean."""
     return next(iter(wave.rows.values())).outcomes
 

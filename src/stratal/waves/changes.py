@@ -13,7 +13,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.intervals.interval_types import SumInterval
 from stratal.labels.labels import join_labels
 from stratal.randomness import id_texts
-from stratal.waves.wave import Label, Wave
+from stratal.waves.wave import RowKey, Wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +92,7 @@ class _Influences:
     deviations: FloatArray
 
 
-def correlation_between(later: Wave, earlier: Wave, label: Label) -> float:
+def correlation_between(later: Wave, earlier: Wave, label: RowKey) -> float:
     """Return the correlation of two estimates, of the same items or of different ones.
 
     Of the same items, labels of the same units depend on each other. If both waves have the same labelled

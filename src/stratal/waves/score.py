@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
+from stratal.protocols import JsonDict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def moments_of_sample(sample: Sample) -> dict[str, ScoreMoments]:
     }
 
 
-def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments]]) -> list[dict[str, Any]]:
+def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments]]) -> list[JsonDict]:
     """Return the mean of each score by wave, and its shift since the previous and the first wave.
 
     Shifts are in standard deviations of the wave that they are counted from. Only scores that two waves have.

@@ -12,13 +12,14 @@ from stratal.errors import InputError, listing
 from stratal.estimation.estimate import Estimate
 from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import tail_shares
+from stratal.protocols import JsonDict
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between
 from stratal.waves.score import score_drift
-from stratal.waves.wave import Label, Wave, read_waves
+from stratal.waves.wave import RowKey, Wave, read_waves
 
 # Options of `stratal.evaluate` that are about one sample.
 OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
@@ -50,7 +51,7 @@ class TrendRow:
     estimate: Estimate | Change
     confidence_interval: list[float | None] | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         change = self.estimate if isinstance(self.estimate, Change) else None
         return json_dict(
@@ -115,9 +116,9 @@ class Trend(PageDisplay, PlotDisplay):
         """Whether a requirement is violated in any wave."""
         return self.verdict == ALARM
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
-        described: dict[str, Any] = {
+        described: JsonDict = {
             "waves": [self._wave(wave) for wave in self.waves],
             "latest": self.latest.name,
             "rows": [row.to_dict() for row in self.rows],
@@ -132,7 +133,7 @@ class Trend(PageDisplay, PlotDisplay):
             described["alarms"] = [alarm.to_dict() for alarm in self.alarms]
         return described
 
-    def _wave(self, wave: Wave) -> dict[str, Any]:
+    def _wave(self, wave: Wave) -> JsonDict:
         """Return name, labels and estimates of a wave; its intervals are those of the wave alone."""
         sample = wave.sample
         estimates = [
@@ -281,7 +282,7 @@ def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[
         references[SINCE_PREVIOUS] = labelled[-2]
     if len(labelled) > 1:
         references[SINCE_FIRST if len(labelled) > 2 else SINCE_PREVIOUS] = labelled[0]
-    entries: list[tuple[Label, str, str | None, Estimate | Change]] = []
+    entries: list[tuple[RowKey, str, str | None, Estimate | Change]] = []
     for label, row in latest.rows.items():
         entries.append((label, LEVEL, None, row))
         for quantity, wave in references.items():

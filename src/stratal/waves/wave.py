@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.evidence import gather
 from stratal.evaluation.labelled_table import read_labelled_table
 from stratal.evaluation.request import EvaluationRequest
-from stratal.evaluation.sources import Form, form_of, sample_file
+from stratal.evaluation.sources import SourceForm, form_of, sample_file
+from stratal.protocols import JsonDict, Keywords
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.study.database import DATABASE
@@ -27,9 +28,9 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
 
 # What an estimate is of, as pairs of a name and a value; no pair for the mean of all items.
-Label = tuple[tuple[str, str | None], ...]
+RowKey = tuple[tuple[str, str | None], ...]
 
-FORMS = (
+WAVE_FORMS = (
     "folders that `draw` wrote, with the labels in their to_label.csv; studies; pairs (sample, labels); or "
     "one table with a column of waves"
 )
@@ -56,7 +57,7 @@ class Wave:
     scores: Mapping[str, ScoreMoments]
 
     @property
-    def rows(self) -> dict[Label, Estimate]:
+    def rows(self) -> dict[RowKey, Estimate]:
         """The estimates by what they are of: all items first, then the groups."""
         if self.evaluation is None:
             return {}
@@ -94,7 +95,7 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
     else:
         requests = [(name, source, labels, dict(options)) for name, source, labels in _named_sources(waves)]
     if len(requests) < 2:
-        raise InputError("a trend needs two waves or more", given=f"{len(requests)} wave", allowed=FORMS)
+        raise InputError("a trend needs two waves or more", given=f"{len(requests)} wave", allowed=WAVE_FORMS)
     result = [_read_wave(*request) for request in requests]
     targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
     if len(targets) > 1 and options.get("target") is None:
@@ -103,7 +104,7 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
     return result
 
 
-def _read_wave(name: str, source: Any, labels: Any, options: dict[str, Any]) -> Wave:
+def _read_wave(name: str, source: Any, labels: Any, options: Keywords) -> Wave:
     """Return one wave; without an evaluation while it has no labels."""
     request = EvaluationRequest(**options)
     if _has_labels(request, source, labels):
@@ -111,9 +112,9 @@ def _read_wave(name: str, source: Any, labels: Any, options: dict[str, Any]) -> 
         return Wave(name=name, evaluation=evaluation, scores=_scores(evaluation.sample, source, request))
     sample = None
     form = form_of(source, labels)
-    if form == Form.SAMPLE:
+    if form == SourceForm.SAMPLE:
         sample = source if isinstance(source, Sample) else Sample.read(sample_file(Path(source)))
-    if form == Form.STUDY:
+    if form == SourceForm.STUDY:
         sample = _study_sample(source)
     return Wave(name=name, evaluation=None, scores=_scores(sample, source, request))
 
@@ -121,19 +122,19 @@ def _read_wave(name: str, source: Any, labels: Any, options: dict[str, Any]) -> 
 def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
     """Return whether any unit of a wave has a label."""
     form = form_of(source, labels)
-    if form == Form.SAMPLE:
-        if labels is None or (hasattr(labels, "__len__") and len(labels) == 0):
+    if form == SourceForm.SAMPLE:
+        if labels is None or (isinstance(labels, Sized) and len(labels) == 0):
             return False
         evidence = gather(request, source, labels)
         return any(evidence.read(name).answered for name in evidence.names)
-    if form == Form.STUDY:
+    if form == SourceForm.STUDY:
         from stratal.study import Study, open_study
 
         if isinstance(source, Study):
             return any(source.labels(name).answered for name in source.form.columns)
         with open_study(source, reading=True) as study:
             return any(study.labels(name).answered for name in study.form.columns)
-    if form == Form.TABLE and isinstance(source, SmallTable):
+    if form == SourceForm.TABLE and isinstance(source, SmallTable):
         names = request.compare or (request.label_column,)
         return any(not is_missing(entry) for name in names for entry in source.values(name))
     return True
@@ -174,7 +175,7 @@ def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
         items = [(name, *part) for name, part in zip(names, parts, strict=True)]
     else:
         raise InputError(
-            "waves are a list, a mapping of names, or a table with wave= (--wave)", allowed=FORMS
+            "waves are a list, a mapping of names, or a table with wave= (--wave)", allowed=WAVE_FORMS
         )
     names = [name for name, _, _ in items]
     for name in names:
@@ -206,7 +207,9 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
     """
     if isinstance(wave, tuple | list):
         if len(wave) != 2:
-            raise InputError("a wave is a pair (sample, labels)", given=f"{len(wave)} values", allowed=FORMS)
+            raise InputError(
+                "a wave is a pair (sample, labels)", given=f"{len(wave)} values", allowed=WAVE_FORMS
+            )
         return wave[0], wave[1]
     if not isinstance(wave, str | Path):
         return wave, None
@@ -227,7 +230,7 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
 
 def _waves_of_table(
     table: Any, wave_column: str, options: Mapping[str, Any]
-) -> Iterator[tuple[str, SmallTable, None, dict[str, Any]]]:
+) -> Iterator[tuple[str, SmallTable, None, JsonDict]]:
     """Yield name, rows and options of each level of a column; roles are recognised on the whole table."""
     if isinstance(table, list | tuple) and len(table) == 1:
         table = table[0]
@@ -248,7 +251,7 @@ def _waves_of_table(
         yield level, rows.only(indices), None, stated
 
 
-def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> dict[str, Any]:
+def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> JsonDict:
     """Return the columns of the whole table as options, so that every wave has the same."""
     request = EvaluationRequest(**options)
     table = read_labelled_table(rows, request)

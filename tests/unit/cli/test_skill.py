@@ -13,7 +13,7 @@ from tests.environments import python_with, run_script
 
 import stratal
 from stratal.cli.application import commands
-from stratal.cli.mcp_server import TOOLS, command_line, input_schema
+from stratal.cli.mcp_server import MCP_TOOLS, command_line, input_schema
 from stratal.cli.skill import RULES, USES, skill_text
 
 __all__ = ["audit"]
@@ -91,7 +91,7 @@ def test_a_client_of_the_sdk_calls_each_tool(audit):
     printed = run_script(python_with("mcp>=2.3"), ROOT / "tests/tools/mcp_client.py", cwd=audit)
 
     answers = json.loads(printed)
-    assert answers["tools"] == list(TOOLS)
+    assert answers["tools"] == list(MCP_TOOLS)
     *results, missing, unknown, hyphen, other = answers["answers"]
     assert [is_error for is_error, _, _ in results] == [False] * 5
     inspection, plan, draw, estimate, report = (structured for _, structured, _ in results)

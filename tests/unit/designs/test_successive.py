@@ -8,7 +8,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs.successive import Successive, SuccessiveWeighting
-from stratal.population.expressions import Number
+from stratal.population.expressions import NumberColumn
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_no_bias_over_all_draws_of_two_rounds_whose_second_depends_on_labels():
 
 def test_one_round_weighs_as_a_sample_proportional_to_size_does():
     population = stratal.Population.from_arrays(proxy={"p": np.linspace(0.05, 0.95, 60)})
-    own = Successive(budgets=(15,), predicted=(Number(name="p"),)).draw(population, seed=7)
+    own = Successive(budgets=(15,), predicted=(NumberColumn(name="p"),)).draw(population, seed=7)
     usual = stratal.designs.ProportionalToSize(budget=15).draw(population, seed=7)
     assert set(own.ids.tolist()) == set(usual.ids.tolist())
     order = np.argsort(own.ids), np.argsort(usual.ids)
@@ -58,7 +58,7 @@ def test_one_round_weighs_as_a_sample_proportional_to_size_does():
 
 def test_later_rounds_take_units_that_are_left_and_keep_their_predecessors():
     population = stratal.Population.from_arrays(proxy={"p": np.linspace(0.05, 0.95, 40)})
-    design = Successive(budgets=(10,), predicted=(Number(name="p"),))
+    design = Successive(budgets=(10,), predicted=(NumberColumn(name="p"),))
     sample = design.draw(population, seed=3)
     for _ in range(3):
         larger = stratal.next_round(sample, sample.ids % 2, additional=10)
@@ -71,7 +71,7 @@ def test_later_rounds_take_units_that_are_left_and_keep_their_predecessors():
 
 def test_a_round_without_answers_counts_for_nothing():
     population = stratal.Population.from_arrays(proxy={"p": np.linspace(0.1, 0.9, 50)})
-    sample = Successive(budgets=(10,), predicted=(Number(name="p"),)).draw(population, seed=3)
+    sample = Successive(budgets=(10,), predicted=(NumberColumn(name="p"),)).draw(population, seed=3)
     sample = stratal.next_round(sample, np.ones(10), additional=10)
     weighting = sample.weighting(sample.round == 1)
     assert weighting.shares.tolist() == [1.0, 0.0]
@@ -83,7 +83,7 @@ def test_the_variance_is_that_of_repeated_draws(rng):
     p = rng.beta(2, 2, 120)
     z = (rng.random(120) < p).astype(float)
     population = stratal.Population.from_arrays(proxy={"p": p})
-    design = Successive(budgets=(15, 15, 15), predicted=(Number(name="p"),) * 3)
+    design = Successive(budgets=(15, 15, 15), predicted=(NumberColumn(name="p"),) * 3)
     values, variances = [], []
     draws = sized(150, 2000)
     for seed in range(draws):
@@ -100,12 +100,12 @@ def test_the_variance_is_that_of_repeated_draws(rng):
 
 def test_it_is_written_and_read(tmp_path):
     population = stratal.Population.from_arrays(proxy={"p": np.linspace(0.1, 0.9, 50)})
-    sample = Successive(budgets=(10,), predicted=(Number(name="p"),)).draw(population, seed=3)
+    sample = Successive(budgets=(10,), predicted=(NumberColumn(name="p"),)).draw(population, seed=3)
     assert stratal.Sample.read(sample.write(tmp_path / "s.parquet")) == sample
 
 
 def test_all_pairs_are_possible():
     population = stratal.Population.from_arrays(proxy={"p": [0.2, 0.5, 0.7, 0.9]})
-    design = Successive(budgets=(1, 1), predicted=(Number(name="p"),) * 2)
+    design = Successive(budgets=(1, 1), predicted=(NumberColumn(name="p"),) * 2)
     seen = {tuple(sorted(design.draw(population, seed=seed).ids.tolist())) for seed in range(120)}
     assert seen == set(combinations(range(4), 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.population.expressions import Agree, ByLevel, Cells, Number
+from stratal.population.expressions import Agree, ByLevel, Cells, NumberColumn
 from stratal.population.rules import CELL, Categories, Derived, possible_levels
 
 THRESHOLDS = (0.5, 0.8)
@@ -91,7 +91,7 @@ def test_more_columns_have_distinct_cells(thresholds: tuple[float, ...]) -> None
 def _by_cell(cells: Cells) -> Derived:
     names = tuple(sorted(cells.names))
     inner = Categories(column=CELL, levels=names, codes=np.arange(len(names)))
-    return Derived(inner=inner, cells=cells, influence=Number(name="p"))
+    return Derived(inner=inner, cells=cells, influence=NumberColumn(name="p"))
 
 
 def test_a_test_that_compares_columns_leaves_every_level_possible() -> None:
@@ -103,6 +103,6 @@ def test_a_test_that_compares_columns_leaves_every_level_possible() -> None:
 
 def test_a_factor_that_is_no_matter_of_levels_rules_nothing_out_later() -> None:
     is_cat = ByLevel(name="a", levels=("cat",), values=(1.0,))
-    cells = Cells(names=("first", "last"), tests=(is_cat * Number(name="sure"),))
+    cells = Cells(names=("first", "last"), tests=(is_cat * NumberColumn(name="sure"),))
     found = possible_levels(_by_cell(cells), "a", ("cat", "dog"))
     assert found.tolist() == [[True, False, False], [True, True, True]]

@@ -6,7 +6,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.planning.power import cheapest_samples
-from stratal.population.expressions import Number
+from stratal.population.expressions import NumberColumn
 
 WANTED = {"variance": 0.16, "correlation": 0.8, "label_cost": 1.0, "prediction_cost": 0.05}
 
@@ -84,7 +84,7 @@ def test_a_column_of_costs_makes_the_budget_money_and_dear_units_rarer():
 
     assert 590 <= spent <= 600
     assert plan.allocation.method == "cost-optimal"
-    random = int(600 / population.means_of([Number(name="minutes")])[0])
+    random = int(600 / population.means_of([NumberColumn(name="minutes")])[0])
     assert any(f"buys about {random} labels" in note for note in plan.notes)
     assert plan.budget > 1.3 * random
     assert 2 * rarer[0] < rarer[1]

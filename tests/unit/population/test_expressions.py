@@ -10,7 +10,7 @@ from stratal.population.expressions import (
     ByLevel,
     Constant,
     Expression,
-    Number,
+    NumberColumn,
     Share,
     logistic,
     total,
@@ -21,7 +21,7 @@ COLUMNS = {
     "a": np.array(["x", "y", "x"]),
     "b": np.array(["x", "x", "y"]),
 }
-P = Number(name="p")
+P = NumberColumn(name="p")
 LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population.expressions import Agree, Cells, Constant, Number
+from stratal.population.expressions import Agree, Cells, Constant, NumberColumn
 from stratal.population.influence import Influence, averages
 
-P = Number(name="p")
+P = NumberColumn(name="p")
 
 
 @pytest.fixture

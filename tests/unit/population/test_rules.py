@@ -12,7 +12,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.estimands import F1
 from stratal.population import Population, in_memory, rules
-from stratal.population.expressions import Agree, ByLevel, Cells, Number
+from stratal.population.expressions import Agree, ByLevel, Cells, NumberColumn
 from stratal.population.rules import (
     Categories,
     Crossed,
@@ -248,7 +248,7 @@ def derived(cells):
         categories=Categories(column="cell", levels=("x", "y"), codes=np.array([0, 1])),
         inner=(Everything(), CutPoints(column="influence", cuts=np.array([0.5]))),
     )
-    return Derived(inner=inside, cells=cells, influence=Number(name="p"))
+    return Derived(inner=inside, cells=cells, influence=NumberColumn(name="p"))
 
 
 def test_cells_of_the_answer_are_known_and_the_rest_is_what_they_leave():

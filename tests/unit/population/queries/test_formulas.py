@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.population.expressions import Agree, ByLevel, Cells, Constant, LogLoss, Number, Share, logistic
+from stratal.population.expressions import (
+    Agree,
+    ByLevel,
+    Cells,
+    Constant,
+    LogLoss,
+    NumberColumn,
+    Share,
+    logistic,
+)
 from stratal.population.rules import CutPoints, Derived
 
 pa = pytest.importorskip("pyarrow")
@@ -31,7 +40,7 @@ def both():
     return arrays, table
 
 
-P, Q = Number(name="p"), Number(name="q")
+P, Q = NumberColumn(name="p"), NumberColumn(name="q")
 FORMULAS = [
     2.0 * P - Q * P + 0.25,
     ByLevel(name="a", levels=("x", "y"), values=(1.0, -0.5), otherwise=0.1) * P,
@@ -101,7 +110,7 @@ def test_means_of_formulas_are_asked_of_the_engine_in_one_query_and_are_those_of
     table = stratal.Population.read(file, proxy="score", groups="answer")
     arrays = stratal.Population.from_arrays(proxy={"score": score}, groups={"answer": answer})
     is_x = ByLevel(name="answer", levels=("x",), values=(1.0,))
-    formulas = [Number(name="score"), is_x * Number(name="score"), 1.0 - is_x]
+    formulas = [NumberColumn(name="score"), is_x * NumberColumn(name="score"), 1.0 - is_x]
     monkeypatch.setattr(type(table), "batches", None)  # no row leaves the engine
 
     assert averages(table, formulas).tolist() == averages(arrays, formulas).tolist()
