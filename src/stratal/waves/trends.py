@@ -18,6 +18,7 @@ from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between
+from stratal.waves.order import are_sortable
 from stratal.waves.score import score_drift
 from stratal.waves.wave import RowKey, Wave, read_waves
 
@@ -210,8 +211,9 @@ def trend(
         In their order in time. A wave is a pair (sample, labels); a folder that `draw` wrote, with the labels
         in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels counts for the score.
     wave : str, optional
-        Of one table with labels, the column of the wave. Numbers, and texts with numbers such as 2026-03-02
-        or week 9, are sorted by these; other texts keep the order of the rows.
+        Of one table with labels, the column of the wave. Waves are sorted if they differ in one number only
+        (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1 2026) they
+        keep the order of the rows, if the rows of each wave are adjacent and years rise.
     require : str or sequence of str, optional
         An alarm for `>=.9` or `<=.05` (the level of every wave), `fell<=.03` or `rose<=.03` (the change
         since the reference).
@@ -227,7 +229,8 @@ def trend(
     Raises
     ------
     InputError, LabelError
-        For fewer than two waves, no labels at all, and what `stratal.evaluate` refuses in a wave.
+        For fewer than two waves, no labels at all, an order of waves that is not clear, and what
+        `stratal.evaluate` refuses in a wave.
 
     Notes
     -----
@@ -270,7 +273,7 @@ def trend(
         confidence_level=level,
         row_level=row_level,
         interval=method,
-        notes=tuple(_notes(results, rows, alarms)),
+        notes=(*_order_notes(results, wave), *_notes(results, rows, alarms)),
     )
 
 
@@ -307,6 +310,15 @@ def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[
             )
         )
     return tuple(rows), row_level
+
+
+def _order_notes(waves: Sequence[Wave], wave_column: str | None) -> list[str]:
+    """Return whether the order of the waves is that of the rows."""
+    if wave_column is None or are_sortable([wave.name for wave in waves]):
+        return []
+    first = waves[0].name
+    latest = waves[-1].name
+    return [f"the waves are in the order of the rows: {first} is the first, {latest} the latest"]
 
 
 def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Alarm] | None) -> list[str]:

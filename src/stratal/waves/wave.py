@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.study.database import DATABASE
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.waves.order import sorted_levels
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
 
 # What an estimate is of, as pairs of a name and a value; no pair for the mean of all items.
@@ -34,9 +34,6 @@ WAVE_FORMS = (
     "folders that `draw` wrote, with the labels in their to_label.csv; studies; pairs (sample, labels); or "
     "one table with a column of waves"
 )
-_DIGITS = re.compile(r"(\d+)")
-# A date such as 3/12/2026, whose order cannot be read from its text.
-_AMBIGUOUS_DATE = re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +243,7 @@ def _waves_of_table(
             action="Draw the rows to label at random.",
         )
     stated = {**options, **_recognised_roles(rows, options)}
-    for level in _sorted_levels(levels):
+    for level in sorted_levels(levels):
         indices = [row for row, text in enumerate(levels) if text == level]
         yield level, rows.only(indices), None, stated
 
@@ -268,28 +265,3 @@ def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> JsonDict:
         "model": request.model or recognition.model,
         "compare": models,
     }
-
-
-def _sorted_levels(levels: Sequence[str]) -> list[str]:
-    """Return the distinct waves in their order in time.
-
-    Numbers, and texts such as `2026-03-02` and `week 9`, are sorted by their numbers. Other texts, such as
-    names of months, keep the order in which they first occur.
-    """
-    distinct = list(dict.fromkeys(levels))
-    for level in distinct:
-        if _AMBIGUOUS_DATE.fullmatch(level):
-            raise InputError(
-                "the order of the waves is not clear", given=repr(level), allowed="dates such as 2026-03-02"
-            )
-    numbers = [number_of_text(level) for level in distinct]
-    if np.all(np.isfinite(numbers)):
-        return [distinct[place] for place in np.argsort(numbers, kind="stable").tolist()]
-    if all(_DIGITS.search(level) for level in distinct):
-        return sorted(distinct, key=_natural_key)
-    return distinct
-
-
-def _natural_key(level: str) -> list[tuple[int, str]]:
-    """Return the parts of a text, its digits as numbers."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in _DIGITS.split(level)]

@@ -1,0 +1,129 @@
+"""The order in time of the waves in a column of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from stratal.arrays import number_of_text
+from stratal.errors import InputError
+
+_DIGITS = re.compile(r"(\d+)")
+_YEAR = re.compile(r"(19|20)\d\d")
+# A day, a month and a year, whose order depends on the country: 3/12/2026.
+_DAY_AND_MONTH = re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
+# One number that ends in a year, such as 122025 or 31122025, grows with the day or month, not with time.
+_ENDS_IN_YEAR = re.compile(r"\d{1,2}(\d{2})?(19|20)\d\d")
+# Texts that count backwards: "2 weeks ago".
+_BACKWARDS = re.compile(r"\b(ago|before|left)\b")
+# Numbers such as 51, 52, 1, 2 begin a new year: they fall once, to at most 2, and by at least 3.
+_FIRST_OF_YEAR = 2
+_STEP_INTO_YEAR = 3
+
+
+def sorted_levels(levels: Sequence[str]) -> list[str]:
+    """Return the distinct waves in their order in time.
+
+    Waves are sorted if their numbers show the order; see `are_sortable`. Otherwise they keep the order of the
+    rows.
+
+    Parameters
+    ----------
+    levels : sequence of str (n,)
+        The wave of each row.
+
+    Raises
+    ------
+    InputError
+        If the numbers do not show the order, and rows of different waves are mixed, years fall, or waves are
+        dates such as 3/12/2026; and if one number restarts within the rows, as weeks do in January.
+    """
+    distinct = list(dict.fromkeys(levels))
+    runs = 1 + sum(level != previous for previous, level in pairwise(levels))
+    is_contiguous = runs == len(distinct)
+    if are_sortable(distinct):
+        in_order = sorted(distinct, key=_key)
+        if is_contiguous and in_order != distinct:
+            _refuse_restart([_key(level)[0] for level in distinct], distinct)
+        return in_order
+    ambiguous = [level for level in distinct if _DAY_AND_MONTH.fullmatch(level)]
+    if ambiguous:
+        raise _unclear(repr(ambiguous[0]), "Write dates such as 2026-03-02.")
+    if not is_contiguous:
+        raise _unclear(
+            f"{', '.join(map(repr, distinct[:3]))}, and rows of different waves are mixed",
+            "Sort the rows by time, or name the waves with the year first: 2026-03, 2026-W09, 2026Q1.",
+        )
+    years = [_years(level) for level in distinct]
+    if all(years) and sorted(years) != years:
+        raise _unclear(
+            f"rows from {distinct[0]!r} to {distinct[-1]!r}",
+            "Sort the rows by time, the earliest first, or name the waves with the year first: 2026-03.",
+        )
+    return distinct
+
+
+def are_sortable(distinct: Sequence[str]) -> bool:
+    """Return whether the numbers in the names of waves show their order in time.
+
+    The texts between the numbers are the same in all waves, and there is one number (9, week 9) or a year
+    comes first (2026-03-02, 2026-W09, 2026Q1).
+    """
+    if np.all(np.isfinite([_whole_number(level) for level in distinct])):
+        return not any(_ends_in_year(level) for level in distinct)
+    parts = [_DIGITS.split(level.casefold()) for level in distinct]
+    texts = {tuple(" ".join(text.split()) for text in entries[::2]) for entries in parts}
+    if len(texts) > 1 or _BACKWARDS.search(distinct[0].casefold()):
+        return False
+    numbers = parts[0][1::2]
+    if len(numbers) == 1:
+        return not any(_ends_in_year(entries[1]) for entries in parts)
+    # The digits of a decimal number are no month: 2025.5 is later than 2025.25.
+    if len(numbers) == 2 and all(np.isfinite(number_of_text(level)) for level in distinct):
+        return False
+    return len(numbers) > 1 and all(_YEAR.fullmatch(entries[1]) for entries in parts)
+
+
+def _whole_number(level: str) -> float:
+    """Return the number that a wave is, NaN for another text or a fraction."""
+    number = number_of_text(level)
+    return number if np.isfinite(number) and number == np.floor(number) else np.nan
+
+
+def _ends_in_year(text: str) -> bool:
+    """Return whether digits end in a year, and do not begin with one."""
+    return _ENDS_IN_YEAR.fullmatch(text) is not None and _YEAR.match(text) is None
+
+
+def _key(level: str) -> tuple[float, ...]:
+    """Return the number that a wave is, or the numbers in its text."""
+    number = _whole_number(level)
+    if np.isfinite(number):
+        return (number,)
+    return tuple(float(digits) for digits in _DIGITS.findall(level))
+
+
+def _years(level: str) -> list[str]:
+    """Return the numbers of a wave that are years."""
+    return [digits for digits in _DIGITS.findall(level) if _YEAR.fullmatch(digits)]
+
+
+def _refuse_restart(numbers: Sequence[float], distinct: Sequence[str]) -> None:
+    """Refuse numbers in the order of the rows that rise, restart at 1 or 2, and rise again."""
+    falls = [place for place in range(1, len(numbers)) if numbers[place] < numbers[place - 1]]
+    if len(falls) != 1:
+        return
+    last = numbers[falls[0] - 1]
+    first = numbers[falls[0]]
+    if first <= _FIRST_OF_YEAR and last - first >= _STEP_INTO_YEAR:
+        raise _unclear(
+            f"{distinct[falls[0]]!r} after {distinct[falls[0] - 1]!r}",
+            "Name the waves with the year first: 2026-W09.",
+        )
+
+
+def _unclear(given: str, action: str) -> InputError:
+    return InputError("the order of the waves is not clear", given=given, action=action)
