@@ -76,7 +76,10 @@ def array_of(values: object) -> AnyArray:
     if type(values).__module__.startswith("pyarrow"):
         import pyarrow as pa  # loaded already
 
-        pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        if isinstance(values, pa.ChunkedArray):
+            pieces = values.chunks
+        else:
+            pieces = [values]
         pieces = [piece for piece in pieces if isinstance(piece, pa.DictionaryArray)]
     if not pieces:
         return np.asarray(values)
@@ -104,7 +107,9 @@ def without_mask(values: Any) -> AnyArray:
 def number_of_text(text: str) -> float:
     """Return the number that a text is, NaN where it is none; `1_0`, which Python reads as 10, is none."""
     try:
-        return float("nan") if "_" in text else float(text)
+        if "_" in text:
+            return float("nan")
+        return float(text)
     except ValueError:
         return float("nan")
 
@@ -119,8 +124,14 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = array_of(values)
-    masked = np.ma.getmaskarray(values) if is_masked(values) else ()
-    null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
+    if is_masked(values):
+        masked = np.ma.getmaskarray(values)
+    else:
+        masked = ()
+    if array.dtype.kind == "O":
+        null = [is_null(entry) for entry in array.ravel()]
+    else:
+        null = ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):
             problem = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
@@ -289,7 +300,9 @@ def plain(value: object) -> Any:
         return float(value)
     if value is None or isinstance(value, str | int | float):
         return value
-    return value.to_dict() if isinstance(value, WithDict) else value
+    if isinstance(value, WithDict):
+        return value.to_dict()
+    return value
 
 
 def field_names(record: Any) -> tuple[str, ...]:

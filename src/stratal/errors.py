@@ -97,7 +97,9 @@ class StratalError(Exception):
         shown = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
         text = f"{text} ({shown})" if shown else text
         text += "" if text.endswith((".", "!", "?")) else "."
-        return f"{text} {rewrite(self.action)}" if self.action else text
+        if self.action:
+            return f"{text} {rewrite(self.action)}"
+        return text
 
     def __str__(self) -> str:
         """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
@@ -325,7 +327,9 @@ def suggest_names(name: str, names: Iterable[str], *, all_names: bool = False) -
     if all_names:
         shown = list(dict.fromkeys([*similar, *existing]))
     text = ", ".join(map(repr, shown[:20]))
-    return f"{text}, …" if len(shown) > 20 else text
+    if len(shown) > 20:
+        return f"{text}, …"
+    return text
 
 
 def no_effect_error(option: str, allowed: str) -> InputError:
@@ -358,7 +362,9 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
         return name
     folded_name = str(name).strip().casefold()
     alike = [entry for entry in existing if str(entry).strip().casefold() == folded_name]
-    return alike[0] if len(alike) == 1 else None
+    if len(alike) == 1:
+        return alike[0]
+    return None
 
 
 def utf8_path(path: str | PathLike[str]) -> str:

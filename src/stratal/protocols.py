@@ -164,4 +164,6 @@ class WithDraw(Protocol):
 
 def values_of(column: Foreign) -> Foreign:
     """Return the numbers of a Series or a proxy; any other column as it is."""
-    return column.values if isinstance(column, WithValues) else column
+    if isinstance(column, WithValues):
+        return column.values
+    return column

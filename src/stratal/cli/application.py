@@ -64,7 +64,9 @@ class _Commands(click.Group):
     @property
     def prefix(self) -> str:
         """The common beginning of the names."""
-        return f"{self.name} " if self.name in COMMAND_GROUPS else ""
+        if self.name in COMMAND_GROUPS:
+            return f"{self.name} "
+        return ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the next word of each name, in the order of the help."""

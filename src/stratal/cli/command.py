@@ -169,7 +169,10 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
         if not option.help_text:
             type_text, shown, text = described.get(field.name, ("", "", ""))
             # A type in lower case, such as `str`, is no placeholder.
-            metavar = type_text if type_text != type_text.lower() else None
+            if type_text != type_text.lower():
+                metavar = type_text
+            else:
+                metavar = None
             help_text = " ".join(text.split())
             option = replace(option, metavar=metavar, shown=shown or option.shown, help_text=help_text)
         yield replace(option, field=field.name, kind=kind, default=field.default)
@@ -309,7 +312,10 @@ class Command(click.Command):
         others = [entry for entry in options if entry not in always]
         if len(others) <= MAX_SHOWN - 2:
             always = [entry for entry in always if entry.name != "help_all"]
-        shown = others if ctx.meta.get("help_all") else others[: MAX_SHOWN - len(always)]
+        if ctx.meta.get("help_all"):
+            shown = others
+        else:
+            shown = others[: MAX_SHOWN - len(always)]
         titles = {name: title for title, names in OPTION_GROUPS.items() for name in names.split()}
         titles |= {str(entry.name): "Options" for entry in shown if entry.required}
         for title in ("Options", *OPTION_GROUPS):
@@ -328,7 +334,9 @@ class Command(click.Command):
 def _display_name(parameter: click.Parameter) -> str:
     """Return the name of an option or argument in messages: `--proxy` or `FILE`."""
     name = parameter.opts[0]
-    return name if name.startswith("-") else name.upper()
+    if name.startswith("-"):
+        return name
+    return name.upper()
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
@@ -383,5 +391,8 @@ def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
     elif math.isfinite(number) and "," in text:
         advice = f" Write {text.replace(',', '.')}."
     else:
-        advice = f" Write {number:.0f}." if number.is_integer() else ""
+        if number.is_integer():
+            advice = f" Write {number:.0f}."
+        else:
+            advice = ""
     return f". Given: {value!r}.{advice}"

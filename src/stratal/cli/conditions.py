@@ -49,7 +49,10 @@ class OptionCondition:
                 first, *others = allowed or ("",)
                 words += [f"{names[field]} {first}".rstrip(), *others]
         *front, last = words
-        listing = f"{', '.join(front)} or {last}" if front else last
+        if front:
+            listing = f"{', '.join(front)} or {last}"
+        else:
+            listing = last
         reason = f" ({self.reason})" if self.reason else ""
         return f"{'with' if self.present else 'without'} {listing}{reason}"
 

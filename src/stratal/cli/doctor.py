@@ -85,7 +85,10 @@ def _inspected(requested: Reading) -> Result:
             proxies = describe_proxies(requested.population())
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     described = {"file": str(requested.file), **columns, **proxies}
-    score = None if proxies else suggested_score(columns, suggested)
+    if proxies:
+        score = None
+    else:
+        score = suggested_score(columns, suggested)
     if score is not None:
         described["suggested_proxy"] = score
     if columns["rows"] == 0:
@@ -97,7 +100,10 @@ def _inspected(requested: Reading) -> Result:
             described, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}"
         )
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
-    models = None if requested.id is not None else columns["models"]
+    if requested.id is not None:
+        models = None
+    else:
+        models = columns["models"]
     if models is not None:
         one = "Draw the units from the rows of one model: save them in a separate file."
         apart = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"

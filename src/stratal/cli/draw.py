@@ -179,7 +179,10 @@ def draw(requested: DrawOptions) -> Result:
         require = goal.to_dict()["require"]
         return Result(described, page, ("threshold", written.sample, *label_files, "--require", require))
     if half_width is None:
-        look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
+        if sample.looks is None or requested.extend is not None:
+            look_option = ()
+        else:
+            look_option = ("--look", 1)
         return Result(described, page, ("estimate", written.sample, *label_files, *look_option))
     label_words = [word for path in label_files for word in ("--labels", path)]
     output_words = (*connection_words(requested), "--output", f"{requested.output}-next")

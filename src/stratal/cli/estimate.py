@@ -229,16 +229,23 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     @property
     def source(self) -> Path | None:
         """The first file: a sample, a study, a table, a log, or a count."""
-        return None if self.files is None else self.files[0]
+        if self.files is None:
+            return None
+        return self.files[0]
 
     @property
     def other_files(self) -> list[Path] | None:
         """The other files: labels of a sample, or logs of other models."""
-        return None if self.files is None else self.files[1:] or None
+        if self.files is None:
+            return None
+        return self.files[1:] or None
 
     def evaluate(self) -> Evaluation:
         """Return what is asked for."""
-        reader = None if self.source is None else partial(read_population, self.source)
+        if self.source is None:
+            reader = None
+        else:
+            reader = partial(read_population, self.source)
         return stratal.evaluate(self.source, self.other_files, read_population=reader, **self.keywords)
 
 
@@ -259,7 +266,10 @@ def read_population(
         reading = Reading(**stored) if stored else None
     else:
         plan = PlanFile.beside(file)
-        reading = None if plan is None else part(Reading, plan.options)
+        if plan is None:
+            reading = None
+        else:
+            reading = part(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
     features = join_names(*split_names(reading.features), *columns) or None

@@ -57,7 +57,10 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
     values: dict[str, float | str | None] = {}
     for label, value in pairs(option, text, allowed, blank=True).items():
         number = number_of_text(value)
-        values[label] = (value or None) if math.isnan(number) else number
+        if math.isnan(number):
+            values[label] = value or None
+        else:
+            values[label] = number
     return values
 
 

@@ -179,9 +179,15 @@ def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
     if requested.half_width is None or requested.labels:
         # A budget of money is not the number of labels.
         is_money = plan.allocation.method == "cost-optimal"
-        n_labels = plan.budget if plan.rounds is None else plan.rounds.total
+        if plan.rounds is None:
+            n_labels = plan.budget
+        else:
+            n_labels = plan.rounds.total
         options |= {"budget": requested.budget if is_money else n_labels, "half_width": None}
-    design = plan.recommended.design if requested.labels else "auto"
+    if requested.labels:
+        design = plan.recommended.design
+    else:
+        design = "auto"
     return SharedDrawOptions(**options, design=design)
 
 
@@ -205,12 +211,18 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
         return {}
     reading = requested.for_planning
     units = None
-    columns = {*split_names(reading.proxy), *reading.group_names} if reading.proxy else {None}
+    if reading.proxy:
+        columns = {*split_names(reading.proxy), *reading.group_names}
+    else:
+        columns = {None}
     with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if with_proxy:
         options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
         units = Reading(file=with_proxy[0], **options).population()
-    name = requested.id or "id" if units is None else units.id_name
+    if units is None:
+        name = requested.id or "id"
+    else:
+        name = units.id_name
     labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
     return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
 

@@ -81,7 +81,8 @@ class PlanFile(
             file = path.parent / options.file
         history = options.history and str(path.parent / options.history)
         half_width = options.half_width
-        half_width = Widths(half_width) if isinstance(half_width, tuple) else half_width
+        if isinstance(half_width, tuple):
+            half_width = Widths(half_width)
         options = structs.replace(options, file=file, history=history, half_width=half_width)
         return structs.replace(plan, options=options)
 

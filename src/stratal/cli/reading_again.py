@@ -37,7 +37,9 @@ def reading_of(study: Study) -> Keywords:
     except (msgspec.ValidationError, ValueError, AttributeError) as error:
         problem = f"{study.folder}: how its predictions were read is damaged ({error})"
         raise InputError(problem, action="Give their file: --population FILE.") from None
-    return options | {"file": place(options["file"])} if options else {}
+    if options:
+        return options | {"file": place(options["file"])}
+    return {}
 
 
 def connection_words(reading: Reading) -> list[str]:
@@ -48,7 +50,9 @@ def connection_words(reading: Reading) -> list[str]:
     engine = connections.pop("engine", None)
     if engine is not None:
         return ["--engine", engine]
-    return ["--remote"] if connections else []
+    if connections:
+        return ["--remote"]
+    return []
 
 
 def require_named(stored: Reading, named: Reading | None) -> None:

@@ -155,9 +155,15 @@ def simulate(requested: SimulateOptions) -> Result:
     check_places(requested)
     requested_estimand = as_estimand(requested.estimand)
     bounds = pair("--bounds", requested.bounds)
-    question = None if requested_estimand.of_one_outcome else requested_estimand
+    if requested_estimand.of_one_outcome:
+        question = None
+    else:
+        question = requested_estimand
     has_history = requested.history is not None
-    default_estimator = "auto" if has_history else "horvitz-thompson"
+    if has_history:
+        default_estimator = "auto"
+    else:
+        default_estimator = "horvitz-thompson"
     population, labels = read_benchmark(
         requested.file,
         requested.outcome,
@@ -188,7 +194,10 @@ def simulate(requested: SimulateOptions) -> Result:
             estimand=question,
         )
     described = table.to_dict()
-    written = [] if requested.output is None else [table.to_parquet(requested.output)]
+    if requested.output is None:
+        written = []
+    else:
+        written = [table.to_parquet(requested.output)]
     if requested.figures is not None:
         from stratal.report.figures import write_figures
 

@@ -201,7 +201,10 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
         sample, _ = requested.sample(pilot=requested.half_width is not None)
         return replace(sample, question=requested.declared(sample.question)), requested
     require_present(requested.file)
-    path = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+    if requested.file.is_dir():
+        path = requested.file / SAMPLE_NAME
+    else:
+        path = requested.file
     sample = stratal.Sample.read(path)
     plan = PlanFile.beside(path)
     return sample, None if plan is None else plan.options
@@ -387,7 +390,10 @@ def status(requested: StatusOptions) -> Result:
     from stratal.report.pages import status_page
 
     with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
-        requirements = requested.require.split(";") if requested.require else ()
+        if requested.require:
+            requirements = requested.require.split(";")
+        else:
+            requirements = ()
         level = requested.confidence_level
         described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
@@ -455,7 +461,10 @@ def extend(requested: ExtendOptions) -> Result:
     with stratal.study.open_study(requested.study) as opened:
         before = opened.sample().size
         selection = None
-        n_new = units_needed(opened) if additional is None and until is None else additional
+        if additional is None and until is None:
+            n_new = units_needed(opened)
+        else:
+            n_new = additional
         if n_new is not None and (n_new or additional is not None):
             reading_options = reading_of(opened) | (
                 {"file": requested.population} if requested.population else {}
@@ -464,7 +473,10 @@ def extend(requested: ExtendOptions) -> Result:
                 action = "Name it with --population."
                 raise InputError("the file of predictions of this study is unknown", action=action)
             with show_progress("reading and drawing"):
-                by_labels = False if requested.without_labels else None
+                if requested.without_labels:
+                    by_labels = False
+                else:
+                    by_labels = None
                 named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
                 reading = Reading(**reading_options)
                 if requested.population is not None:
@@ -521,7 +533,10 @@ def team(requested: TeamOptions) -> Result:
     """Show or add annotators; exclude or include their labels."""
     from stratal.study.creating import refuse_duplicate_name, require_person, validated_name
 
-    text = None if requested.rubric is None else text_of(requested.rubric)
+    if requested.rubric is None:
+        text = None
+    else:
+        text = text_of(requested.rubric)
     names = split_names(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
@@ -760,7 +775,10 @@ def import_command(requested: ImportOptions) -> Result:
     dry_run = requested.dry_run
     described: JsonDict = {"study": str(study), "file": str(file)}
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
-    next_command = again if dry_run else ("study", "status", study)
+    if dry_run:
+        next_command = again
+    else:
+        next_command = ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")
@@ -770,7 +788,10 @@ def import_command(requested: ImportOptions) -> Result:
             described |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)
         saved = described["saved"]
         done = "would be saved" if dry_run else "saved"
-        actions = "1 action" if saved == 1 else f"{saved:,} actions"
+        if saved == 1:
+            actions = "1 action"
+        else:
+            actions = f"{saved:,} actions"
         line = f"{file}: {actions} {done}, {described['repeated']:,} had been saved before."
         return Result(described | {"applied": not dry_run}, line, change_lines(described), next_command)
     if requested.from_ is not None:

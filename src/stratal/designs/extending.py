@@ -217,7 +217,9 @@ def _compare_strata(sample: Sample, population: Population) -> None:
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    if len(text) <= 80:
+        return text
+    return f"{text[:79]}…"
 
 
 def extended(sample: Sample, design: Design, population: Population) -> Sample:
@@ -255,7 +257,10 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
 
 def population_of(sample: Sample, population: Population | None) -> Population:
     """Return where to draw from: the sample's own population, or a given one that is the same."""
-    where = sample.population if population is None else population
+    if population is None:
+        where = sample.population
+    else:
+        where = population
     if where is None:
         raise InputError(
             "this sample does not contain the population that it was drawn from",

@@ -230,7 +230,10 @@ def other_units(
         labelled_ids = list(labelled)
     else:
         labelled_ids = []
-    matched = population.find(labelled_ids) if labelled_ids else None
+    if labelled_ids:
+        matched = population.find(labelled_ids)
+    else:
+        matched = None
     if matched is not None:
         _refuse_other_labelled(population, labelled_ids, matched, {} if columns is None else columns)
     rule: Rule = Everything()
@@ -251,8 +254,14 @@ def other_units(
         squares = summary.proxy_covariances[:, k, k] * counts
     n_matched = 0 if matched is None else len(matched.ids)
     if matched is not None and n_matched:
-        codes = np.zeros(n_matched, np.int64) if stratum is None else rule.assign(matched.groups)
-        values = np.zeros(n_matched) if k is None else matched.proxies[:, k]
+        if stratum is None:
+            codes = np.zeros(n_matched, np.int64)
+        else:
+            codes = rule.assign(matched.groups)
+        if k is None:
+            values = np.zeros(n_matched)
+        else:
+            values = matched.proxies[:, k]
         counts, means, squares = _without_labelled(counts, means, squares, codes, values)
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
@@ -351,7 +360,10 @@ def _population(
     """Return the population, whether its units have ids, and a note of groups that it does not have."""
     if isinstance(source, Population):
         return source, not source.numbered_by_row and source.id_name != ROW, ()
-    strata = () if options.stratum is None else (options.stratum,)
+    if options.stratum is None:
+        strata = ()
+    else:
+        strata = (options.stratum,)
     groups = tuple(dict.fromkeys((*strata, *options.groups)))
     if options.first_proxy is not None and len(groups) > len(strata):
         try:
@@ -373,7 +385,10 @@ def _read_population(
         import pyarrow as pa
 
         source = pa.table({name: pa.array(np.asarray(values)) for name, values in source.items()})
-    read = Population.read if isinstance(source, str | Path) else Population.from_table
+    if isinstance(source, str | Path):
+        read = Population.read
+    else:
+        read = Population.from_table
     try:
         return read(source, **columns), True
     except MissingColumnError as error:
@@ -407,7 +422,10 @@ def _refuse_other_labelled(
     }  # found so in either file
     for name, values in {**matched.groups, **proxies}.items():
         for text, labelled_value in zip(labelled, labelled_columns.get(name.casefold(), ()), strict=False):
-            population_value = values[place[text]].item() if text in place else labelled_value
+            if text in place:
+                population_value = values[place[text]].item()
+            else:
+                population_value = labelled_value
             if not same_value(labelled_value, population_value):
                 raise InputError(
                     f"column {name!r} of unit {text!r} is not the same in both files",
@@ -659,7 +677,10 @@ def _labelled_and_others(
     if options.population is None and options.first_proxy is None:
         return columns, None
     rows = _labelled_rows(columns, options)
-    empty = sorted({*range(len(columns))} - {*rows}) if rows else []
+    if rows:
+        empty = sorted({*range(len(columns))} - {*rows})
+    else:
+        empty = []
     labelled = columns.only(rows) if rows else columns
     if options.population is None:
         if not empty:
@@ -675,7 +696,10 @@ def _labelled_and_others(
         ids = id_texts(ids_of(labelled, options.id))
     unit_columns = _units_of(labelled, options)
     others = other_units(options.population, options, ids, unit_columns, name if options.id else None)
-    left_out_notes = (f"{len(empty):,} rows without a label were left out",) if empty else ()
+    if empty:
+        left_out_notes = (f"{len(empty):,} rows without a label were left out",)
+    else:
+        left_out_notes = ()
     return labelled, replace(others, notes=(*others.notes, *left_out_notes))
 
 
@@ -703,9 +727,10 @@ def _by_stratum(columns: SmallTable, options: ExternalSample, others: OtherUnits
     else:
         labelled = np.full(len(columns), WHOLE)
     is_one_stratum = options.stratum is None and options.population_size is not None
-    sizes = (
-        {WHOLE: options.population_size} if is_one_stratum else stratum_sizes(options.sizes, options.stratum)
-    )
+    if is_one_stratum:
+        sizes = {WHOLE: options.population_size}
+    else:
+        sizes = stratum_sizes(options.sizes, options.stratum)
     unlabelled = {} if others is None else others.strata
     names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
     codes = np.searchsorted(np.array(names), labelled)

@@ -76,12 +76,16 @@ class WithReplacementWeighting(Weighting):
     @property
     def draws(self) -> int:
         """Clusters, m."""
-        return int(self.cluster.max()) + 1 if len(self.cluster) else 0
+        if len(self.cluster):
+            return int(self.cluster.max()) + 1
+        return 0
 
     @property
     def groups(self) -> IntArray | None:
         """The clusters (n,); None where units were drawn one by one."""
-        return self.cluster if self.draws < len(self.cluster) else None
+        if self.draws < len(self.cluster):
+            return self.cluster
+        return None
 
     @property
     def primary_strata(self) -> IntArray:

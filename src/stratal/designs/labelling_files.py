@@ -177,7 +177,9 @@ def token_columns(sample: Sample) -> dict[str, str]:
     Empty for other ids.
     """
     token = sample.question.sample_token
-    return {} if token is None else {SAMPLE_TOKEN: token}
+    if token is None:
+        return {}
+    return {SAMPLE_TOKEN: token}
 
 
 def columns_to_fill(sample: Sample) -> tuple[str, ...]:

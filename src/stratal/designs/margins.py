@@ -277,7 +277,10 @@ def fit_margins(
     0.7
     """
     require_sample(sample, "fit_margins")
-    names = (margins,) if isinstance(margins, str) else tuple(margins)
+    if isinstance(margins, str):
+        names = (margins,)
+    else:
+        names = tuple(margins)
     check_choice("method", method, MARGIN_METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         named = ", ".join(names) or "none"
@@ -325,7 +328,10 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     """Return the units of the population in each level of a group column: those given, else the sample's."""
     size = sample.population_size
     stored_sizes = sample.totals.get(name)
-    totals = stored_sizes if stated_sizes is None else stated_sizes
+    if stated_sizes is None:
+        totals = stored_sizes
+    else:
+        totals = stated_sizes
     if totals is None or name not in sample.groups:
         action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
         raise InputError(f"how many units each level of {name!r} has is not known", action=action)
@@ -341,7 +347,10 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         units = expected.get(level, 0)
         if abs(units - given_units) > _AS_MANY * size or (level in drawn and level not in sizes):
             problem = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
-            allowed = "1 or more" if stored_sizes is None else f"{units:,}"
+            if stored_sizes is None:
+                allowed = "1 or more"
+            else:
+                allowed = f"{units:,}"
             raise InputError(problem, given=f"{given_units:,.10g} units of level {level!r}", allowed=allowed)
     if abs(sum(sizes.values()) - size) > _AS_MANY * size:
         problem = f"the sizes of {name!r} do not add up to the population"

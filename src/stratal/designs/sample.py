@@ -146,17 +146,23 @@ class Design(Described, ABC):
     @property
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the strata (H,)."""
-        return ("all",) if self.strata is None else self.strata.names
+        if self.strata is None:
+            return ("all",)
+        return self.strata.names
 
     @property
     def counts(self) -> IntArray | None:
         """Units drawn of each stratum (H,), where the design fixes them: it is simple random in each."""
-        return None if self.allocation is None else self.allocation.n_h
+        if self.allocation is None:
+            return None
+        return self.allocation.n_h
 
     @property
     def rule(self) -> Rule | None:
         """Which stratum a unit of the population is in; None where all are in one."""
-        return None if self.strata is None else self.strata.rule
+        if self.strata is None:
+            return None
+        return self.strata.rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -698,7 +704,10 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
             if question.answer is not None:
                 score.refuse_unknown_class(_answered_classes(sample), f"the answers in {question.answer!r}")
             # At the draw, the outcome's scale is taken from the proxies that are on it.
-            declared = None if info.scaled else question.outcome.limits
+            if info.scaled:
+                declared = None
+            else:
+                declared = question.outcome.limits
             info = declared_info(info, score, declared, compares=question.answer is not None)
         infos.append(info)
     population = sample.population

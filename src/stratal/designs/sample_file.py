@@ -80,7 +80,10 @@ def _digest(table: pa.Table, description: Mapping[str, object]) -> str:
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-            kind = "<f8" if pa.types.is_floating(column.type) else "<i8"
+            if pa.types.is_floating(column.type):
+                kind = "<f8"
+            else:
+                kind = "<i8"
             if not column.null_count:
                 values = column.to_numpy().astype(kind).tobytes()
             else:

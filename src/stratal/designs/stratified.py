@@ -146,7 +146,10 @@ class Stratified(Design):
         """
         method = self.allocation.method
         dense = None
-        rule = "proportional" if method in FROM_LABELS else method
+        if method in FROM_LABELS:
+            rule = "proportional"
+        else:
+            rule = method
         if method == "cost-optimal":  # the costs are not kept, but the sizes so far follow them
             rule = "neyman"
             dense = sample.n_h / np.maximum(sample.summary.sizes, 1)
@@ -351,7 +354,10 @@ def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: b
     labelled = counts > 0
     size = np.where(labelled, sizes, 0)
     weights = size / size.sum(axis=-1, keepdims=True)
-    correction = 1.0 if with_replacement else 1.0 - np.minimum(counts / sizes, 1.0)
+    if with_replacement:
+        correction = 1.0
+    else:
+        correction = 1.0 - np.minimum(counts / sizes, 1.0)
     return np.asarray(np.where(labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
 
 

@@ -151,7 +151,10 @@ class Successive(Design):
                 round_seed = int.from_bytes(named[:6], "big")
             else:
                 round_seed = seed
-            drawn_before = population.find(texts) if texts else None
+            if texts:
+                drawn_before = population.find(texts)
+            else:
+                drawn_before = None
             scale = inclusion_scale(_profile_of_undrawn(population, measured, drawn_before, budget), budget)
             candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)
             ids = id_texts(candidates.drawn.ids)

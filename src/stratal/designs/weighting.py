@@ -114,9 +114,10 @@ class Weighting(Record, ABC):
         clusters = self.group_clusters(member)
         if clusters is None or clusters.count <= 2:
             return 1.0
-        reported = (
-            self.small_cluster_residuals(variable[:, None], member) if is_stretched else variable[:, None]
-        )
+        if is_stretched:
+            reported = self.small_cluster_residuals(variable[:, None], member)
+        else:
+            reported = variable[:, None]
         both = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
         if reported_variance > 0:
@@ -192,7 +193,10 @@ class Weighting(Record, ABC):
     @property
     def effective_draws(self) -> float:
         """Draws, counted less where their weights differ: (Σ w)² / Σ w² (Kish 1965), w of whole clusters."""
-        weights = self.weights if self.groups is None else np.bincount(self.groups, self.weights)
+        if self.groups is None:
+            weights = self.weights
+        else:
+            weights = np.bincount(self.groups, self.weights)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
     @property

@@ -147,7 +147,10 @@ class AnticipatedInfluence(_Anticipated):
     def assumptions(self) -> tuple[str, ...]:
         """The basis of the expectations."""
         value = self.influence.value
-        expectation = "" if math.isnan(value) else f", which is expected to be {value:.4g}"
+        if math.isnan(value):
+            expectation = ""
+        else:
+            expectation = f", which is expected to be {value:.4g}"
         return (
             f"Planned for {self.text}{expectation}: its influence on each unit, as the proxies have it.",
             "Standard errors hold to first order, and for labels that all come back.",
@@ -385,12 +388,18 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     if residual_sd is not None and not 0 < residual_sd < math.inf:
         raise not_positive_error("residual_sd", residual_sd)
     if residual_sd is not None and (bounded or not strata.scaled):
-        conflict = "bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders"
+        if bounded:
+            conflict = "bounds {:g} to {:g}".format(*strata.bounds)
+        else:
+            conflict = "a proxy that only orders"
         allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"
         raise InputError("residual_sd would have no effect", given=conflict, allowed=allowed)
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
     means, weights = strata.proxy_means, strata.weights
     spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
-    residual_variance = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
+    if residual_sd is None:
+        residual_variance = RESIDUAL_SHARE**2 * spread
+    else:
+        residual_variance = residual_sd**2
     return replace(strata, conditional_variances=np.full(strata.n_strata, residual_variance))

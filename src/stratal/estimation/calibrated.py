@@ -139,7 +139,10 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     if n_folds < FEWEST_FOLDS:
         problem = "a learner is chosen and checked by folds"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
-    kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
+    if units.column is None:
+        kinds = ("none", "learner")
+    else:
+        kinds = ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
     for j, k in combinations(range(n_folds), 2):
@@ -308,7 +311,9 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
     if has_lam or estimator in _USES_PROXY:
         return estimator
     if estimator == "auto":
-        return "ppi++" if method == HISTORY else "difference"
+        if method == HISTORY:
+            return "ppi++"
+        return "difference"
     problem = f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate"
     raise InputError(problem, allowed=", ".join(("auto", *_USES_PROXY)))
 
@@ -333,7 +338,10 @@ def calibrated_proxy(
         Without the population, for several proxies or an outcome without bounds (unless it is a learner), an
         unknown method, too few labels, and a population that the sample was not drawn from.
     """
-    population = options.population if options.population is not None else sample.population
+    if options.population is not None:
+        population = options.population
+    else:
+        population = sample.population
     if options.folds is None:
         folds = sample_folds(sample, labelled, frame, N_FOLDS)
     else:

@@ -186,7 +186,10 @@ def estimate(
     if "predicted" in requested.takes:
         compared = compared_column(sample, columns[""], request.predicted)
     classes = compared is not None or any(part.reads_classes(sample) for part in parts)
-    answers = _answers(parts, sample, compared) if classes else None
+    if classes:
+        answers = _answers(parts, sample, compared)
+    else:
+        answers = None
     return with_label_values(result, columns, answers, classes=classes)
 
 
@@ -227,7 +230,10 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
         raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
-    rows = estimates if isinstance(estimates, Estimates) else [estimates]
+    if isinstance(estimates, Estimates):
+        rows = estimates
+    else:
+        rows = [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
     evenly = planned.at(look).information
@@ -247,13 +253,10 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
 def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
     compared_column = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
-    first = (
-        compared_column
-        if isinstance(compared_column, str)
-        else sample.question.answer
-        if compared_column
-        else None
-    )
+    if isinstance(compared_column, str):
+        first = compared_column
+    else:
+        first = sample.question.answer if compared_column else None
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} | {*sample.question.outcome.classes} or None

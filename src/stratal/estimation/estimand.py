@@ -207,7 +207,10 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     levels.append(reduce(ByLevel.both, (entry.rest for entry in by_level)) if of_one else None)
     crossed = []
     for name, test, cell_levels in zip(cells.names, (*cells.tests, None), levels, strict=True):
-        column = cell_levels.name if cell_levels is not None and of_one else ""
+        if cell_levels is not None and of_one:
+            column = cell_levels.name
+        else:
+            column = ""
         crossed.append(
             _CrossedCell(
                 name=name,
@@ -332,7 +335,9 @@ class Estimand(Described, noun="estimand", registry={}):
                 for entry_value in values
             ]
             parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
-        return f"{self.kind}:{','.join(parts)}" if parts else self.kind
+        if parts:
+            return f"{self.kind}:{','.join(parts)}"
+        return self.kind
 
     @property
     def title(self) -> str:
@@ -351,7 +356,9 @@ class Estimand(Described, noun="estimand", registry={}):
     @property
     def quoted_name(self) -> str:
         """The name in messages: the kind, or the whole text of a kind that users do not write."""
-        return f"'{self.text}'" if "@" in self.kind or self.kind == "list" else f"'{self.kind}'"
+        if "@" in self.kind or self.kind == "list":
+            return f"'{self.text}'"
+        return f"'{self.kind}'"
 
     @staticmethod
     def parse_text(text: str) -> Estimand:
@@ -632,7 +639,9 @@ class Estimand(Described, noun="estimand", registry={}):
         self, population: Population, options: StratificationOptions, labels: int
     ) -> PlannedRounds | None:
         """Return what so many labels in one or two rounds are expected to guarantee; None of one round."""
-        return PlannedRounds(total=labels) if self.has_two_rounds else None
+        if self.has_two_rounds:
+            return PlannedRounds(total=labels)
+        return None
 
     def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
         """Return n_h (H,) of the next round; None where it goes by deviations in the strata."""
@@ -831,7 +840,9 @@ class Listed(Several, kind="list"):
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns that all of them take."""
         each = [entry.label_columns(sample) for entry in self.estimands]
-        return each[0] if all(columns == each[0] for columns in each) else ()
+        if all(columns == each[0] for columns in each):
+            return each[0]
+        return ()
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
         """Refuse options that would have no effect on one of them."""
@@ -845,7 +856,10 @@ class Listed(Several, kind="list"):
         for entry in self.estimands:
             estimate = entry.estimate(sample, labels, request)
             remarks += estimate.remarks if isinstance(estimate, Estimates) else ()
-            each = estimate if isinstance(estimate, Estimates) else [estimate]
+            if isinstance(estimate, Estimates):
+                each = estimate
+            else:
+                each = [estimate]
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 

@@ -192,12 +192,17 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
         """The number for each distinct raw value of the labels, and how many labels have it."""
-        return () if self.read is None else self.read.table
+        if self.read is None:
+            return ()
+        return self.read.table
 
     @property
     def general_notes(self) -> tuple[Note, ...]:
         """Notes for the reader, without those on contradicted assumptions."""
-        of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
+        if self.note_inputs is None:
+            of_outcome = ()
+        else:
+            of_outcome = self.note_inputs.of_outcome(self)
         return as_notes(interpretation_notes(self.read, (*self.remarks, *of_outcome)))
 
     @property
@@ -220,7 +225,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def outcomes(self) -> FloatArray | None:
         """The outcome of each labelled unit (n,), where the estimate is a mean of such."""
-        return None if self.evidence.linearised else self.evidence.z
+        if self.evidence.linearised:
+            return None
+        return self.evidence.z
 
     @property
     def relative_efficiency(self) -> float | None:
@@ -276,7 +283,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
 
     def _described(self, interval: ConfidenceInterval | None) -> JsonDict:
-        level = 0.95 if interval is None else interval.confidence_level
+        if interval is None:
+            level = 0.95
+        else:
+            level = interval.confidence_level
         # How many random labels these are worth: by variances, or by widths where these say less.
         size = self.effective_sample_size
         range_ = self.effective_sample_size_interval(level)
@@ -321,7 +331,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             ends: list[float | None] = json_value([*self.confidence_interval(confidence_level, method)])
         except InputError:  # labels of an outcome without bounds that all agree
             return None
-        return None if ends == [None, None] else ends
+        if ends == [None, None]:
+            return None
+        return ends
 
     def labels_to_exclude(self, limit: float, interval: Sequence[float | None] | None) -> int | None:
         """Return how many more labels would leave a limit outside of the interval, if the estimate stays.
@@ -400,7 +412,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
         described = self.described()
-        strata = described["strata"] if len(described["strata"]) > 1 else []
+        if len(described["strata"]) > 1:
+            strata = described["strata"]
+        else:
+            strata = []
         units = f"{self.population_size:,} units"
         return Intervals(
             title=f"{self.n:,} labels of {units}, {self.design} sample",
@@ -605,7 +620,10 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         """
         matches = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
         if len(matches) != 1:
-            have = "estimates have" if len(matches) > 1 else "estimate has"
+            if len(matches) > 1:
+                have = "estimates have"
+            else:
+                have = "estimate has"
             label_text = ", ".join(f"{name}={value!r}" for name, value in label.items())
             allowed = "; ".join(_named(row) for row in self.estimates[:5])
             raise InputError(f"{len(matches) or 'no'} {have} this label", given=label_text, allowed=allowed)
@@ -629,7 +647,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
         """The number for each distinct raw value of the labels, and how many labels have it."""
-        return () if self.read is None else self.read.table
+        if self.read is None:
+            return ()
+        return self.read.table
 
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
         """Return the differences of all pairs, with intervals that hold together unless told otherwise.
@@ -852,4 +872,6 @@ def with_tables(
 def _warned(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:
     """Return what a reader must not miss, as an entry of an estimate's dict; none if there is nothing."""
     warned = [*dict.fromkeys([*warnings_among(notes), *others])]
-    return {"warnings": warned} if warned else {}
+    if warned:
+        return {"warnings": warned}
+    return {}

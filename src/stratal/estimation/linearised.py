@@ -89,7 +89,9 @@ def of_variable(
 def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
     """Return the units of clusters (n,) that a linearised variable is not 0 for; None where all count."""
     inside = variable != 0.0
-    return inside if weighting.groups is not None and inside.any() else None
+    if weighting.groups is not None and inside.any():
+        return inside
+    return None
 
 
 def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:

@@ -211,8 +211,14 @@ def _group_means(
             z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
         )
         rows.append(frame.complete(estimate, sample, label={"domain": name}, estimator=estimator))
-    description = f" by {group}" if isinstance(group, str) else ""
-    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
+    if isinstance(group, str):
+        description = f" by {group}"
+    else:
+        description = ""
+    if request.estimator == "ppi++" and assisted is None:
+        unused = (_NO_PROXY_IN_GROUPS,)
+    else:
+        unused = ()
     table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
     if request.estimator == "composite":
         return composite(table)

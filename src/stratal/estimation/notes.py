@@ -187,7 +187,10 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
             "that label's, and samples without such a unit would show a smaller one"
         )
     if abs(evidence.skewness) > _SKEWED:
-        side = "upwards" if evidence.skewness > 0 else "downwards"
+        if evidence.skewness > 0:
+            side = "upwards"
+        else:
+            side = "downwards"
         notes.append(
             f"the labels are skewed: the interval reaches further {side} for it, and covers less often than "
             "it says where the tail is longer than the labels show"
@@ -243,7 +246,10 @@ def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
             for covariances in (labelled_covariances, summary.unbiased_covariances)
         )
         if population_variance > 0:
-            ratio = population_variance / labelled_variance if labelled_variance > 0 else _MOST
+            if labelled_variance > 0:
+                ratio = population_variance / labelled_variance
+            else:
+                ratio = _MOST
             ratios.append(min(ratio, _MOST))
     return max(ratios)
 

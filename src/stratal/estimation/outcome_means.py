@@ -93,7 +93,9 @@ class EstimateOptions(Request):
     @property
     def own_shrinkage(self) -> float | None:
         """How far a stratum's own λ is shrunk towards the pooled one; None for one λ."""
-        return self.shrinkage if self.estimator == "stratppi" else None
+        if self.estimator == "stratppi":
+            return self.shrinkage
+        return None
 
     @property
     def fitting(self) -> Keywords:
@@ -148,7 +150,10 @@ def default_estimator(
         Whether the strata may have been built from the proxy, which leaves λ little within them.
     """
     design_type = Design.of_kind(design)
-    least = 0 if design_type is None else design_type.hajek_below
+    if design_type is None:
+        least = 0
+    else:
+        least = design_type.hajek_below
     if least:
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
         if k > 0 and scaled and n >= least * k:
@@ -194,7 +199,8 @@ def mean_estimate(
         For an unknown estimator or target, and where the estimator needs proxies or strata that are not
         there.
     """
-    options = replace(options, **changed) if changed else options
+    if changed:
+        options = replace(options, **changed)
     chosen = choose_lam(z, proxy, weighting, options)
     by_unit = None
     if options.folds is not None:
@@ -314,7 +320,10 @@ def _residuals(
     """
     if proxy is None or not (np.any(lam) or np.any(by_unit)):
         return z, 0.0
-    of_units = lam[proxy.stratum] if by_unit is None else by_unit
+    if by_unit is None:
+        of_units = lam[proxy.stratum]
+    else:
+        of_units = by_unit
     by_stratum = np.einsum("hk,hk->h", lam, proxy.summary.proxy_means)
     everywhere = float(proxy.summary.sizes / proxy.summary.size @ by_stratum)
     unit_offsets = by_stratum[proxy.stratum]
@@ -396,7 +405,10 @@ def separate_mean(
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
-    lam = np.zeros((n_strata, 1)) if fitted else fixed_lam(options, n_strata, 1)
+    if fitted:
+        lam = np.zeros((n_strata, 1))
+    else:
+        lam = fixed_lam(options, n_strata, 1)
     if fitted:
         # The proxy's variance over both samples together, divisor n + m − 1.
         gap = moments.proxy_means[:, 0] - design.means
@@ -522,7 +534,10 @@ def _leaves_proxies_out(sample: Sample, estimate: Estimate, k: int, options: Est
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     """Return whether a history's factors are learned from the labels: where nothing else was asked for."""
-    names = () if sample.population is None else sample.population.feature_names
+    if sample.population is None:
+        names = ()
+    else:
+        names = sample.population.feature_names
     if not names or not history_columns(names):
         return False
     requested = set(request.changed) - {"population", "predicted", "outcome", "target", "combine"}
@@ -595,7 +610,8 @@ def estimate_mean(
         need.
     """
     z = np.asarray(z, dtype=np.float64)
-    options = replace(options, **changed) if changed else options
+    if changed:
+        options = replace(options, **changed)
     k = 0 if summary is None else proxies.shape[1]
     options = resolved(z, options, weighting, k)
     proxy = None

@@ -350,7 +350,9 @@ def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) ->
         np.logical_or.at(merged, frame.codes, possible)
         possible = merged
     fits = len(possible) == len(frame.weighting.sizes) and bool(np.all(possible[frame.stratum, predicted]))
-    return possible if fits else None
+    if fits:
+        return possible
+    return None
 
 
 def hits_and_misses(
@@ -692,7 +694,10 @@ def domain_mean(
         error = float(np.sqrt(corrected)) if n > 1 else np.nan
         interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif domain_weighting is not None:
-        outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
+        if binary and bounds == (0.0, 1.0):
+            outcome = "binary"
+        else:
+            outcome = "bounded"
         evidence = plain_mean(
             z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target
         ).evidence

@@ -48,7 +48,10 @@ class Requirement:
         InputError
             For a text of another form, and for a limit that is no finite number.
         """
-        match = _PARTS.match(text) if isinstance(text, str) else None
+        if isinstance(text, str):
+            match = _PARTS.match(text)
+        else:
+            match = None
         try:
             limit = float(match[3]) if match else math.nan
         except ValueError:
@@ -157,7 +160,10 @@ def held_against(
         if len(rows) != 1:
             single = [name for name, each in rows_by_name.items() if len(each) == 1]
             ends = [name for name in single if name.endswith(f":{requirement.name}")]
-            count = "several estimates are" if rows else "no estimate is"
+            if rows:
+                count = "several estimates are"
+            else:
+                count = "no estimate is"
             if ends:
                 allowed = ", ".join(map(repr, ends))
                 action = "Name one of these."
@@ -171,7 +177,10 @@ def held_against(
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
             )
-        row_method = method if value_rows and rows[0] is value_rows[0] else "auto"
+        if value_rows and rows[0] is value_rows[0]:
+            row_method = method
+        else:
+            row_method = "auto"
         verdicts.append(requirement.held_against(rows[0], confidence_level, row_method))
     return verdicts
 
@@ -181,7 +190,9 @@ def _names_of_value(estimate: Estimate) -> tuple[str, ...]:
     if estimate.label:
         return ()
     is_accuracy = estimate.read is not None and estimate.read.classes
-    return ("mean", "accuracy") if is_accuracy else ("mean",)
+    if is_accuracy:
+        return ("mean", "accuracy")
+    return ("mean",)
 
 
 def _estimand_text(name: str) -> str:

@@ -179,7 +179,10 @@ def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) ->
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text."""
-    name = predicted if isinstance(predicted, str) else sample.question.answer
+    if isinstance(predicted, str):
+        name = predicted
+    else:
+        name = sample.question.answer
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 
@@ -270,7 +273,10 @@ def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
     Classes occur among the model's answers, which a draw compares, or among labels of at least two classes.
     """
     scores = _declared_class_scores(sample)
-    classes = _labelled_classes(sample, joined) if scores else set()
+    if scores:
+        classes = _labelled_classes(sample, joined)
+    else:
+        classes = set()
     for score in scores if classes else ():
         score.refuse_unknown_class(classes, "the labels")
 
@@ -286,7 +292,9 @@ def _declared_class_scores(sample: Sample) -> list[Score]:
 def _labelled_classes(sample: Sample, joined: JoinedLabels) -> set[str]:
     """Return the classes of labels; none if all labels are of one class."""
     classes = {class_text(label) for label in joined.answers.tolist()} | set(joined.distinct_texts)
-    return {*classes, *sample.question.outcome.classes} if len(classes) > 1 else set()
+    if len(classes) > 1:
+        return {*classes, *sample.question.outcome.classes}
+    return set()
 
 
 def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: object) -> Sample:
@@ -296,7 +304,10 @@ def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: 
     """
     names = {name for name, score in declared_scores(predicts, sample.proxy_names).items() if score.is_order}
     scores = [score for score in _declared_class_scores(sample) if score.name in names]
-    classes = _labelled_classes(sample, join_labels(sample, labels)) if scores else set()
+    if scores:
+        classes = _labelled_classes(sample, join_labels(sample, labels))
+    else:
+        classes = set()
     unknown = {score.name for score in scores if classes and score.of_class not in classes}
     if not unknown:
         return sample
@@ -371,7 +382,10 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     numbers = np.full(sample.size, np.nan)
     for row, value in enumerate(columns[name].tolist()):
         try:
-            numbers[row] = np.nan if value in (None, "") else float(value)
+            if value in (None, ""):
+                numbers[row] = np.nan
+            else:
+                numbers[row] = float(value)
         except ValueError:
             cell = f"{value!r} of id {str(sample.ids[row])!r}"
             action = "Name a column of numbers."
@@ -478,7 +492,9 @@ def compared_column(sample: Sample, labels: object, predicted: bool | str | None
             return None
         answers = set(answers_of(sample, question.answer).tolist())
         compares = is_compared(question, joined.distinct_texts, answers)
-    return question.answer if compares else None
+    if compares:
+        return question.answer
+    return None
 
 
 def outcomes(
@@ -500,7 +516,10 @@ def outcomes(
     if not joined.labelled.any():
         raise none_labelled()
     column = compared_column(sample, joined, predicted)
-    answers = None if column is None else answers_of(sample, column)
+    if column is None:
+        answers = None
+    else:
+        answers = answers_of(sample, column)
     answer_column = sample.question.answer
     if answers is None and answer_column is not None and answer_column in sample.groups:
         _refuse_averaged_classes(answer_column, sample.groups[answer_column], joined)

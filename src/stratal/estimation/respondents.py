@@ -29,7 +29,10 @@ from stratal.strata import Strata
 def known_without_labels(sample: Sample) -> list[Expression]:
     """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
     strata = sample.design.strata
-    known_tests = () if strata is None else strata.known_influences
+    if strata is None:
+        known_tests = ()
+    else:
+        known_tests = strata.known_influences
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
@@ -75,7 +78,9 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     labelled : bool (n,)
     """
     is_census = sample.size == sample.population_size and bool(np.all(labelled))
-    return "superpopulation" if is_census else "population"
+    if is_census:
+        return "superpopulation"
+    return "population"
 
 
 _MUCH_NONRESPONSE = 0.1
@@ -431,7 +436,10 @@ def refuse_outside(
     count = int(np.sum(wrong))
     if count:
         first = int(np.argmax(wrong))
-        ids = sample.ids if labelled is None else sample.ids[labelled]
+        if labelled is None:
+            ids = sample.ids
+        else:
+            ids = sample.ids[labelled]
         raise LabelError(
             f"{count} label{'s lie' if count > 1 else ' lies'} outside the outcome's values "
             f"(first: {z[first]:g} of id {id_text(ids.tolist()[first])!r})",

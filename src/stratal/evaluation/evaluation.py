@@ -171,7 +171,8 @@ class Evaluation:
         from stratal.report.estimates import answer_page, estimate_page
         from stratal.report.sections import new_answers_page
 
-        described = self.to_dict() if described is None else described
+        if described is None:
+            described = self.to_dict()
         if self.new_outcomes_missing:
             return new_answers_page(described, title=f"Answers in {self._new_answers_label()}")
         if not isinstance(self.estimate, Estimates):
@@ -452,7 +453,10 @@ def _with_population(evidence: LabelledSample, read_population: PopulationReader
     request = evidence.request
     sample = evidence.sample
     estimand = as_estimand(request.estimand or sample.question.estimand)
-    columns = estimand.numbers if estimand.reads_population else ()
+    if estimand.reads_population:
+        columns = estimand.numbers
+    else:
+        columns = ()
     if request.population is not None:
         if not columns and request.calibration is None:
             raise InputError(
@@ -556,7 +560,9 @@ def _post_stratified(
         return None
     weighted = post_stratify(evidence.sample, evidence.sample.proxy_names[0])
     estimate_of_strata, _ = _estimate_and_labels(replace(evidence, sample=weighted), columns)
-    return estimate_of_strata if isinstance(estimate_of_strata, Estimate) else None
+    if isinstance(estimate_of_strata, Estimate):
+        return estimate_of_strata
+    return None
 
 
 def _undecided(verdict: JsonDict, evidence: LabelledSample, result: Estimate | Estimates) -> JsonDict:

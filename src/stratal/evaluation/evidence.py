@@ -122,7 +122,10 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSamp
         if request.table_options:
             option = next(iter(request.table_options)).replace("_", "-")
             raise no_effect_error(f"--{option}", "with a table of labels")
-        gather_drawn = _of_study if form == SourceForm.STUDY else _of_sample
+        if form == SourceForm.STUDY:
+            gather_drawn = _of_study
+        else:
+            gather_drawn = _of_sample
         evidence = gather_drawn(request, source, labels)
     else:
         table, request = table_and_request(form, source, labels, request)
@@ -172,7 +175,10 @@ def _with_question(sample: Sample, request: EvaluationRequest) -> tuple[Sample, 
     if request.estimand is not None or request.model is not None or not is_single:
         return sample, request
     judges = question.judges
-    models = question.models if request.value is None else request.compare
+    if request.value is None:
+        models = question.models
+    else:
+        models = request.compare
     return sample, replace(request, judge=judges, compare=models)
 
 
@@ -193,7 +199,9 @@ def _paths(labels: Any) -> tuple[Path, ...] | None:
         return None
     # A list of texts is a list of labels unless one of them is a file: then another one is mistyped.
     are_files = any(isinstance(path, Path) or Path(path).is_file() for path in labels)
-    return tuple(map(Path, labels)) if are_files else None
+    if are_files:
+        return tuple(map(Path, labels))
+    return None
 
 
 def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:

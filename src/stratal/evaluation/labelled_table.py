@@ -78,7 +78,10 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     required = [request.value, request.model, *request.compare]
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
     rows, request = _with_outcomes_of_answers(rows, request)
-    stated = None if request.chosen is None else RowSelection.parse(request.chosen)
+    if request.chosen is None:
+        stated = None
+    else:
+        stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     recognition.require_answered(rows.label)
     request = _with_roles(_without_no_column(request), recognition, rows)
@@ -163,7 +166,9 @@ def _stated_roles(
     """Return the roles that the request states, by the names of the table."""
 
     def name(column: str | None) -> str | None:
-        return None if column is None else rows.find(column) or column
+        if column is None:
+            return None
+        return rows.find(column) or column
 
     is_compared = None
     if isinstance(request.predicted, bool) or request.predicted == NO_COLUMN:
@@ -299,7 +304,9 @@ def _verdict_numbers(rows: SmallTable, column: str) -> dict[str, float] | None:
     """Return the number of each verdict in a column; None for scores."""
     texts = {plain_text(entry) for entry in rows.values(column)}
     verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
-    return verdict_numbers(verdicts) if len(verdicts) <= 3 else None
+    if len(verdicts) <= 3:
+        return verdict_numbers(verdicts)
+    return None
 
 
 def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
@@ -318,7 +325,10 @@ def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Sma
         mean = float(np.mean([entry for entry in entries if entry is not None]))
         positive = max(numbers, key=numbers.__getitem__)
         is_word = number_of_text(positive) != number_of_text(positive)
-        name = f"{proxy} ({positive} = 1)" if is_word else f"{proxy} (number)"
+        if is_word:
+            name = f"{proxy} ({positive} = 1)"
+        else:
+            name = f"{proxy} (number)"
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
     return replace(rows, lists=lists), names

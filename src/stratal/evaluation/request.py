@@ -116,7 +116,10 @@ class EvaluationRequest(DeclaredRoles):
         """The requirements of the intervals, one text each."""
         if self.require is None:
             return ()
-        texts = self.require.split(";") if isinstance(self.require, str) else self.require
+        if isinstance(self.require, str):
+            texts = self.require.split(";")
+        else:
+            texts = self.require
         return tuple(texts)
 
     @property
@@ -133,7 +136,9 @@ class EvaluationRequest(DeclaredRoles):
     @property
     def target_option(self) -> JsonDict:
         """The target, where it is stated."""
-        return {} if self.target is None else {"target": self.target}
+        if self.target is None:
+            return {}
+        return {"target": self.target}
 
     @property
     def interval_options(self) -> Keywords:

@@ -93,7 +93,9 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
     if labels is not None and _is_table(source):
         what = "a table already contains its labels: labels= has no effect"
         raise InputError(what, allowed=SOURCE_FORMS, action="Leave them out, or give the sample instead.")
-    return SourceForm.TABLE if _is_table(source) else SourceForm.SAMPLE
+    if _is_table(source):
+        return SourceForm.TABLE
+    return SourceForm.SAMPLE
 
 
 def _is_table(source: Any) -> bool:
@@ -122,7 +124,9 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
     require_present(first)
     if len(paths) == 1:
         # Labels in memory belong to a sample, whose reader states what is wrong with the file.
-        return SourceForm.TABLE if labels is None or labels == [] else SourceForm.SAMPLE
+        if labels is None or labels == []:
+            return SourceForm.TABLE
+        return SourceForm.SAMPLE
     tools = {path: _tool_of(path) for path in paths}
     if None not in tools.values() and len(set(tools.values())) == 1:
         return SourceForm.LOGS
@@ -142,7 +146,9 @@ def _tool_of(path: Path) -> str | None:
     """Return the evaluation tool that wrote a log, or the logs in a folder."""
     if path.is_dir():
         return next(iter(find_logs(path).values()), None)
-    return find_log_tool(path) if path.is_file() else None
+    if path.is_file():
+        return find_log_tool(path)
+    return None
 
 
 def table_and_request(
@@ -151,7 +157,10 @@ def table_and_request(
     """Return a table with labels, and the request about it."""
     if form == SourceForm.COUNT:
         return _table_of_count(str(source if isinstance(source, str | Path) else source[0]), request)
-    paths = [Path(path) for path in source] if isinstance(source, list | tuple) else []
+    if isinstance(source, list | tuple):
+        paths = [Path(path) for path in source]
+    else:
+        paths = []
     if form == SourceForm.LOGS:
         return _table_of_logs(paths or [Path(source), *_label_paths(labels)], request)
     table = paths[0] if paths else source

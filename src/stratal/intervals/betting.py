@@ -407,8 +407,14 @@ class DifferenceInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         below, above = tail_shares(confidence_level, alternative)
-        low = -self._upper(self.behind, below) if below > 0 else -np.inf
-        high = self._upper(self.ahead, above) if above > 0 else np.inf
+        if below > 0:
+            low = -self._upper(self.behind, below)
+        else:
+            low = -np.inf
+        if above > 0:
+            high = self._upper(self.ahead, above)
+        else:
+            high = np.inf
         return self.within(min(low, self.value), max(high, self.value))
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:

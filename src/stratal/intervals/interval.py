@@ -76,7 +76,9 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     error = round(1.0 - confidence_level, _DIGITS) or 1.0 - confidence_level
     if alternative == "two-sided":
         return error / 2.0, error / 2.0
-    return (0.0, error) if alternative == "less" else (error, 0.0)
+    if alternative == "less":
+        return (0.0, error)
+    return (error, 0.0)
 
 
 # Stands for infinity in the search for a p-value, which subtracts.
@@ -115,7 +117,9 @@ def p_value(null: float, interval: Callable[[float], Ends]) -> float:
         """
         low, high = interval(level)
         distance = float(np.clip(min(null - low, high - null), -_FAR, _FAR))
-        return distance if distance != 0.0 else _AT_AN_END
+        if distance != 0.0:
+            return distance
+        return _AT_AN_END
 
     smallest = 1e-12
     largest = 1.0 - 1e-12
@@ -159,7 +163,9 @@ class Interval(ABC):
 
     def by(self, method: str) -> Interval | None:
         """Return the interval by one of its own methods; None for any other."""
-        return self if method == "auto" else None
+        if method == "auto":
+            return self
+        return None
 
     def with_freedom(self, degrees_of_freedom: float) -> Interval:
         """Return the interval with the degrees of freedom of all estimates that hold together."""

@@ -71,7 +71,8 @@ class BinomialInterval(Interval):
         lowest, highest = self.bounds or (0.0, 1.0)
         scale = highest - lowest
         unit = min(max((self.value - lowest) / scale, 0.0), 1.0)
-        unit = unit / (2.0 - unit) if self.scale == "dice" else unit
+        if self.scale == "dice":
+            unit = unit / (2.0 - unit)
         error = max(tail_shares(confidence_level, alternative))
         trials = self.trials * freedom_factor(np.inf, max(self.degrees_of_freedom, 1.0), error)
         ends = clopper_pearson(unit, trials, confidence_level=confidence_level, alternative=alternative)
@@ -96,7 +97,10 @@ class OffsetInterval(Interval):
             above, below = (-length for length in self.lengths(1.0 - error, other))
         else:
             below, above = self.lengths(error, alternative)
-        low = self.value - below if alternative != "less" else -np.inf
+        if alternative != "less":
+            low = self.value - below
+        else:
+            low = -np.inf
         return self.within(low, self.value + above if alternative != "greater" else np.inf)
 
     @abstractmethod
@@ -148,7 +152,10 @@ class SumInterval(OffsetInterval):
         for k, term in enumerate(self.terms):
             upwards = signs[k] * direction > 0
             low, high = term.confidence_interval(level, alternative="less" if upwards else "greater")
-            reach[k] = high - term.value if upwards else term.value - low
+            if upwards:
+                reach[k] = high - term.value
+            else:
+                reach[k] = term.value - low
         # What would cancel is left out: ends of different levels would cross otherwise.
         shared = np.maximum(self.correlation * np.outer(signs, signs), 0.0)
         lengths = reach * np.abs(self.coefficients)
@@ -277,7 +284,9 @@ class SkewedInterval(StudentInterval):
             return replace(self, skewness=0.0, method="t")
         if method == "normal":
             return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
-        return self if method in ("auto", self.method) else None
+        if method in ("auto", self.method):
+            return self
+        return None
 
 
 def nothing_varies() -> InputError:

@@ -393,7 +393,9 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
     strata = int(np.sum(evidence.weighting.counts > 0))
     freedom_ratio = proportion.freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
     trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * freedom_ratio)
-    return trials if np.isfinite(trials) and trials > 0 else guarded
+    if np.isfinite(trials) and trials > 0:
+        return trials
+    return guarded
 
 
 # ---- resampling and betting

@@ -424,7 +424,10 @@ class StratumRates(Record):
         """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
         if not np.isfinite(self.units):
             return low, high
-        outwards = _OUTWARDS if self.is_binary else _OUTWARDS_ON_SCALE
+        if self.is_binary:
+            outwards = _OUTWARDS
+        else:
+            outwards = _OUTWARDS_ON_SCALE
         low = low * self.units - outwards
         high = high * self.units + outwards
         least = self.least * self.units
@@ -824,7 +827,8 @@ def _solved(
             rows = rows[left]
             sums = sums.at(left)
             ones = ones[:, left]
-            labels = labels if labels.shape[1] == 1 else labels[:, left]
+            if labels.shape[1] != 1:
+                labels = labels[:, left]
     return result
 
 

@@ -229,7 +229,10 @@ class Tool:
         export_format = self.format_of(document)
         if export_format is None:
             raise LabelError(f"{source}: is not an export of {self.title}", action="Export it again.")
-        records = document if isinstance(document, list) else [document]
+        if isinstance(document, list):
+            records = document
+        else:
+            records = [document]
         answers: list[ToolAnswer] = []
         for number, record in enumerate(records, start=1):
             place = f"{source}, {export_format.record_name} {number}"

@@ -634,7 +634,10 @@ def read_labels(
     if not parts:
         action = "Give the files of the first labels too, before it."
         raise InputError(f"{paths[0]}: is a review of labels that are not given", action=action)
-    labels = parts[0] if len(parts) == 1 else _combine_files(parts)
+    if len(parts) == 1:
+        labels = parts[0]
+    else:
+        labels = _combine_files(parts)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)
     # Without tokens, row numbers are not compared with those of the sample.

@@ -616,7 +616,10 @@ class JoinedLabels(Record):
             return majority_answers
         for unit, unit_answers in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
             modes = multimode(unit_answers.tolist())
-            majority_answers[unit] = modes[0] if len(modes) == 1 else None
+            if len(modes) == 1:
+                majority_answers[unit] = modes[0]
+            else:
+                majority_answers[unit] = None
         return majority_answers
 
     def table(

@@ -120,7 +120,10 @@ class _AtThreshold(Estimand):
         answers = np.where(scores >= self.threshold, positive, negative)
         answered = replace(sample, groups={**sample.groups, column: answers})
         # Nothing below the threshold counts for a precision.
-        needless = Below(name=name, limit=self.threshold) if self.metric is Precision else None
+        if self.metric is Precision:
+            needless = Below(name=name, limit=self.threshold)
+        else:
+            needless = None
         classes = answered_classes(answered, labels, column, (positive,), needless)
         confusion = classes.confusion
         strata = sample.design.strata

@@ -195,7 +195,10 @@ class UncertaintyInterval(OffsetInterval):
         """Return how far the ends lie from the value."""
         interval = self.mean.confidence_interval(1.0 - 2.0 * error)
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
-        most = 0.25 if interval.low <= 0.5 <= interval.high else max(ends)
+        if interval.low <= 0.5 <= interval.high:
+            most = 0.25
+        else:
+            most = max(ends)
         # Correcting the bias may move the value beyond the largest p (1 − p) in the interval.
         return max(self.value - min(ends), 0.0), max(most - self.value, 0.0)
 

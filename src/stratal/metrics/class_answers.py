@@ -67,14 +67,20 @@ class AnsweredClasses(Record):
             if level in self.levels
         }
         size = sum(counts.values())
-        level = self.levels[which] if isinstance(which, int) else None
+        if isinstance(which, int):
+            level = self.levels[which]
+        else:
+            level = None
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
             share = 1.0 / count
             drawn = np.inf
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
         elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
             share = counts.get(level, 0) / size
-            drawn = float(size) if target == "superpopulation" else np.inf
+            if target == "superpopulation":
+                drawn = float(size)
+            else:
+                drawn = np.inf
             note = f"counted over the answers of all {size:,} units: no label is needed for it"
         else:
             counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
@@ -169,7 +175,10 @@ def _answered(
     named = y_pred is None or isinstance(y_pred, str)
     column = None
     if named:
-        column = str(y_pred) if y_pred else sample.question.answer
+        if y_pred:
+            column = str(y_pred)
+        else:
+            column = sample.question.answer
     answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
     if not named and not {*true, *predicted} <= set(answered_levels):
         answered_levels = []  # classes of another task than the sample's own answers

@@ -317,7 +317,9 @@ class Classification(Estimand):
         return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
 
     def _which(self, levels: Sequence[str]) -> int | str | None:
-        return levels.index(self.of) if self.of in levels else self.of
+        if self.of in levels:
+            return levels.index(self.of)
+        return self.of
 
     def _rates(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
         """Return whether units are of the class (m,), and by how much u differs if so; None of averages."""
@@ -493,7 +495,9 @@ def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: object) -> Ans
     if judge is None:
         return None
     answered = judged_classes(sample, labels, judge, by_number=_is_of_judge(estimand, sample))
-    return None if answered.judged is None else answered
+    if answered.judged is None:
+        return None
+    return answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -649,7 +653,10 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
         if not alike and not self.needs_an_answer:
             return
-        suggestion = f" Did you mean {alike[0]!r}?" if alike else ""
+        if alike:
+            suggestion = f" Did you mean {alike[0]!r}?"
+        else:
+            suggestion = ""
         shown = ", ".join(map(repr, levels[:_MOST_CLASSES]))
         shown += f" and {len(levels) - _MOST_CLASSES} more" if len(levels) > _MOST_CLASSES else ""
         raise InputError(
@@ -935,7 +942,10 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         lacking = []
         for name in self.metrics:
             for which in (None,) if name in measures.OVERALL_METRICS else each:
-                level = levels[which] if isinstance(which, int) else which
+                if isinstance(which, int):
+                    level = levels[which]
+                else:
+                    level = which
                 needless_part = needless_units(name, level if isinstance(which, int) else None, column)
                 if not all(implies(part, needless_part) for part in unlabelled_parts):
                     lacking.append(
@@ -947,7 +957,10 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
                         sample, labels, Request(target=request.target)
                     )
                 else:
-                    units = averaged if isinstance(which, str) else answered
+                    if isinstance(which, str):
+                        units = averaged
+                    else:
+                        units = answered
                     estimate = units.metric(sample, name, which, request.target)
                 rows.append(replace(estimate, label={"metric": name, "class": level}))
         if not rows:

@@ -123,7 +123,10 @@ class ModelOutcomes(Record):
     def pair(self, *places: int) -> ModelOutcomes:
         """Return the outcomes of two of the models."""
         rows = list(places)
-        slopes = None if self.slopes is None else self.slopes[rows]
+        if self.slopes is None:
+            slopes = None
+        else:
+            slopes = self.slopes[rows]
         return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
 
     def comparisons(
@@ -136,7 +139,10 @@ class ModelOutcomes(Record):
             replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
         ]
         is_complete = frame.share == 1.0
-        columns = zip(self.models, self.z.T, strict=True) if is_complete else ()
+        if is_complete:
+            columns = zip(self.models, self.z.T, strict=True)
+        else:
+            columns = ()
         refused = self.bounds is None and any(comparisons.limits() is None for comparisons in differences)
         comparisons = Comparisons.from_rows(
             self.sample,
@@ -235,7 +241,9 @@ class ModelOutcomes(Record):
         else:
             share = 0.0
         pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
-        return (values, summary) if pays else None
+        if pays:
+            return (values, summary)
+        return None
 
     def mean(self, z: FloatArray, **options: object) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
@@ -716,7 +724,9 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the models, whose outcomes are labels where the sample does not hold their answers."""
-        return () if self.by_answers(sample.groups) else self.models
+        if self.by_answers(sample.groups):
+            return ()
+        return self.models
 
     def outcomes(
         self, sample: Sample, labels: object, needless: Expression | None, request: Request = PLAIN
@@ -916,7 +926,10 @@ class Differences(ModelEstimand, Several, kind="differences"):
     def parts(self) -> tuple[Difference, ...]:
         """The difference of each pair."""
         pairs = combinations(self.models, 2)
-        proxies = combinations(self.proxies, 2) if self.proxies else repeat(())
+        if self.proxies:
+            proxies = combinations(self.proxies, 2)
+        else:
+            proxies = repeat(())
         return tuple(
             Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
         )

@@ -443,7 +443,10 @@ class Confusion:
         show: strata of unequal weights, or classes with few labels.
         """
         value = result.value
-        clusters = None if self.weighting.census else self.weighting.group_clusters(member)
+        if self.weighting.census:
+            clusters = None
+        else:
+            clusters = self.weighting.group_clusters(member)
         trials = smoothed_trials.trials
         freedom = smoothed_trials.degrees_of_freedom
         dice = name == "f1" and isinstance(which, int)

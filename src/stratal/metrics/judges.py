@@ -622,7 +622,10 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
             for name, of, row in rows_found
         ]
-        verdicts = () if self._scores(sample, labels) else self.judges
+        if self._scores(sample, labels):
+            verdicts = ()
+        else:
+            verdicts = self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)
@@ -647,10 +650,16 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
             for (metric, name, k), row_of_group in zip(requested, each, strict=True):
                 overall = answered.confusion.within(everyone, name, k, request.target).value
-                level_name = None if k is None else answered.levels[k]
+                if k is None:
+                    level_name = None
+                else:
+                    level_name = answered.levels[k]
                 of = {"judge": judge, "metric": metric, "class": level_name}
                 rows += [replace(row, label={"domain": part} | of) for part, row in row_of_group.items()]
-                shown = metric if k is None else f"{metric} of {level_name!r}"
+                if k is None:
+                    shown = metric
+                else:
+                    shown = f"{metric} of {level_name!r}"
                 remarks += [
                     f"in {part!r} {shown} of {judge!r} is lower than elsewhere: {row.value:.3f}, "
                     f"{overall:.3f} over all units"
@@ -818,7 +827,9 @@ def is_probability(sample: Sample, score: str) -> bool:
 def _class_of(sample: Sample, score: str) -> str | None:
     """Return the class of which a score is declared to be the probability."""
     role = sample.question.score(score)
-    return None if role is None else role.of_class
+    if role is None:
+        return None
+    return role.of_class
 
 
 def class_indicator(sample: Sample, labels: object, score: Score) -> FloatArray:

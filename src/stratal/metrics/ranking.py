@@ -98,7 +98,10 @@ def ranking_metric(
     interval: Interval = replace(smooth, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
         interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smooth)
-    shown = result.variance if np.isfinite(result.variance) else 0.0
+    if np.isfinite(result.variance):
+        shown = result.variance
+    else:
+        shown = 0.0
     return linearised_estimate(
         result,
         weighting,
@@ -310,7 +313,9 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
 def score_of_class(sample: Sample, positive: str) -> str:
     """Return the name of the proxy that predicts the class; the only proxy if none is declared to."""
     names = [score.name for score in sample.question.scores if score.of_class == positive]
-    return names[0] if len(names) == 1 else only_proxy(sample)
+    if len(names) == 1:
+        return names[0]
+    return only_proxy(sample)
 
 
 def only_proxy(sample: Sample) -> str:

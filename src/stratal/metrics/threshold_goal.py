@@ -89,7 +89,9 @@ class SetRequirement:
     @property
     def faults(self) -> float:
         """The largest rate of faults: the limit of an upper limit, 1 less that of a lower limit."""
-        return self.limit if SIGNS[self.metric] == "<=" else 1.0 - self.limit
+        if SIGNS[self.metric] == "<=":
+            return self.limit
+        return 1.0 - self.limit
 
     @property
     def is_monotone(self) -> bool:
@@ -103,7 +105,9 @@ class SetRequirement:
 
     def value(self, faults: FloatArray) -> FloatArray:
         """Return the metric at a rate of faults."""
-        return faults if SIGNS[self.metric] == "<=" else 1.0 - faults
+        if SIGNS[self.metric] == "<=":
+            return faults
+        return 1.0 - faults
 
     def of_class(self, sample: Sample) -> SetRequirement:
         """Return the requirement, with the only class that scores of the sample predict if it names none."""
@@ -376,7 +380,10 @@ class AnticipatedSet(AnticipatedOutcome):
             rate = float(self.population_stratum.proxy_means[0])
             of_class = self.requirement.metric == RECALL
             share = rate if of_class else 1.0 - rate
-            needed = math.ceil(cases / share) if share > 0 else None
+            if share > 0:
+                needed = math.ceil(cases / share)
+            else:
+                needed = None
             return PlannedRounds(
                 total=labels, labels_needed=needed, cases_needed=cases, cases_of_class=of_class
             )

@@ -49,7 +49,10 @@ def _refuse_wide_target(half_width: float, bounds: tuple[float, float]) -> None:
     low, high = bounds
     if not math.isfinite(high - low) or half_width < (high - low) / 2:
         return
-    percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
+    if high == 1:
+        percent = f"; for {half_width:g} percent points write {half_width / 100:g}"
+    else:
+        percent = ""
     raise InputError(
         f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
         allowed=f"below {(high - low) / 2:g}",
@@ -116,4 +119,6 @@ def _interpolate(
     if not math.isfinite(smaller[1]) or rise == 0:
         return None
     inverse = inverse_larger + (target - larger[1]) * (inverse_smaller - inverse_larger) / rise
-    return math.ceil(min(1.0 / inverse, sufficient)) if inverse > 0 else None
+    if inverse > 0:
+        return math.ceil(min(1.0 / inverse, sufficient))
+    return None

@@ -115,7 +115,9 @@ def scenario_half_width(
         bounds=scenario.bounds or bounds,
         confidence_level=confidence_level,
     )
-    return width * error / plain if plain > 0 else width
+    if plain > 0:
+        return width * error / plain
+    return width
 
 
 def width_tolerance(n_labels: int, n_units: int) -> float:
@@ -163,7 +165,9 @@ def bounds_of_worst_case(strata: Strata) -> tuple[float, float]:
     (0.0, 1.0)
     """
     low, high = strata.bounds
-    return (low, high) if math.isfinite(high - low) else (0.0, 1.0)
+    if math.isfinite(high - low):
+        return (low, high)
+    return (0.0, 1.0)
 
 
 def worst_error(strata: Strata, n_h: IntArray) -> float:

@@ -121,7 +121,9 @@ def _relative_efficiency(simple_variance: float, error: float) -> float | None:
     """Return the variance of a simple random sample over that of a design; None if only the latter is 0."""
     if error > 0:
         return simple_variance / error**2
-    return 1.0 if simple_variance == 0 else None
+    if simple_variance == 0:
+        return 1.0
+    return None
 
 
 def successive_precision(
@@ -154,7 +156,9 @@ def successive_precision(
 
 def _scaled(error: float | None, ratio: float) -> float | None:
     """Return a standard error times a ratio; None if nothing is expected."""
-    return None if error is None else error * ratio
+    if error is None:
+        return None
+    return error * ratio
 
 
 def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:

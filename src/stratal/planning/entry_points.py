@@ -241,7 +241,10 @@ def plan_for_rate(
     """
     size = whole_number("population_size", population_size)
     if not 0 < rate < 1:
-        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
+        if 1 <= rate < 100:
+            percent = f"For {rate:g} % write {rate / 100:g}."
+        else:
+            percent = None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
     _refuse_two_goals(budget, half_width)
     if sensitivity is not None or specificity is not None:

@@ -193,7 +193,10 @@ def _rate_half_width(
     weight = min(_LABELS_AT_BOUNDS / float(n_h.sum()), 1.0)
     allowance = weight * float(np.sum(shares**2 * differences / labels))
     variance = float(expected_variance(sizes, n_h, variances)) + allowance
-    factor = binary_variance / max(variance, _TINY) if binary_variance > 0 else 1.0
+    if binary_variance > 0:
+        factor = binary_variance / max(variance, _TINY)
+    else:
+        factor = 1.0
     sample_rates = rates + np.sqrt(corrections) * (rate_sets(rates, labels) - rates)
     is_sampled = corrections > 0
     evidence = StratumRates(

@@ -203,7 +203,10 @@ def findings(
         comparison = side_by_side(sample, first, confidence_level, interval)
         calibration = proxy_check(sample, request.labelled, first, confidence_level)
     design = sample.design
-    rule = None if design.allocation is None else design.allocation.method
+    if design.allocation is None:
+        rule = None
+    else:
+        rule = design.allocation.method
     content = {
         "kind": KIND,
         "title": title,
@@ -240,7 +243,10 @@ def _described_estimate(
         described = estimates.to_dict(confidence_level, interval)
     else:  # a row of a table may have no interval; a single estimate without one raises an error
         described = estimates[0].described(confidence_level, interval)
-    first = estimates if isinstance(estimates, Estimate) else estimates[0]
+    if isinstance(estimates, Estimate):
+        first = estimates
+    else:
+        first = estimates[0]
     if first.outcomes is None:  # units whose answers are tied are labelled, but do not count
         n_labelled = int(labelled.sum())
         nonresponse = Nonresponse(drawn=sample.size, labelled=n_labelled)
@@ -358,17 +364,27 @@ def mean_quantity(estimate: Estimate, values: Sequence[LabelValue], column: str 
     if is_share and words:
         return f"share of {' or '.join(map(repr, words))}"
     if is_share:
-        return f"share of ones in `{column}`" if column else "share of ones"
-    return f"mean of `{column}`" if column else "mean outcome"
+        if column:
+            return f"share of ones in `{column}`"
+        return "share of ones"
+    if column:
+        return f"mean of `{column}`"
+    return "mean outcome"
 
 
 def _labelled_quantity(label: JsonDict, requested: Estimand, *, is_difference: bool) -> str:
     """Return the name of a row of a table: its estimand or metric, and the models or levels of its label."""
     text = label.pop("estimand", None)
-    estimand = requested if text in (None, requested.text) else as_estimand(text)
+    if text in (None, requested.text):
+        estimand = requested
+    else:
+        estimand = as_estimand(text)
     separator = " − " if is_difference else " of "
     row_name = separator.join(value for value in reversed(label.values()) if value)
-    title = "" if "metric" in label and text is None else estimand.title
+    if "metric" in label and text is None:
+        title = ""
+    else:
+        title = estimand.title
     return ": ".join(filter(None, [title, row_name]))
 
 
@@ -412,7 +428,10 @@ def _agreement(sample: Sample, labels: object, *, classes: bool) -> AnnotatorAgr
 
 def _second_look(labels: Any) -> list[JsonDict] | None:
     """Return the first and the current label of each unit whose label was replaced; None if none was."""
-    replaced = labels.replaced if isinstance(labels, Labels) else None
+    if isinstance(labels, Labels):
+        replaced = labels.replaced
+    else:
+        replaced = None
     if replaced is None:
         return None
     current_labels = dict(zip(labels.ids, labels.values, strict=True))
@@ -471,4 +490,6 @@ def _shown(value: object) -> Any:
         text = value
     else:
         text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _MAX_TEXT_LENGTH else text[:_MAX_TEXT_LENGTH] + " …"
+    if len(text) <= _MAX_TEXT_LENGTH:
+        return text
+    return text[:_MAX_TEXT_LENGTH] + " …"

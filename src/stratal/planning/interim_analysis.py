@@ -128,7 +128,10 @@ class InterimAnalysis:
         if labelled is None:
             labelled = join_labels(sample, pairs[0][1]).labelled
         self.parts = tuple(part for part, _ in pairs)
-        self.estimates = [estimates] if isinstance(estimates, Estimate) else estimates
+        if isinstance(estimates, Estimate):
+            self.estimates = [estimates]
+        else:
+            self.estimates = estimates
         self.confidence_level = confidence_level
         self.interval = interval
         self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
@@ -139,7 +142,10 @@ class InterimAnalysis:
         allocation = sample.design.allocation
         self.label_driven = allocation is not None and allocation.method in FROM_LABELS
         self.outcomes = requested.labelled_outcomes(estimates, labelled)
-        refuted = estimates.refuted if isinstance(estimates, Estimate) and self.outcomes is not None else ()
+        if isinstance(estimates, Estimate) and self.outcomes is not None:
+            refuted = estimates.refuted
+        else:
+            refuted = ()
         self.refuted = (*_unlabelled_round_notes(sample, labelled), *refuted)
         self.unread_allocation: Callable[[int], IntArray] | None = None
         self._unread_by_total: dict[int, IntArray] = {}
@@ -194,7 +200,10 @@ class InterimAnalysis:
         learned = np.ones(self.planned_deviations.shape)
         if strata.n_strata > 1:
             for j, (part, part_labels) in enumerate(pairs):
-                planned = self.planned_deviations[j] if is_joint else None
+                if is_joint:
+                    planned = self.planned_deviations[j]
+                else:
+                    planned = None
                 learned[j] = part.learned_deviations(sample, part_labels, strata, planned)
         learned = _with_mean_one(learned, strata)
         planned_relative = _with_mean_one(self.planned_deviations, strata)

@@ -40,7 +40,10 @@ def next_allocation(
         Minimums of n_h, in addition to the drawn units.
     """
     weights = importance_of(sizes, "deviations", deviations)
-    lower = drawn if minimums is None else np.maximum(drawn, minimums)
+    if minimums is None:
+        lower = drawn
+    else:
+        lower = np.maximum(drawn, minimums)
     if allocation_of == "total":
         bounds = AllocationBounds(sizes=sizes, lower=lower, upper=sizes)
         return optimal_integers(weights, bounds, int(drawn.sum()) + additional)

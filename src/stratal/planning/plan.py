@@ -219,7 +219,10 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         InputError
             For a population that differs from that of the plan.
         """
-        drawn_population = self.population if population is None else population
+        if population is None:
+            drawn_population = self.population
+        else:
+            drawn_population = population
         if drawn_population is None:
             raise InputError("this plan does not contain its population", action="Give population=.")
         sample = self.design.draw(drawn_population, seed)
@@ -274,7 +277,9 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         if assume == "expected":
             return self._half_width(assume)
         widths = [self._half_width(assumption) for assumption in PROXY_ASSUMPTIONS]
-        return min(widths) if assume == "optimistic" else max(widths)
+        if assume == "optimistic":
+            return min(widths)
+        return max(widths)
 
     def _half_width(self, assume: str) -> float:
         """Return half the expected width in the scenario with one of the recorded standard errors."""
@@ -434,4 +439,6 @@ def _undivided(strata: Strata, scenario: Scenario) -> Scenario:
 
 def level_of_last_look(confidence_level: float, looks: PlannedLooks | None) -> float:
     """Return the confidence level of the last look's interval."""
-    return confidence_level if looks is None else looks.at(looks.number).level(confidence_level, "two-sided")
+    if looks is None:
+        return confidence_level
+    return looks.at(looks.number).level(confidence_level, "two-sided")

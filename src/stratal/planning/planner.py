@@ -191,7 +191,10 @@ class Planner:
         Without a budget, return the plan that reaches the half-widths of several estimands.
         """
         cost_column = self._cost_column()
-        n_labels = budget if cost_column is None else self._affordable_labels(budget, cost_column)
+        if cost_column is None:
+            n_labels = budget
+        else:
+            n_labels = self._affordable_labels(budget, cost_column)
         n_labels, notes = self._limit_budget(n_labels)
         planned = self._planned_strata(n_labels, cost_column, money=budget)
         if planned.allocation is not None:
@@ -285,20 +288,30 @@ class Planner:
     def _planned_half_width(self, budget: int, *, assume: str) -> float:
         """Return the half-width that a budget is expected to give; infinite if no forecast is possible."""
         plan = self.plan_budget(budget)
-        half_width = plan.worst_half_width if self.is_worst_case else plan.half_width_if(assume)
-        return math.inf if half_width is None else half_width
+        if self.is_worst_case:
+            half_width = plan.worst_half_width
+        else:
+            half_width = plan.half_width_if(assume)
+        if half_width is None:
+            return math.inf
+        return half_width
 
     def _normal_half_width(self, budget: int, *, assume: str) -> float:
         """Return the half-width of the normal interval; infinite if no forecast is possible."""
         error = self.plan_budget(budget).recommended.standard_error(assume)
-        return math.inf if error is None else self.normal_quantile * float(error)
+        if error is None:
+            return math.inf
+        return self.normal_quantile * float(error)
 
     def plan_pilot(self) -> Plan:
         """Return the plan of a pilot: half of the labels that suffice in the optimistic scenario."""
         targets = self.target_half_widths
         # If no forecast is possible with the proxy, the pilot will show what it is worth.
         is_worst_case = len(targets) == 1 and self.is_worst_case
-        sufficient = PILOT_LABELS if is_worst_case else self.plan_half_width("optimistic").budget
+        if is_worst_case:
+            sufficient = PILOT_LABELS
+        else:
+            sufficient = self.plan_half_width("optimistic").budget
         min_budget = max(self.anticipated.budgets[0], min(PILOT_LABELS, sufficient))
         share = round(PILOT_BUDGET_SHARE * sufficient)
         plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
@@ -311,7 +324,10 @@ class Planner:
         else:
             reason = f"half of the {sufficient:,} that would do if the proxy is better than it says"
         notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")
-        half_width = float(targets[0]) if len(targets) == 1 else None
+        if len(targets) == 1:
+            half_width = float(targets[0])
+        else:
+            half_width = None
         return replace(plan, half_width=half_width, pilot=True, notes=notes)
 
     def _limit_budget(self, n_labels: int | None) -> tuple[int | None, tuple[str, ...]]:
@@ -333,7 +349,10 @@ class Planner:
             return None
         columns = (*self.population.feature_names, *self.population.proxy_names)
         if not colon or column not in columns:
-            allowed = suggest_names(column, columns) if columns else "a column of numbers: features="
+            if columns:
+                allowed = suggest_names(column, columns)
+            else:
+                allowed = "a column of numbers: features="
             problem = f"write '{COST_OPTIMAL}:COLUMN', what labels cost"
             raise InputError(problem, given=repr(column), allowed=allowed)
         return column
@@ -408,7 +427,10 @@ class Planner:
         deviations, variances, _ = influence_deviations(self.population, strata, influences)
         # Divisor N_h − 1, as the variance of a stratified mean has it.
         sample_deviations = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
-        targets = None if self.half_width is None else self.target_half_widths
+        if self.half_width is None:
+            targets = None
+        else:
+            targets = self.target_half_widths
         if targets is None:
             errors = np.ones(len(deviations))
         elif n_labels is None:
@@ -478,8 +500,14 @@ class Planner:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
             choice = first_within_tolerance([*precise, simple])
         # The plan shows strata also if it recommends a simple random sample.
-        shown = first_within_tolerance(stratified) if choice is simple else choice
-        allocation = shown.allocation if self._is_divided(shown.strata) else None
+        if choice is simple:
+            shown = first_within_tolerance(stratified)
+        else:
+            shown = choice
+        if self._is_divided(shown.strata):
+            allocation = shown.allocation
+        else:
+            allocation = None
         return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
 
     def _missed_cell(self, coarsest: Strata, budget: int) -> str | None:
@@ -598,7 +626,10 @@ class Planner:
         """Return the row of the design to draw, with the estimator that it will have, and notes."""
         default_rows = {}
         for row in designs:
-            n_strata = planned.strata.n_strata if row.design == Stratified.kind else 1
+            if row.design == Stratified.kind:
+                n_strata = planned.strata.n_strata
+            else:
+                n_strata = 1
             if row.estimator == self._default_estimator(row.design, n_labels, n_strata):
                 default_rows[row.design] = row
         simple = default_rows[SimpleRandom.kind]

@@ -76,16 +76,25 @@ def plan_to_detect(
             _check_share(name, share)
     tail_shares(confidence_level, "two-sided")
     # Rounded, so that shares such as 1 − 0.9 give whole numbers of labels.
-    different = 1.0 if equal_answers is None else round(1.0 - equal_answers, 12)
+    if equal_answers is None:
+        different = 1.0
+    else:
+        different = round(1.0 - equal_answers, 12)
     low, high = sorted((rate, rate - detect if rate > 0.5 else rate + detect))
     if low <= 0 or high >= 1 or detect > different:
-        of_answers = "" if equal_answers is None else f" and {equal_answers:g} equal answers"
+        if equal_answers is None:
+            of_answers = ""
+        else:
+            of_answers = f" and {equal_answers:g} equal answers"
         raise InputError(
             "two models cannot differ by so much",
             given=f"{detect:g} at a rate of {rate:g}{of_answers}",
             allowed="a difference smaller than the share of different answers, between rates from 0 to 1",
         )
-    size = math.inf if population_size is None else float(whole_number("population_size", population_size))
+    if population_size is None:
+        size = math.inf
+    else:
+        size = float(whole_number("population_size", population_size))
     z_level = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
     z_power = NormalDist().inv_cdf(power)
     discordant = low * (1.0 - high) + high * (1.0 - low)  # independent errors
@@ -119,7 +128,10 @@ def plan_to_detect(
 def _check_share(name: str, share: float) -> None:
     """Raise an error if a share does not lie between 0 and 1; a percentage is the likely mistake."""
     if not 0 < share < 1:
-        percent = f"For {share:g} % write {share / 100:g}." if 1 <= share < 100 else None
+        if 1 <= share < 100:
+            percent = f"For {share:g} % write {share / 100:g}."
+        else:
+            percent = None
         raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)
 
 

@@ -91,7 +91,10 @@ class PreviousLabels:
     ) -> None:
         known_labels = _without_missing(_require_ids(labels))
         label_ids = sorted(set(known_labels.ids))
-        holder = population if labelled_units is None else labelled_units
+        if labelled_units is None:
+            holder = population
+        else:
+            holder = labelled_units
         units = holder.find(label_ids)
         _refuse_unknown_ids(known_labels, label_ids, id_texts(units.ids))
         design = SimpleRandom(budget=max(len(label_ids), 1))

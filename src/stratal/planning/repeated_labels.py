@@ -29,7 +29,9 @@ def half_width_of(estimate: Estimate, confidence_level: float, method: str = "au
         width = estimate.confidence_interval(confidence_level, **options).width / 2.0
     except InputError:  # labels of an unbounded outcome that all agree
         return math.inf
-    return width if math.isfinite(width) else math.inf
+    if math.isfinite(width):
+        return width
+    return math.inf
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -313,7 +313,10 @@ def more_labels(
         if analysis is None:
             number = n_labelled * total / sample.size
             is_finite = estimates.target == "population"
-            size = sample.population_size if is_finite else math.inf
+            if is_finite:
+                size = sample.population_size
+            else:
+                size = math.inf
             width = current_half_width * _error_ratio(n_labelled, number, size)
         else:
             n_h = analysis.allocation(total)
@@ -470,7 +473,10 @@ def next_round(
         warn_caller(note)
     # If labels determine the total, and so the end of labelling, the interval allows for that in any case.
     label_driven = half_width is not None or analysis.follows_labels(n_h)
-    rule_text = f"{allocation_of}, {analysis.note}" if label_driven else "by the plan's rule"
+    if label_driven:
+        rule_text = f"{allocation_of}, {analysis.note}"
+    else:
+        rule_text = "by the plan's rule"
     larger_design = design_with_counts(
         attached, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
     )

@@ -196,7 +196,10 @@ class Selection(PageDisplay):
         round_size = default_round_size(sample.size)
         if additional is not None:
             round_size = whole_number("additional", additional)
-        count = 0 if updated.done else min(round_size, updated._n_remaining())
+        if updated.done:
+            count = 0
+        else:
+            count = min(round_size, updated._n_remaining())
         if count < 1:
             return updated
         larger = self._design.with_round(count, *updated._state)
@@ -360,7 +363,9 @@ class Selection(PageDisplay):
     @property
     def winner(self) -> str | None:
         """The model that is proved to be the best, or as good as the best up to the indifference."""
-        return self.leader if self.decided else None
+        if self.decided:
+            return self.leader
+        return None
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -646,7 +651,10 @@ def select(
     open_units = 0
     if rivals:
         open_units = int(np.sum(empty_design.sizes(codes, *state) > 0))
-    first_round = FIRST_ROUND if additional is None else whole_number("additional", additional)
+    if additional is None:
+        first_round = FIRST_ROUND
+    else:
+        first_round = whole_number("additional", additional)
     design = empty_design.with_round(min(first_round, open_units, budget or open_units), *state)
     return Selection(design.draw(population, seed))
 

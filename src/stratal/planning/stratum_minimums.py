@@ -68,4 +68,6 @@ def cell_share_minimums(
             return minimums
         factor += step if fits else -step
         step /= 2.0
-    return minimums if fits else lower
+    if fits:
+        return minimums
+    return lower

@@ -239,7 +239,10 @@ def _named_features(features: object) -> dict[str, Any]:
 def _group_column(name: str, values: object) -> AnyArray:
     """Return a group column (N,) as text; raise an error for missing values and for other types."""
     # A list becomes an array of objects, because an array of text drops a NUL at the end.
-    array = object_column(values) if isinstance(values, list | tuple) else array_of(values)
+    if isinstance(values, list | tuple):
+        array = object_column(values)
+    else:
+        array = array_of(values)
     problem = f"group column '{name}' cannot be a group"
     if array.ndim != 1 or array.dtype.kind in "SVc":
         array_text = f"shape {array.shape}, dtype {array.dtype}"
@@ -267,7 +270,10 @@ def _with_set_texts(array: AnyArray) -> AnyArray:
     """Return a column of objects (N,) with lists of tags as the text of their set."""
     texts = np.empty(len(array), dtype=object)
     for position, entry in enumerate(array.tolist()):
-        text = None if isinstance(entry, str) else read_set(entry)
+        if isinstance(entry, str):
+            text = None
+        else:
+            text = read_set(entry)
         texts[position] = entry if text is None else text
     return texts
 
@@ -275,7 +281,9 @@ def _with_set_texts(array: AnyArray) -> AnyArray:
 def _timestamp_text(text: str) -> str:
     """Return a timestamp as engines write it: with a blank for the T, and without trailing zeros."""
     text = text.replace("T", " ")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        return text.rstrip("0").rstrip(".")
+    return text
 
 
 def _missing(array: AnyArray, values: Any) -> Any:
@@ -321,7 +329,10 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     else:
         scores = np.asarray(model.decision_function(rows))
         proxy = margin(scores)
-    answers = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(np.int64)
+    if scores.ndim > 1:
+        answers = scores.argmax(axis=1)
+    else:
+        answers = (scores > 0).astype(np.int64)
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
@@ -415,7 +426,10 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     except InputError:
         return None
     population.notes = (*rows.notes, *population.notes)
-    population.row_base = declaration.ROW_BASE if numbered else None
+    if numbered:
+        population.row_base = declaration.ROW_BASE
+    else:
+        population.row_base = None
     return population
 
 

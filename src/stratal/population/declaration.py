@@ -312,7 +312,9 @@ def _missing_option(missing: str | None) -> str | None:
     if missing not in (None, "refuse", OWN_STRATUM):
         problem = "missing says what becomes of units without a proxy"
         raise InputError(problem, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
-    return OWN_STRATUM if missing == OWN_STRATUM else None
+    if missing == OWN_STRATUM:
+        return OWN_STRATUM
+    return None
 
 
 def _answer_columns(
@@ -559,4 +561,6 @@ def class_names(columns: Sequence[str]) -> list[str]:
         return [name[len(letters) :] for name in columns]
     end = max((place + 1 for place, sign in enumerate(shared) if not sign.isalnum()), default=0)
     names = [name[end:] for name in columns]
-    return names if all(names) else list(columns)
+    if all(names):
+        return names
+    return list(columns)

@@ -68,7 +68,9 @@ def _formula(value: Expression | float) -> Expression:
 
 def total(parts: list[Expression]) -> Expression:
     """Return the sum of formulas; 0 of none."""
-    return Sum(parts=tuple(parts)) if parts else Constant(value=0.0)
+    if parts:
+        return Sum(parts=tuple(parts))
+    return Constant(value=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +379,9 @@ def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
 def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
     """Return the formula that is 1 where two tests are; None asks for nothing."""
     if test is None or other is None:
-        return other if test is None else test
+        if test is None:
+            return other
+        return test
     first = level_test(test)
     second = level_test(other)
     if first is not None and second is not None and first.name == second.name:
@@ -402,7 +406,9 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
     def test_of(self, name: str) -> Expression | None:
         """Return the formula that is 1 in a cell; None for the last, which is what the others leave."""
         at = self.names.index(name)
-        return self.tests[at] if at < len(self.tests) else None
+        if at < len(self.tests):
+            return self.tests[at]
+        return None
 
     @property
     def columns(self) -> tuple[str, ...]:

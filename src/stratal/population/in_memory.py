@@ -65,7 +65,10 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
     if usual.isdecimal() and int(usual) > 0:
         return int(usual)
     # Linux knows how many cores this process may use; a container often has fewer than the machine.
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if sys.platform == "linux":
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
     if parts is None:
         return cores
     return max(1, min(cores, parts // _PARTS_OF_A_THREAD))
@@ -405,7 +408,10 @@ class ArrayPopulation(Population):
         """Yield the named columns in row order."""
         arrays = {name: self._column(name) for name in columns if name != UNIT_ID}
         if UNIT_ID in columns:
-            arrays[UNIT_ID] = np.arange(self.size) if self.ids is None else self.ids
+            if self.ids is None:
+                arrays[UNIT_ID] = np.arange(self.size)
+            else:
+                arrays[UNIT_ID] = self.ids
         for start in range(0, self.size, size):
             yield {name: array[start : start + size] for name, array in arrays.items()}
 

@@ -118,7 +118,10 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
 
     source = table.take(Declaration(id=names[0], shown=() if below else tuple(names)))
     notes = [*source.notes]
-    rows_in_memory = source if isinstance(source, Rows) else None
+    if isinstance(source, Rows):
+        rows_in_memory = source
+    else:
+        rows_in_memory = None
     if rows_in_memory is None:
         rows, described = _of_source(source, names)
     else:
@@ -146,9 +149,10 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
             if _all_numbers(with_points) and not _all_numbers(nonempty):
                 text = f"{name!r} holds numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
                 notes.append(Note(NUMBERS_AS_TEXT, text))
-    added = (
-        None if rows_in_memory is None else softmax_among(described, lambda names: of(names).totals(names))
-    )
+    if rows_in_memory is None:
+        added = None
+    else:
+        added = softmax_among(described, lambda names: of(names).totals(names))
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
@@ -286,7 +290,9 @@ def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
         if family.startswith(ANSWER_COLUMN_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
             families.setdefault(family, []).append(row["name"])
     largest = max(families.values(), key=len, default=[])
-    return tuple(largest) if len(largest) >= _SEVERAL else ()
+    if len(largest) >= _SEVERAL:
+        return tuple(largest)
+    return ()
 
 
 def _may_be_classes(row: JsonMapping) -> bool:
@@ -325,7 +331,9 @@ def model_answer(columns: JsonDict, taken: Sequence[str]) -> list[str]:
         and 1 < row["distinct"] <= rows / 2
         and _may_be_classes(row)
     ]
-    return ["--predicted", names[0]] if len(names) == 1 else []
+    if len(names) == 1:
+        return ["--predicted", names[0]]
+    return []
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
@@ -423,9 +431,15 @@ def suggestion(
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    chosen = columns["log"]["proxy"] if "log" in columns else recognition.plan_proxy
+    if "log" in columns:
+        chosen = columns["log"]["proxy"]
+    else:
+        chosen = recognition.plan_proxy
     if chosen is None:
         return first
     missing = next(row["missing"] for row in columns["columns"] if row["name"] == chosen)
-    missing_option = ["--missing", declaration.OWN_STRATUM] if missing else []
+    if missing:
+        missing_option = ["--missing", declaration.OWN_STRATUM]
+    else:
+        missing_option = []
     return [*first, "--proxy", chosen, *missing_option]

@@ -99,7 +99,10 @@ def _history_of(table: Table) -> History:
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
     invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
     if len(invalid):
-        column = names[int(invalid[0])] if model is None else result_columns[0]
+        if model is None:
+            column = names[int(invalid[0])]
+        else:
+            column = result_columns[0]
         problem = f"{rows.label}: column {column!r} holds what is neither right nor wrong"
         allowed = "1 or 0, true or false, pass or fail; nothing where there is no result"
         raise InputError(problem, allowed=allowed, action="Leave other columns than those of models out.")
@@ -157,7 +160,10 @@ def _text_sql(rows: Rows, name: str) -> str:
 
 def _result_sql(rows: Rows, name: str, type_name: str) -> str:
     """Return the SQL of a result: for numbers 1, 0, −1 if missing, and 2 for others; else its text."""
-    number = None if type_name == "varchar" else rows.as_number(name, type_name)
+    if type_name == "varchar":
+        number = None
+    else:
+        number = rows.as_number(name, type_name)
     if number is None:
         return f"CAST({rows.columns[name]} AS VARCHAR)"
     # DuckDB skips isnan if the smallest and largest value in a Parquet file's statistics show no NaN.

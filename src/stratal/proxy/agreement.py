@@ -200,7 +200,9 @@ def normalise_answer(answer: object, kind: str) -> Any:
         return answer
     if kind == "number":
         match = re.search(LAST_NUMBER, answer.replace(",", ""))
-        return float(match[1]) if match else None
+        if match:
+            return float(match[1])
+        return None
     words = re.sub(BLANKS, " ", re.sub(PUNCTUATION, "", answer.lower())).split(" ")
     return " ".join(word for word in words if word not in (*ARTICLES, ""))
 

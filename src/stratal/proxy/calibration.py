@@ -613,7 +613,9 @@ def _weight_name(model: object) -> str | None:
     step, estimator = _last_step(model)
     if "sample_weight" not in inspect.signature(estimator.fit).parameters:
         return None
-    return f"{step}__sample_weight" if step else "sample_weight"
+    if step:
+        return f"{step}__sample_weight"
+    return "sample_weight"
 
 
 def _fit_weighted(model: Any, matrix: FloatArray, y: AnyArray, w: FloatArray) -> None:
@@ -677,7 +679,10 @@ class CrossFit(Record):
         if labelled_rows is not None:
             values[np.asarray(labelled_rows, np.int64)] = self.labelled
         residuals = [fit.residual_variance for fit in self.fits if fit.residual_variance is not None]
-        variance = float(np.mean(residuals)) if residuals else None
+        if residuals:
+            variance = float(np.mean(residuals))
+        else:
+            variance = None
         return proxy_around(values, variance, self.fits[0].bounds, name)
 
 
@@ -756,4 +761,6 @@ def _fit_scores(scores: Any, for_learner: bool) -> FloatArray:
     if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
         return score_matrix(scores)
     values = np.asarray(values_of(scores), np.float64)
-    return values[:, None] if for_learner else values
+    if for_learner:
+        return values[:, None]
+    return values

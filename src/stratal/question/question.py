@@ -95,7 +95,9 @@ class Outcome(Record):
     @property
     def limits(self) -> tuple[float, float] | None:
         """The range of z: 0 and 1 of a binary outcome, bounds of a bounded one, None if there is none."""
-        return (0.0, 1.0) if self.scale == "binary" else self.bounds
+        if self.scale == "binary":
+            return (0.0, 1.0)
+        return self.bounds
 
     @property
     def label_format(self) -> str | None:
@@ -189,7 +191,9 @@ class Question(ColumnRoles):
     def compares(self) -> bool | None:
         """Whether labels are compared with the model's answer; None if that is not declared."""
         if self.outcome.decoding is None:
-            return False if self.outcome.stands_for_numbers else None
+            if self.outcome.stands_for_numbers:
+                return False
+            return None
         return self.outcome.decoding == COMPARISON
 
     def score(self, name: str) -> Score | None:
@@ -269,7 +273,10 @@ class Question(ColumnRoles):
             raise _contradiction("predicted", predicted, stored)
         if not compares and self.outcome.decoding == COMPARISON:
             raise _contradiction("predicted", NOT_COMPARED, f"labels are compared with {self.answer!r}")
-        answer = predicted if compares and isinstance(predicted, str) else self.answer
+        if compares and isinstance(predicted, str):
+            answer = predicted
+        else:
+            answer = self.answer
         if compares and answer is None:
             action = "Name the column of the model's answers: predicted='COLUMN' (--predicted COLUMN)."
             raise InputError("no column contains the model's answers", given="predicted=True", action=action)

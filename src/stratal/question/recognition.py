@@ -214,7 +214,9 @@ class ColumnFacts:
         """Whether the entries may be classes: text or whole numbers, each of several rows."""
         if self.is_nested or self.is_date or self.distinct > max(2, self.present / 2):
             return False
-        return self.is_whole if self.is_number else self.mean_length <= _MAX_CLASS_LENGTH
+        if self.is_number:
+            return self.is_whole
+        return self.mean_length <= _MAX_CLASS_LENGTH
 
     @property
     def is_probability(self) -> bool:
@@ -335,7 +337,9 @@ class Recognition:
         labels = self.columns.get(self.value or "")
         if labels is None or labels.is_number or labels.verdicts is not None or self.answer is not None:
             return None
-        return min(labels.values) if labels.values is not None and len(labels.values) == 2 else None
+        if labels.values is not None and len(labels.values) == 2:
+            return min(labels.values)
+        return None
 
     @property
     def plan_proxy(self) -> str | None:
@@ -348,7 +352,10 @@ class Recognition:
         if self.models:
             parts.append(f"models: {', '.join(f'`{name}`' for name in self.models)}")
         if self.model is not None:
-            count = self.columns[self.model].distinct if self.model in self.columns else 0
+            if self.model in self.columns:
+                count = self.columns[self.model].distinct
+            else:
+                count = 0
             parts.append(f"models: `{self.model}`{f' ({count:,})' if count else ''}")
         if self.judges:
             parts.append(f"judge: {', '.join(self._with_values(name) for name in self.judges)}")
@@ -358,7 +365,10 @@ class Recognition:
             parts.append(f"proxy: `{self.proxy}`")
         if self.value is not None and not self.models:
             labels = self.columns.get(self.value)
-            present = self.rows if labels is None else labels.present
+            if labels is None:
+                present = self.rows
+            else:
+                present = labels.present
             parts.append(f"labels: `{self.value}` in {present:,} of {self.rows:,} rows")
         return "; ".join(parts)
 
@@ -517,7 +527,10 @@ def _with_id(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recogn
 
 def duplicates_text(name: str, count: int) -> str:
     """Return the statement that a column of ids has duplicate values."""
-    noun = "duplicate value" if count == 1 else "duplicate values"
+    if count == 1:
+        noun = "duplicate value"
+    else:
+        noun = "duplicate values"
     return f"{name!r} has {count:,} {noun}, so it does not identify rows"
 
 
@@ -560,14 +573,18 @@ def _label_level(column: ColumnFacts) -> int:
     """Return how clearly the name is that of human labels: 3 (certain) to 0 (unknown); -1 if it is not."""
     words = column.words
     if column.plain_name in _LABEL_NAMES:
-        return 3 if column.is_partial else 2
+        if column.is_partial:
+            return 3
+        return 2
     if words & _NO_LABEL_WORDS or (column.is_measurement and not words & _HUMAN_WORDS):
         return -1
     if words & _HUMAN_WORDS and not words & _MACHINE_WORDS:
         return 3
     if words & _MACHINE_WORDS:
         return -1
-    return 1 if words & _WEAK_LABEL_WORDS else 0
+    if words & _WEAK_LABEL_WORDS:
+        return 1
+    return 0
 
 
 def _is_named_by_people(column: ColumnFacts) -> bool:

@@ -157,4 +157,6 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value)

@@ -105,7 +105,9 @@ class Score(Record):
         """Bounds of its values as far as its meaning has any."""
         if self.is_rating:
             return self._rating_bounds()
-        return (0.0, 1.0) if self.is_probability else None
+        if self.is_probability:
+            return (0.0, 1.0)
+        return None
 
     @property
     def meaning(self) -> str:

@@ -47,7 +47,9 @@ class RowSelection:
         return cls(kind=kind, column=column.strip() or None)
 
     def __str__(self) -> str:
-        return self.kind if self.column is None else f"{self.kind}:{self.column}"
+        if self.column is None:
+            return self.kind
+        return f"{self.kind}:{self.column}"
 
     def sentence(self, rows: int, units: int) -> str:
         """Return how the labelled rows are taken as chosen, in words.

@@ -76,7 +76,9 @@ def _json_list(text: str) -> list[Any] | None:
         entries = json.loads(plain)
     except ValueError:
         return None
-    return entries if isinstance(entries, list) else None
+    if isinstance(entries, list):
+        return entries
+    return None
 
 
 def _tag_text(entry: object) -> str:

@@ -63,7 +63,10 @@ def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, A
     matrix = feature_matrix("X", arrays[0])
     names = tuple(map(str, getattr(arrays[0], "columns", [f"x{k + 1}" for k in range(matrix.shape[1])])))
     outcome = _free_name("outcome", names)
-    proxy = _free_name("proxy", names) if len(arrays) == 3 else None
+    if len(arrays) == 3:
+        proxy = _free_name("proxy", names)
+    else:
+        proxy = None
     columns = {outcome: np.asarray(arrays[1], dtype=object), **dict(zip(names, matrix.T, strict=True))}
     if proxy is not None:
         columns[proxy] = np.asarray(arrays[2])

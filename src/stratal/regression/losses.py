@@ -152,7 +152,9 @@ class MeanLoss(Loss):
 
     def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
         """d, the number of outcomes."""
-        return 1 if outcome.ndim == 1 else outcome.shape[1]
+        if outcome.ndim == 1:
+            return 1
+        return outcome.shape[1]
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """Return θ − y."""
@@ -240,7 +242,8 @@ class GeneralisedLinear(Loss):
             return super().moments(theta, part, centre)
         features, outcome, weights = part
         residual = self.mean(features @ theta) - outcome
-        residual = residual if weights is None else residual * weights
+        if weights is not None:
+            residual = residual * weights
         return residual @ features, features.T @ (features * (residual * residual)[:, None])
 
 
@@ -396,7 +399,10 @@ class Unlabelled:
             if codes[0] < 0 or codes[1] >= n_strata:
                 problem = "a stratum code is out of range"
                 raise InputError(problem, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
-            counts = np.bincount(block.stratum, minlength=n_strata) if n_strata > 1 else len(block.stratum)
+            if n_strata > 1:
+                counts = np.bincount(block.stratum, minlength=n_strata)
+            else:
+                counts = len(block.stratum)
             self.counts += counts
             weights = block.weights
             self.totals += counts if weights is None else np.bincount(block.stratum, weights, n_strata)
@@ -467,7 +473,10 @@ class Unlabelled:
             else:
                 scaled = block.weighted(scale)
             for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
-                rows = slice(None) if n_strata == 1 else block.stratum == h
+                if n_strata == 1:
+                    rows = slice(None)
+                else:
+                    rows = block.stratum == h
                 part = block.features[rows], block.proxy[rows], None if scaled is None else scaled[rows]
                 total, square = loss.moments(theta, part, None if means is None else means[h])
                 totals[h] += total

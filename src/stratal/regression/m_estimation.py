@@ -254,7 +254,10 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     else:
         evidence = 0.0
     limit = _EVIDENCE * x.shape[1]
-    bias_share = 1.0 - limit / evidence if evidence > limit else 0.0
+    if evidence > limit:
+        bias_share = 1.0 - limit / evidence
+    else:
+        bias_share = 0.0
     if stretch == 1.0 and bias_share == 0.0:
         return rectified, 1.0, 0.0
     adjusted = copy.copy(rectified)
@@ -287,7 +290,9 @@ def _stretch(
         slope = float(joint[:d, d:].trace()) / spread
     else:
         slope = 1.0
-    return slope if np.isfinite(slope) and slope > _STRETCH else 1.0
+    if np.isfinite(slope) and slope > _STRETCH:
+        return slope
+    return 1.0
 
 
 # Leverage beyond which a unit pulls its own prediction more than all others together.
@@ -405,11 +410,10 @@ def m_estimate(
     statistics = np.array([theta, covariance.diagonal(), freedoms])
     common_fields["population_size"] = round(size)
     rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
-    bias = (
-        (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
-        if bias_share > 0
-        else ()
-    )
+    if bias_share > 0:
+        bias = (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
+    else:
+        bias = ()
     return Coefficients(
         estimates=rows,
         kind="coefficients",

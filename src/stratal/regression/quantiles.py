@@ -465,7 +465,10 @@ class WoodruffInterval(Interval):
             else:
                 below = np.zeros(len(self.z), dtype=bool)
             interval = self.share(below).confidence_interval(confidence_level, alternative=alternative)
-            limit = interval.high if alternative == "less" else interval.low
+            if alternative == "less":
+                limit = interval.high
+            else:
+                limit = interval.low
             if limit >= self.probability - _ROUNDING:
                 enough = place
             else:

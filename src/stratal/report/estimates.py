@@ -116,7 +116,9 @@ def rank_text(rank: Sequence[int] | None) -> str:
     if rank is None:
         return "–"
     first, last = rank
-    return str(first) if first == last else f"{first} to {last}"
+    if first == last:
+        return str(first)
+    return f"{first} to {last}"
 
 
 def bar(interval: Sequence[float | None] | None, value: float, low: float, high: float) -> str:
@@ -535,7 +537,10 @@ def unscored_lines(
     lines = []
     each = [f"{n:,}" + (f" of {model!r}" if model else "") for model, n in failed.items() if n]
     if each:
-        noun = "answer" if sum(failed.values()) == 1 else "answers"
+        if sum(failed.values()) == 1:
+            noun = "answer"
+        else:
+            noun = "answers"
         ending = "" if counted is None else f"; {counted}"
         lines.append(f"{', '.join(each)} {noun} failed (an error, or no output){ending}.")
     lacking = [f"{n:,} of {name!r}" for name, n in missing.items() if n]

@@ -227,10 +227,16 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
     cases = rounds["cases_needed"]
     size = plan["population_size"]
     if cases is not None:
-        what = "units of the class" if rounds["cases_of_class"] else "units that are not of the class"
+        if rounds["cases_of_class"]:
+            what = "units of the class"
+        else:
+            what = "units that are not of the class"
         if needed is None:
             return [f"{require} cannot be guaranteed: by the score there are no {what}."]
-        verdict = "cannot be guaranteed" if needed > total else "can be guaranteed"
+        if needed > total:
+            verdict = "cannot be guaranteed"
+        else:
+            verdict = "can be guaranteed"
         return [
             f"{require} {verdict} by {total:,} labels: it takes {cases:,} {what} without a fault, at the "
             f"rate of the score about {needed:,} random labels."
@@ -307,7 +313,9 @@ def simulation_page(simulation: JsonMapping) -> Page:
 
 def _fixed(value: float | None, digits: int) -> str:
     """Return a number with a fixed number of decimal digits."""
-    return "–" if value is None else f"{value:.{digits}f}"
+    if value is None:
+        return "–"
+    return f"{value:.{digits}f}"
 
 
 def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:

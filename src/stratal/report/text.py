@@ -57,7 +57,10 @@ class ReportTable:
 
     def numeric(self) -> list[bool]:
         """Return for each column whether it contains only numbers and is aligned to the right."""
-        columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.header)
+        if self.rows:
+            columns = zip(*self.cells(), strict=True)
+        else:
+            columns = [()] * len(self.header)
         # The first column names the rows.
         return [
             index > 0 and all(entry[:1] in _NUMERIC for entry in column)
@@ -190,7 +193,9 @@ def cell(entry: object) -> str:
         return f"{entry:.3g}"
     if isinstance(entry, list):
         return interval_text(entry, write=cell)
-    return f"{entry:,}" if isinstance(entry, int) else str(entry)
+    if isinstance(entry, int):
+        return f"{entry:,}"
+    return str(entry)
 
 
 def signed_text(value: float, form: str) -> str:
@@ -200,7 +205,9 @@ def signed_text(value: float, form: str) -> str:
 
 def format_number(value: float | None) -> str:
     """Return a number with four significant digits for a sentence."""
-    return "–" if value is None else f"{value:.4g}"
+    if value is None:
+        return "–"
+    return f"{value:.4g}"
 
 
 def value_text(value: float | None, share: bool = False) -> str:

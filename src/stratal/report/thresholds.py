@@ -35,7 +35,10 @@ def threshold_page(result: JsonMapping, *, details: bool = True) -> Page:
     curve = _curve_table(result)
     tables = [_candidate_table(result), *([curve] if curve is not None else [])]
     if not details:
-        tables = tables[:1] if result["metric"] == "error" else tables[-1:]
+        if result["metric"] == "error":
+            tables = tables[:1]
+        else:
+            tables = tables[-1:]
     return Page(lines=_sentences(result), tables=tables, notes=[f"Note: {note}" for note in result["notes"]])
 
 
@@ -74,9 +77,15 @@ def _sentences(result: JsonMapping) -> list[str]:
 def _sentence(result: JsonMapping, row: JsonMapping) -> str:
     """Return what is accepted, and the metric of it with its limit."""
     group = "" if row["group"] is None else f"{row['group']}: "
-    items = "" if row["items"] is None else f"{row['items']:,} items, "
+    if row["items"] is None:
+        items = ""
+    else:
+        items = f"{row['items']:,} items, "
     metric = _NAMES[result["metric"]]
-    side = "at most" if result["metric"] in _UPPER else "at least"
+    if result["metric"] in _UPPER:
+        side = "at most"
+    else:
+        side = "at least"
     return (
         f"{group}Accept {_set_text(result, row)} without review: {items}{value_text(row['share'], True)} of "
         f"all; their {metric} is {side} {_outward(row['limit'], result['metric'])} (estimated "
@@ -88,7 +97,10 @@ def _outward(limit: float, metric: str) -> str:
     """Return a limit in percent, rounded to the side on which it still holds."""
     if not 0.001 < limit < 0.999:
         return value_text(limit, True)
-    rounded = math.ceil(limit * 1000 - 1e-9) if metric in _UPPER else math.floor(limit * 1000 + 1e-9)
+    if metric in _UPPER:
+        rounded = math.ceil(limit * 1000 - 1e-9)
+    else:
+        rounded = math.floor(limit * 1000 + 1e-9)
     return value_text(rounded / 1000, True)
 
 
@@ -134,7 +146,10 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
         "accepted": lambda row: "yes" if row["accepted"] else "no",
     }
     rows = _shown(result["candidates"], result["chosen"])
-    shown = "" if len(rows) == len(result["candidates"]) else f", {len(rows)} of {len(result['candidates'])}"
+    if len(rows) == len(result["candidates"]):
+        shown = ""
+    else:
+        shown = f", {len(rows)} of {len(result['candidates'])}"
     return table_of(f"Candidate sets{shown}", rows, columns)
 
 
@@ -149,7 +164,9 @@ def _shown(rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, o
 
 
 def _threshold_text(value: float | None) -> str:
-    return "all" if value is None else f"{value:.4g}"
+    if value is None:
+        return "all"
+    return f"{value:.4g}"
 
 
 def _curve_table(result: JsonMapping) -> ReportTable | None:

@@ -122,19 +122,27 @@ def _alarm_sentence(alarm: JsonMapping) -> str:
     """Return the verdict on a requirement of all waves."""
     bound = f"probability of any false alarm at most {100 * alarm['error']:.3g}%"
     limit = f"alarm at {format_number(alarm['threshold'])}; {bound}"
-    since = f" since {_range_text(alarm['reference'])}" if alarm["reference"] else ""
+    if alarm["reference"]:
+        since = f" since {_range_text(alarm['reference'])}"
+    else:
+        since = ""
     head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
     if not alarm["waves"]:
         return f"{head}; no wave is tested yet."
     if alarm["wave"] is not None:
         e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
-        e_text = "∞" if e_value is None else format_number(e_value)
+        if e_value is None:
+            e_text = "∞"
+        else:
+            e_text = format_number(e_value)
         return f"{head} in {alarm['wave']} (e-value {e_text}, {limit})."
     return f"{head} (e-value {format_number(alarm['e_values'][-1])}, {limit})."
 
 
 def _range_text(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    if len(names) == 1:
+        return names[0]
+    return f"{names[0]} to {names[-1]}"
 
 
 def _with_interval(row: JsonMapping, share: bool) -> str:
@@ -146,7 +154,9 @@ def _with_interval(row: JsonMapping, share: bool) -> str:
 
 def _wave_text(name: str) -> str:
     """Return a wave's name, after "wave" if it is a number."""
-    return f"wave {name}" if name.isdigit() else name
+    if name.isdigit():
+        return f"wave {name}"
+    return name
 
 
 def _change_sentence(row: JsonMapping, share: bool) -> str:
@@ -238,7 +248,10 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
     table: list[JsonDict] = [{"group": name or "all"} for name in names]
     columns = {"group": "group", "level": "level"}
     for row in rows:
-        column = "level" if row["quantity"] == _LEVEL else f"since {row['reference']}"
+        if row["quantity"] == _LEVEL:
+            column = "level"
+        else:
+            column = f"since {row['reference']}"
         table[names.index(_name(row))][column] = text(row)
         columns[column] = column
     return table_of(f"{result['latest']}, simultaneous intervals", table, columns)

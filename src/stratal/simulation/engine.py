@@ -172,7 +172,10 @@ def simulate(
     elif bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
     if estimators is None:
-        estimators = quantity.text if z is None else "horvitz-thompson"
+        if z is None:
+            estimators = quantity.text
+        else:
+            estimators = "horvitz-thompson"
     settings = Settings(
         estimators=as_tuple(estimators),
         intervals=as_tuple(intervals),
@@ -246,7 +249,10 @@ def _unfinished_tasks(
     keys: list[str] = []
     for design in simulation.designs:
         name = simulation.proxy_name or design.proxy
-        n_strata = design.n_strata if design.stratification else 1
+        if design.stratification:
+            n_strata = design.n_strata
+        else:
+            n_strata = 1
         group = (design.stratification, n_strata, design.by, design.proxy, name)
         if name not in proxy_values:
             # Estimands other than means read their proxies from the population.
@@ -332,7 +338,10 @@ def simulate_cells(task: SimulationTask) -> Iterator[tuple[str, list[SimulationR
             replicates = replicates_from_sums(design, strata, truth, task, counts, seeds)
         true_values = partial(_true_values, task, truth, counts)
         # A plan chooses its own strata.
-        n_strata = 0 if design.mechanism in PLANS else strata.n_strata
+        if design.mechanism in PLANS:
+            n_strata = 0
+        else:
+            n_strata = strata.n_strata
         yield key, cell_rows(design.name, n_strata, replicates, settings, true_values)
 
 

@@ -158,7 +158,9 @@ class Replicates(evidence.DerivedEvidence):
         """Kind of outcome: unbounded, binary or bounded."""
         if self.bounds is None:
             return "unbounded"
-        return "binary" if self.truth.binary else "bounded"
+        if self.truth.binary:
+            return "binary"
+        return "bounded"
 
     @property
     def superpopulation(self) -> bool:

@@ -206,4 +206,6 @@ def fill_relative_efficiency(rows: Iterable[SimulationRow]) -> Iterator[Simulati
 def _relative_mse_error(row: SimulationRow) -> float:
     """Return the Monte Carlo standard error of an MSE divided by the MSE, 0 if the MSE is 0."""
     mse = float(row["mse"])
-    return float(row["mse_se"]) / mse if mse > 0 else 0.0
+    if mse > 0:
+        return float(row["mse_se"]) / mse
+    return 0.0

@@ -35,7 +35,10 @@ def run_tasks(
     """Yield the results of `work` for all tasks; with several workers, in the order of completion."""
     if not isinstance(workers, int | None):
         # A SparkContext itself is also accepted.
-        context = workers.sparkContext if isinstance(workers, SparkSession) else workers
+        if isinstance(workers, SparkSession):
+            context = workers.sparkContext
+        else:
+            context = workers
         yield from _run_on_spark(work, tasks, context)
         return
     if workers == 1 or not tasks:

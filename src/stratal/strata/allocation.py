@@ -127,7 +127,10 @@ class AllocationBounds(Record):
             )
         if n > largest:
             census = np.array_equal(self.upper, self.sizes)
-            above = "the population" if census else "the strata's maxima"
+            if census:
+                above = "the population"
+            else:
+                above = "the strata's maxima"
             raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {largest}")
         return n
 
@@ -427,7 +430,10 @@ def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) ->
     """
     if not strata.scaled:
         return sizes
-    lam_option = 1.0 if options["lam"] is None else options["lam"]
+    if options["lam"] is None:
+        lam_option = 1.0
+    else:
+        lam_option = options["lam"]
     lam = one_per_stratum(
         "lam",
         np.full(len(sizes), lam_option) if np.ndim(lam_option) == 0 else lam_option,

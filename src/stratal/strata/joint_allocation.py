@@ -144,7 +144,10 @@ def most_precise(demands: Demands, money: float) -> Optimum:
             step = level + (cost / money - 1.0) * cost / slope
         else:
             step = low
-        level = step if low < step < high else (low + high) / 2.0
+        if low < step < high:
+            level = step
+        else:
+            level = (low + high) / 2.0
         optimum = cheapest(replace(demands, level=level), optimum.multipliers if slope > 0 else None)
     slope = float(optimum.multipliers.sum())
     if slope > 0:
@@ -252,7 +255,9 @@ def _kept(demands: Demands, n_h: FloatArray) -> FloatArray:
         if excess <= 1.0:
             return n_h
         n_h = np.clip(n_h * excess * (1 + 1e-15), demands.lower, demands.upper)
-    return n_h if excess <= 1 + 1e-12 else demands.upper
+    if excess <= 1 + 1e-12:
+        return n_h
+    return demands.upper
 
 
 # Relative excess of a constraint that counts as rounding.
@@ -489,7 +494,10 @@ def allocate_several(
     target_errors = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
     if np.any(target_errors <= 0):
         raise InputError("standard_errors must be positive", given=target_errors.tolist(), allowed="above 0")
-    money = None if budget is None else float(bounds.check(budget))
+    if budget is None:
+        money = None
+    else:
+        money = float(bounds.check(budget))
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
     squares = target_errors**2

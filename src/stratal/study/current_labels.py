@@ -29,7 +29,10 @@ def present_labels(
     Labels that were set aside are left out. An answer that counts as none has no value; a question that was
     not asked counts as `Form.outcome` says, or with `requested` has none.
     """
-    name = next(iter(form.columns)) if column is None else column
+    if column is None:
+        name = next(iter(form.columns))
+    else:
+        name = column
     if name not in form.columns:
         raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
 

@@ -113,7 +113,9 @@ class Connection(sqlite3.Connection):
     def setting(self, name: str) -> str | None:
         """Return a setting of the study."""
         row = self.one("SELECT value FROM setting WHERE name = ?", name)
-        return None if row is None else str(row[0])
+        if row is None:
+            return None
+        return str(row[0])
 
     def save_settings(self, **settings: str) -> None:
         """Save settings of the study."""

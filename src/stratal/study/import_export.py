@@ -444,7 +444,9 @@ def _save(
     )
     if save(connection, saved).repeated:
         return "repeated"
-    return "new" if now is None else "changed"
+    if now is None:
+        return "new"
+    return "changed"
 
 
 def import_actions(

@@ -68,7 +68,9 @@ def most_held(connection: Connection, ahead: int) -> int:
     """Return how many items one may hold: one alone near the end, where others wait for what one holds."""
     total, done = connection.one("SELECT total, done FROM tally")
     ample = total - done > PLENTY * (1 + AHEAD) * _working(connection)
-    return 1 + ahead if ample else 1
+    if ample:
+        return 1 + ahead
+    return 1
 
 
 def _working(connection: Connection) -> int:
@@ -92,7 +94,10 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
     limit = most_held(connection, ahead)
     while len(assigned) < limit:
         # What others left or nobody else can complete is for now, never ahead.
-        finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
+        if not assigned:
+            finders = (_free_item, _abandoned_item, _item_to_repeat)
+        else:
+            finders = (_free_item,)
         item = next(filter(None, (find(connection, annotator) for find in finders)), None)
         if item is None:
             break
@@ -232,7 +237,9 @@ def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
         "AND action = 'skip') = 1 ORDER BY item LIMIT 1",
         annotator, annotator, annotator,
     )  # fmt: skip
-    return None if row is None else int(row["item"])
+    if row is None:
+        return None
+    return int(row["item"])
 
 
 def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | None = None) -> Receipt:
@@ -349,7 +356,9 @@ def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | 
         return None
     first, second = form.pair
     digest = hashlib.md5(f"sides:{study}:{annotator}:{id}".encode(), usedforsecurity=False).digest()
-    return (first, second) if digest[0] % 2 else (second, first)
+    if digest[0] % 2:
+        return (first, second)
+    return (second, first)
 
 
 def shown_item(connection: Connection, annotator: str, item: int) -> Item:

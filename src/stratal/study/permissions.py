@@ -164,7 +164,10 @@ def require_allowed(
     StudyError
         Of kind `missing` for an item that the person was never given, `refused` for all else.
     """
-    acting = roles_of(connection, name) if roles is None else roles
+    if roles is None:
+        acting = roles_of(connection, name)
+    else:
+        acting = roles
     states = states_of(connection, name, item)
     if is_allowed(activity, acting, states):
         return

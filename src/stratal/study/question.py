@@ -224,7 +224,10 @@ class StudyQuestion(PlainRecord):
                     scale = (float(answers[0]), float(answers[1]))
                 question = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
             else:
-                parts = answers if kind in (SCALE, PAIR) else [[*answers]]
+                if kind in (SCALE, PAIR):
+                    parts = answers
+                else:
+                    parts = [[*answers]]
                 question = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
             other, mark, answer = str(table.get("when", "")).partition("=")
             return replace(
@@ -260,7 +263,9 @@ class StudyQuestion(PlainRecord):
         values = [choice.value for choice in self.choices if choice.value is not None]
         if self.kind in (NUMBER_ANSWER, SCALE):
             return self.scale
-        return (min(values), max(values)) if self.counted else None
+        if self.counted:
+            return (min(values), max(values))
+        return None
 
     def answer(self, value: object) -> str:
         """Return an answer as it is kept, refusing one that this question does not take.
@@ -279,7 +284,10 @@ class StudyQuestion(PlainRecord):
                 return fitting[0]
         elif self.kind == SEVERAL:
             with suppress(ValueError, RecursionError):
-                chosen = json.loads(text) if text.startswith("[") else [text]
+                if text.startswith("["):
+                    chosen = json.loads(text)
+                else:
+                    chosen = [text]
                 if all(candidate in names for candidate in chosen):
                     return json.dumps([name for name in names if name in chosen], ensure_ascii=False)
         elif (
@@ -305,7 +313,9 @@ class StudyQuestion(PlainRecord):
         """
         if self.kind == SEVERAL:
             chosen = json.loads(answer)
-            return float(choice in chosen) if choice else "|".join(chosen)
+            if choice:
+                return float(choice in chosen)
+            return "|".join(chosen)
         if self.kind == NUMBER_ANSWER:
             return float(answer)
         chosen_choice = next((entry for entry in self.choices if entry.name == answer), None)
@@ -403,7 +413,10 @@ class Form(PlainRecord):
     def decode(cls, text: str) -> Form:
         """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
         decoded = json.loads(text)
-        questions = decoded if isinstance(decoded, list) else [decoded]
+        if isinstance(decoded, list):
+            questions = decoded
+        else:
+            questions = [decoded]
         return cls(questions=tuple(msgspec.convert(questions, list[StudyQuestion])))
 
     def compared_with(self, outcome: Outcome) -> Form:
@@ -467,7 +480,10 @@ class Form(PlainRecord):
         columns: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
             name = question.name or LABEL
-            parts = [] if question.kind == TEXT_ANSWER else [(name, "")]
+            if question.kind == TEXT_ANSWER:
+                parts = []
+            else:
+                parts = [(name, "")]
             if question.kind == SEVERAL:
                 names = [choice.name for choice in question.choices]
                 parts = [("_".join([name, *re.findall(r"\w+", choice)]), choice) for choice in names]
@@ -484,7 +500,10 @@ class Form(PlainRecord):
         """Return the answers as they are kept, by question; that of a single question may come by itself."""
         if self.plain:
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
-        answers = self.answers(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            answers = self.answers(value)
+        else:
+            answers = value
         if not isinstance(answers, Mapping):
             problem = "the answers need their questions' names"
             allowed = 'such as {"correct": "Pass"}'
@@ -609,7 +628,9 @@ def _text_of(value: object) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return "" if value is None else str(value).strip()
+    if value is None:
+        return ""
+    return str(value).strip()
 
 
 class Answer(JsonRecord, frozen=True, kw_only=True):

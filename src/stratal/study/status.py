@@ -352,7 +352,10 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> JsonDict:
         enough = study.setting("enough") == "yes"
     else:
         enough = update_stopping(study)
-    current_width = None if anytime is None else (anytime[1] - anytime[0]) / 2
+    if anytime is None:
+        current_width = None
+    else:
+        current_width = (anytime[1] - anytime[0]) / 2
     if current_width is None or requested_width is None:
         more_labels = None
     else:

@@ -67,19 +67,25 @@ def _binary_values(row: Mapping[str, object]) -> frozenset[str] | None:
     is_binary = (
         row["kind"] == "number" and row["distinct"] == 2 and (row["minimum"], row["maximum"]) == (0, 1)
     )
-    return frozenset({"0", "1"}) if is_binary else None
+    if is_binary:
+        return frozenset({"0", "1"})
+    return None
 
 
 def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts:
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
     texts = {str(plain_text(entry)) for entry in present}
-    numbers = (
-        [_number(text) for text in texts] if _number(plain_text(next(iter(head), ""))) is not None else []
-    )
+    if _number(plain_text(next(iter(head), ""))) is not None:
+        numbers = [_number(text) for text in texts]
+    else:
+        numbers = []
     is_number = bool(numbers) and None not in numbers
     finite = [number for number in numbers if number is not None]
-    values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(islice(sorted(texts), _MAX_VALUES))
+    if len(texts) <= _MAX_VALUES:
+        values = frozenset(texts)
+    else:
+        values = frozenset(islice(sorted(texts), _MAX_VALUES))
     return ColumnFacts(
         name=name,
         rows=len(entries),
@@ -104,7 +110,9 @@ def _is_no_answer(entry: object) -> bool:
 def _number(text: str | None) -> float | None:
     """Return a finite number; None for other texts, truth values among them."""
     number = number_of_text(text or "")
-    return number if math.isfinite(number) else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def _are_dates(entries: Iterable[object]) -> bool:

@@ -177,7 +177,9 @@ def csv_cell(value: object) -> Any:
     if isinstance(value, int | float):
         return value
     text = "" if value is None else str(value)
-    return "'" + text if _FORMULA.match(text) else text
+    if _FORMULA.match(text):
+        return "'" + text
+    return text
 
 
 # Characters that end a cell in a CSV reader, or in a spreadsheet that splits lines at semicolons or tabs.
@@ -205,7 +207,9 @@ _NAMED_DELIMITER = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 def named_delimiter(line: str) -> str | None:
     """Return the delimiter in the first line `sep=;` of a CSV file, None for any other line."""
     match = _NAMED_DELIMITER.fullmatch(line.rstrip("\r\n"))
-    return None if match is None else match[1]
+    if match is None:
+        return None
+    return match[1]
 
 
 def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -215,7 +219,10 @@ def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]
     """
     lines = bounded_lines(text, getattr(text, "name", "the file"))
     first_line = next(lines, "")
-    skipped_lines = 0 if named_delimiter(first_line) is None else 1
+    if named_delimiter(first_line) is None:
+        skipped_lines = 0
+    else:
+        skipped_lines = 1
     reader = csv.reader(
         lines if skipped_lines else itertools.chain([first_line], lines), delimiter=delimiter, strict=True
     )

@@ -90,7 +90,9 @@ class ColumnNumbers:
     def ambiguous_mark(self) -> str | None:
         """Return the mark of entries such as 1.234 or 1,234; None without such entries or with both kinds."""
         marks = [mark for mark in (POINT, COMMA) if self.counts[f"one{mark}"]]
-        return marks[0] if len(marks) == 1 else None
+        if len(marks) == 1:
+            return marks[0]
+        return None
 
     def guessed(self) -> str | None:
         """Return the decimal mark implied by whole numbers next to entries such as 1.234; None if unknown.

@@ -164,7 +164,9 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
             action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
         )
     names = list(schema.names)
-    return names if len(names) <= count else []
+    if len(names) <= count:
+        return names
+    return []
 
 
 def _column_kinds(part: Path, schema: Foreign, used: Sequence[str]) -> dict[str, str]:
@@ -355,7 +357,10 @@ def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, u
         kind = None
     if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return
-    pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if isinstance(column, pa.ChunkedArray):
+        pieces = column.chunks
+    else:
+        pieces = [column]
     rows = min(count, BATCH_ROWS)
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):

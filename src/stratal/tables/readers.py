@@ -384,7 +384,10 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
             for name, (top, *inner) in places.items():
                 value = record.get(top)
                 for key in inner:
-                    value = value.get(key) if isinstance(value, dict) else None
+                    if isinstance(value, dict):
+                        value = value.get(key)
+                    else:
+                        value = None
                 columns[name].append(_value_text(value, name in numbers))
     try:
         return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
@@ -397,7 +400,9 @@ def _value_text(value: object, is_number: bool) -> str | None:
     if isinstance(value, _JsonNumber) and not value.lstrip("-").isdecimal():
         number = float(value)
         if number != number:
-            return "NaN" if is_number else None
+            if is_number:
+                return "NaN"
+            return None
         if number.is_integer() and abs(number) < 2**53:
             return str(int(number))
         return str(value)
@@ -739,7 +744,9 @@ def literal_path(path: str) -> str:
     if "://" in path or os.path.isabs(path):
         return literal
     # DuckDB takes a text before a colon for a drive or a scheme.
-    return f"./{literal}" if ":" in path else literal
+    if ":" in path:
+        return f"./{literal}"
+    return literal
 
 
 def duckdb_path(path: Path | str) -> str:
@@ -780,7 +787,9 @@ def _row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callab
             return f"row {row + 1}"
         with closing(files.open_text(file)) as text:
             line = next(itertools.islice(lines(text), row, None), None)
-        return f"row {row + 1}" if line is None else f"line {line}"
+        if line is None:
+            return f"row {row + 1}"
+        return f"line {line}"
 
     return place
 

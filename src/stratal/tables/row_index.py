@@ -31,7 +31,10 @@ def row_index(rows: object) -> Foreign | None:
 
 def index_name(index: Foreign, columns: Collection[Foreign] = ()) -> str:
     """Return a name for a pandas index that no column has."""
-    name = UNNAMED_INDEX if index.name is None else str(index.name)
+    if index.name is None:
+        name = UNNAMED_INDEX
+    else:
+        name = str(index.name)
     if name in columns:
         name = UNNAMED_INDEX
     while name in columns:

@@ -156,7 +156,10 @@ class SmallTable:
 
         Lists are JSON if they are `sets` of tags.
         """
-        entries = self.answers(name) if sets else self.values(name)
+        if sets:
+            entries = self.answers(name)
+        else:
+            entries = self.values(name)
         texts = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
         if None in texts:
             raise InputError(
@@ -180,7 +183,10 @@ class SmallTable:
             ~np.isfinite(result) | (positive & (result <= 0)) | (whole_numbers & (result != np.floor(result)))
         )
         for row in np.flatnonzero(is_invalid)[:1].tolist():
-            kind = "whole numbers of units" if whole_numbers else "finite numbers"
+            if whole_numbers:
+                kind = "whole numbers of units"
+            else:
+                kind = "finite numbers"
             raise InputError(
                 f"{self.label}: column {name!r}, {self.places[row]} is not usable",
                 given=repr(entries[row]),
@@ -215,7 +221,9 @@ def _to_number(entry: Any) -> float:
     try:
         if isinstance(entry, str):
             truth = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold())
-            return number_of_text(entry) if truth is None else truth
+            if truth is None:
+                return number_of_text(entry)
+            return truth
         return float(entry)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
@@ -249,7 +257,10 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         names = list(lists)
         places = [f"{'line' if file_format == 'jsonl' else 'row'} {line}" for line in lines]
     else:
-        places = _csv_row_places(path) if file_format == "csv" else []
+        if file_format == "csv":
+            places = _csv_row_places(path)
+        else:
+            places = []
         rows = table.take(EveryColumn(table.names))
         arrow_columns = rows.arrow(*rows.columns.values(), max_rows=files.MAX_TABLE_ROWS)
         if arrow_columns is None:

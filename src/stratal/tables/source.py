@@ -247,7 +247,9 @@ def _short_message(message: str) -> str:
             break
         telling_lines.append(line)
     reason = "; ".join(telling_lines[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
-    return reason if len(reason) <= 300 else reason[:297] + "…"
+    if len(reason) <= 300:
+        return reason
+    return reason[:297] + "…"
 
 
 # Limits of reading into memory: an engine hashes more rows faster, and more bytes are copied too often.
@@ -406,7 +408,9 @@ class Rows(Record):
             truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
             return f"coalesce({number}, {truth})"
         numeric = kind in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean")
-        return f"CAST({column} AS DOUBLE)" if numeric else None
+        if numeric:
+            return f"CAST({column} AS DOUBLE)"
+        return None
 
     def as_category(self, name: str, kind: str) -> str | None:
         """Return the SQL of a column as the text of categories, None where its type has none."""

@@ -156,7 +156,9 @@ def _spark_format(text: str, local_path: Path | None, reading: FileReading) -> s
 def _escape_wildcards(text: str, local_path: Path | None) -> str:
     """Return a path in which Spark finds no wildcard."""
     escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", text if local_path is None else str(local_path.absolute()))
-    return escaped if local_path is None else f"file:{escaped}"
+    if local_path is None:
+        return escaped
+    return f"file:{escaped}"
 
 
 def _read_frame(kind: str, reader: Foreign, address: str, text: str, reading: FileReading) -> Foreign:

@@ -30,7 +30,10 @@ def lock_file(path: Path) -> Callable[[], None] | None:
     The lock ends when the process ends or when the returned function is called. An existing folder can be
     locked too, except on Windows.
     """
-    mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    if path.is_dir():
+        mode = os.O_RDONLY
+    else:
+        mode = os.O_RDWR | os.O_CREAT
     handle = os.open(path, mode | _CLOSE_ON_EXEC, 0o600)
     try:
         _acquire(handle)

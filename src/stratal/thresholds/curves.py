@@ -113,12 +113,17 @@ def curve_of(
         for index, j in enumerate(places)
     )
     f1 = np.array([value.estimate for value in columns.get(F1_NAME, ())])
-    best = int(np.nanargmax(f1)) if np.isfinite(f1).any() else None
+    if np.isfinite(f1).any():
+        best = int(np.nanargmax(f1))
+    else:
+        best = None
     return Curve(points=points, confidence_level=confidence_level, best_f1=best)
 
 
 def _finite(value: float) -> float | None:
-    return None if np.isinf(value) else float(value)
+    if np.isinf(value):
+        return None
+    return float(value)
 
 
 def _interval(ends: tuple[FloatArray, FloatArray], place: int, *, faulty: bool) -> tuple[float, float]:

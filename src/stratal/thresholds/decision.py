@@ -65,7 +65,10 @@ def _decide_monotone(
         places = np.flatnonzero((sets.group == code) & ~is_trivial)
         if is_nested:
             # The set that satisfies it most surely comes first.
-            order = places[::-1] if requirement.seeks_smallest_set else places
+            if requirement.seeks_smallest_set:
+                order = places[::-1]
+            else:
+                order = places
             accepted[order] = np.logical_and.accumulate(passing[order])
         # They are accepted with another set of their group.
         accepted[is_trivial & (sets.group == code)] = accepted[places].any()

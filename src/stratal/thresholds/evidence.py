@@ -144,7 +144,10 @@ def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
     hits = _mean_by_region(weighted, labels.outcomes, inside, labels)
     other = _weights(labels, sets, ~inside, is_inside=False)
     misses = _mean_by_region(other, labels.outcomes, ~inside, labels)
-    shares = weighted.share if labels.has_exact_sizes else labels.weights @ inside
+    if labels.has_exact_sizes:
+        shares = weighted.share
+    else:
+        shares = labels.weights @ inside
     return SetEvidence(weights=weighted.weights, part=hits, rest=replace(misses, shift=shares))
 
 
@@ -162,7 +165,10 @@ def _weights(
     if labels.sizes is None or labels.group_sizes is None or not labels.has_exact_sizes:
         return estimated_weights(members, labels.weights)
     group_sizes = labels.group_sizes[:, sets.group]
-    sizes = labels.sizes if is_inside else group_sizes - labels.sizes
+    if is_inside:
+        sizes = labels.sizes
+    else:
+        sizes = group_sizes - labels.sizes
     return region_weights(members, labels.stratum, sizes, group_sizes, is_finite=labels.is_finite)
 
 

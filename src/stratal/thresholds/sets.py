@@ -255,4 +255,6 @@ class ScoredPopulation:
 
 def rule_of(rule: Rule | None) -> Rule:
     """Return the rule of a design; one stratum if it has none."""
-    return Everything() if rule is None else rule
+    if rule is None:
+        return Everything()
+    return rule

@@ -150,7 +150,10 @@ class Threshold(PageDisplay):
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
-        curve = None if self.curve is None else self.curve.to_dict()
+        if self.curve is None:
+            curve = None
+        else:
+            curve = self.curve.to_dict()
         return {
             "requirement": str(self.requirement),
             "verdict": self.verdict,
@@ -199,7 +202,10 @@ class Threshold(PageDisplay):
             for writer in writers.values():
                 writer.writerow(["id", *self.scores])
             for unit, scores, is_accepted in self._decisions(self.scored):
-                name = ACCEPTED_FILE if is_accepted else REVIEW_FILE
+                if is_accepted:
+                    name = ACCEPTED_FILE
+                else:
+                    name = REVIEW_FILE
                 writers[name].writerow([unit, *scores])
                 counts[name] += 1
         (folder / REPORT_FILE).write_text(threshold_html(self.to_dict(), __version__), encoding="utf-8")
@@ -294,7 +300,10 @@ def threshold(
     if is_table:
         request = replace(request, population=population)
     evidence = gather(request, sample, labels)
-    names = (score,) if isinstance(score, str) else tuple(score or ())
+    if isinstance(score, str):
+        names = (score,)
+    else:
+        names = tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
     if evidence.table is not None and evidence.table.score is not None:

@@ -334,7 +334,10 @@ def _alarm(
     low, high = bounds
     is_change = requirement.name in (FELL, ROSE)
     is_upper = requirement.name == ROSE or (requirement.name == "value" and requirement.sign == "<=")
-    oriented = [wave.mirrored for wave in waves] if is_upper else list(waves)
+    if is_upper:
+        oriented = [wave.mirrored for wave in waves]
+    else:
+        oriented = list(waves)
     n_reference = min(reference, len(waves)) if is_change else 0
     if is_change and n_reference < len(waves):
         process = fall_process(oriented, n_reference, requirement.limit / (high - low))
@@ -400,8 +403,14 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     score_means = None
     score_range = None
     labelled = join_labels(sample, wave.evaluation.labels).labelled
-    shares = weighting.shares if weighting.random_within_strata else np.ones(1)
-    means = sample.summary.proxy_means if len(shares) > 1 else sample.summary.overall_means[None, :]
+    if weighting.random_within_strata:
+        shares = weighting.shares
+    else:
+        shares = np.ones(1)
+    if len(shares) > 1:
+        means = sample.summary.proxy_means
+    else:
+        means = sample.summary.overall_means[None, :]
     if sample.proxy_info and int(labelled.sum()) == count and len(means) == len(shares):
         info = sample.proxy_info[0]
         scores = sample.proxies[labelled, 0]

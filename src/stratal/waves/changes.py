@@ -41,7 +41,9 @@ class Change:
         except InputError:  # labels of an outcome without bounds that all agree
             return None
         limits = [float(end) if np.isfinite(end) else None for end in ends]
-        return None if limits == [None, None] else limits
+        if limits == [None, None]:
+            return None
+        return limits
 
     @property
     def p_value(self) -> float | None:

@@ -90,7 +90,9 @@ def are_sortable(distinct: Sequence[str]) -> bool:
 def _whole_number(level: str) -> float:
     """Return the number that a wave is, NaN for another text or a fraction."""
     number = number_of_text(level)
-    return number if np.isfinite(number) and number == np.floor(number) else np.nan
+    if np.isfinite(number) and number == np.floor(number):
+        return number
+    return np.nan
 
 
 def _ends_in_year(text: str) -> bool:

@@ -57,8 +57,14 @@ def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments
         for place, (name, moments) in enumerate(waves):
             row = {"score": score, "wave": name, "mean": moments.mean}
             row["standard_deviation"] = moments.standard_deviation
-            row["shift_since_previous"] = _shift(moments, waves[place - 1][1]) if place else None
-            row["shift_since_first"] = _shift(moments, waves[0][1]) if place else None
+            if place:
+                row["shift_since_previous"] = _shift(moments, waves[place - 1][1])
+            else:
+                row["shift_since_previous"] = None
+            if place:
+                row["shift_since_first"] = _shift(moments, waves[0][1])
+            else:
+                row["shift_since_first"] = None
             rows.append(row)
     return rows
 

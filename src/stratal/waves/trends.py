@@ -54,7 +54,10 @@ class TrendRow:
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
-        change = self.estimate if isinstance(self.estimate, Change) else None
+        if isinstance(self.estimate, Change):
+            change = self.estimate
+        else:
+            change = None
         return json_dict(
             {
                 **self.label,
@@ -97,7 +100,10 @@ class Trend(PageDisplay, PlotDisplay):
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        verdict = "" if self.verdict is None else f", verdict={self.verdict!r}"
+        if self.verdict is None:
+            verdict = ""
+        else:
+            verdict = f", verdict={self.verdict!r}"
         return f"Trend({len(self.waves)} waves, latest={self.latest.name!r}{verdict})"
 
     @property
@@ -110,7 +116,9 @@ class Trend(PageDisplay, PlotDisplay):
         """ALARM if a requirement is violated in any wave, otherwise NO ALARM; None if nothing is required."""
         if self.alarms is None:
             return None
-        return ALARM if any(alarm.verdict == ALARM for alarm in self.alarms) else NO_ALARM
+        if any(alarm.verdict == ALARM for alarm in self.alarms):
+            return ALARM
+        return NO_ALARM
 
     @property
     def is_alarm(self) -> bool:
@@ -147,7 +155,10 @@ class Trend(PageDisplay, PlotDisplay):
             }
             for label, row in wave.rows.items()
         ]
-        labels = next(iter(wave.rows.values())).labels if wave.rows else 0
+        if wave.rows:
+            labels = next(iter(wave.rows.values())).labels
+        else:
+            labels = 0
         return {
             "wave": wave.name,
             "labels": labels,
@@ -157,7 +168,9 @@ class Trend(PageDisplay, PlotDisplay):
         }
 
     def _method(self, row: Estimate) -> str:
-        return "auto" if row.label else self.interval
+        if row.label:
+            return "auto"
+        return self.interval
 
     def write(self, path: str | Path) -> Path:
         """Write the report, a self-contained HTML page, and return its path.
@@ -264,8 +277,14 @@ def trend(
         )
     method = options.get("interval", "auto")
     rows, row_level = _family(labelled, level, method)
-    texts = require.split(";") if isinstance(require, str) else require
-    alarms = None if texts is None else raise_alarms(results, list(texts), reference, level)
+    if isinstance(require, str):
+        texts = require.split(";")
+    else:
+        texts = require
+    if texts is None:
+        alarms = None
+    else:
+        alarms = raise_alarms(results, list(texts), reference, level)
     return Trend(
         waves=tuple(results),
         rows=rows,

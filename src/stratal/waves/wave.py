@@ -59,7 +59,10 @@ class Wave:
         if self.evaluation is None:
             return {}
         result = self.evaluation.estimate
-        rows = [*result] if isinstance(result, Estimates) else [result]
+        if isinstance(result, Estimates):
+            rows = [*result]
+        else:
+            rows = [result]
         for table in self.evaluation.tables:
             rows += [*table]
         return {tuple(row.label.items()): row for row in rows}
@@ -67,7 +70,9 @@ class Wave:
     @property
     def sample(self) -> Sample | None:
         """The sample; None while the wave has no labels."""
-        return None if self.evaluation is None else self.evaluation.sample
+        if self.evaluation is None:
+            return None
+        return self.evaluation.sample
 
 
 def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) -> list[Wave]:
@@ -110,7 +115,10 @@ def _read_wave(name: str, source: Any, labels: Any, options: Keywords) -> Wave:
     sample = None
     form = form_of(source, labels)
     if form == SourceForm.SAMPLE:
-        sample = source if isinstance(source, Sample) else Sample.read(sample_file(Path(source)))
+        if isinstance(source, Sample):
+            sample = source
+        else:
+            sample = Sample.read(sample_file(Path(source)))
     if form == SourceForm.STUDY:
         sample = _study_sample(source)
     return Wave(name=name, evaluation=None, scores=_scores(sample, source, request))
@@ -150,7 +158,9 @@ def _study_sample(source: Any) -> Sample:
 def _scores(sample: Sample | None, source: Any, request: EvaluationRequest) -> dict[str, ScoreMoments]:
     """Return the moments of each proxy over all items: of the sample's summary, or of the rows of a table."""
     if not isinstance(source, SmallTable):
-        return {} if sample is None else moments_of_sample(sample)
+        if sample is None:
+            return {}
+        return moments_of_sample(sample)
     moments = {}
     for name in () if request.states_no_proxy else request.proxy:
         column = np.array([number_of_text(str(plain_text(entry))) for entry in source.values(name)])

@@ -348,7 +348,10 @@ def _refusal(
         if not count:
             return
         row = source.first(rows.order_by("row" if source.ordered else "id").limit(1))
-        first = [] if row["value"] is None else [repr(row["value"])]
+        if row["value"] is None:
+            first = []
+        else:
+            first = [repr(row["value"])]
         if name != declared.id:
             first.append(f"id {row['id']!r}")
         if source.ordered:

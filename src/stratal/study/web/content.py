@@ -182,7 +182,9 @@ def _structured(value: object, kind: str) -> Any:
         decoded = json.loads(text)
     except (ValueError, RecursionError):
         return value
-    return decoded if kind != "markdown" or is_chat(decoded) else value
+    if kind != "markdown" or is_chat(decoded):
+        return decoded
+    return value
 
 
 def _written(value: object, kind: str, https: bool = False) -> str:
@@ -221,7 +223,10 @@ def display_of(study: Study, address: Callable[[str], str]) -> Display:
     media = study.setting("page_media")
     https = study.setting("page_images") == "https"
     named_here = study.setting("page_media_of") == _identity(study)
-    folder = Path(media) if media and named_here else study.media
+    if media and named_here:
+        folder = Path(media)
+    else:
+        folder = study.media
     return Display(media=folder, address=address, formats=formats, https=https)
 
 
@@ -313,7 +318,10 @@ SUBMIT_ON_CHOICE = "page_submit_on_choice"
 def question_view(question: StudyQuestion) -> JsonDict:
     """Return a question as the page has it."""
     pair = question.kind == PAIR
-    names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
+    if pair:
+        names = (*SIDES, TIE)
+    else:
+        names = tuple(choice.name for choice in question.choices)
     return {
         "name": question.name,
         "text": question.text,
@@ -452,4 +460,6 @@ HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
 
 def error_kind(error: StratalError) -> str:
     """Return the kind of an error as a page distinguishes them: a `StudyError`'s own, or `input`."""
-    return error.kind if isinstance(error, StudyError) else "input"
+    if isinstance(error, StudyError):
+        return error.kind
+    return "input"

@@ -247,7 +247,10 @@ class Gate:
 def browser_origin(address: str) -> str:
     """Return an address as a browser names its origin."""
     parts = urlsplit(address.lower())
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    if ":" in (parts.hostname or ""):
+        host = f"[{parts.hostname}]"
+    else:
+        host = parts.hostname
     if parts.port in (None, USUAL[parts.scheme]):
         port = ""
     else:
@@ -455,7 +458,10 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
                 error.detail = _NOTHING
             if "text/html" in request.headers.get("accept", ""):  # a person followed a link
                 return script_page(request, "", "No such page", error)
-            kind = "refused" if error.status_code in FINAL else "away"
+            if error.status_code in FINAL:
+                kind = "refused"
+            else:
+                kind = "away"
             return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
@@ -538,7 +544,10 @@ class Place(Struct, frozen=True, kw_only=True):
 
     def listen(self) -> socket.socket:
         """Return a socket that listens."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        if ":" in self.host:
+            family = socket.AF_INET6
+        else:
+            family = socket.AF_INET
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:

@@ -127,4 +127,6 @@ def _log_likelihoods(answers: Sequence[object]) -> list[float]:
     """Return the log-likelihood of each choice, empty if answers are text."""
     first_entries = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
     likelihoods = [number for first in first_entries if (number := number_or_none(first)) is not None]
-    return likelihoods if len(likelihoods) == len(answers) else []
+    if len(likelihoods) == len(answers):
+        return likelihoods
+    return []

@@ -43,7 +43,10 @@ _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[JsonMapping, str], Log]]
 
 def _document_reader(document: object) -> tuple[str, Callable[[JsonMapping, str], Log]] | None:
     """Return the tool that wrote a JSON document and its reader, None for other documents."""
-    keys = set(document) if isinstance(document, Mapping) else set()
+    if isinstance(document, Mapping):
+        keys = set(document)
+    else:
+        keys = set()
     return next(
         (
             (tool, read_document)
@@ -102,7 +105,9 @@ def find_log_tool(path: Path) -> str | None:
             return LM_EVAL
         return None
     document_reader = _document_reader(document)
-    return None if document_reader is None else document_reader[0]
+    if document_reader is None:
+        return None
+    return document_reader[0]
 
 
 def find_logs(folder: Path) -> dict[Path, str]:
