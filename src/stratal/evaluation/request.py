@@ -20,6 +20,10 @@ LABEL = "label"
 MISSING = "missing"
 WRONG = "wrong"
 
+# Metrics of `metric=` that are not of one class.
+BRIER = "brier"
+CONFUSION = "confusion"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvaluationRequest(DeclaredRoles):
