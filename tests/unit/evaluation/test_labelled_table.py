@@ -566,4 +566,4 @@ def test_the_brier_score_of_all_rows_is_the_mean_squared_error():
         stratal.evaluate(table, metric="confusions")
     with pytest.raises(InputError, match="--predicted"):
         without_answers = {name: column for name, column in table.items() if name != "prediction"}
-        stratal.evaluate(without_answers, metric="confusion", positive="pos")
+        stratal.evaluate(without_answers, value="label", metric="confusion", positive="pos")
