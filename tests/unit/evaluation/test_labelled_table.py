@@ -564,6 +564,6 @@ def test_the_brier_score_of_all_rows_is_the_mean_squared_error():
     assert result.tables[0][0].value == pytest.approx(squared_errors.mean())
     with pytest.raises(InputError, match="allowed: 'confusion'"):
         stratal.evaluate(table, metric="confusions")
-    with pytest.raises(InputError, match="--predicted"):
+    with pytest.raises(InputError, match="predicted="):
         without_answers = {name: column for name, column in table.items() if name != "prediction"}
         stratal.evaluate(without_answers, value="label", metric="confusion", positive="pos")
