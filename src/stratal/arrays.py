@@ -124,14 +124,8 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = array_of(values)
-    if is_masked(values):
-        masked = np.ma.getmaskarray(values)
-    else:
-        masked = ()
-    if array.dtype.kind == "O":
-        null = [is_null(entry) for entry in array.ravel()]
-    else:
-        null = ()
+    masked = np.ma.getmaskarray(values) if is_masked(values) else ()
+    null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):
             problem = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"

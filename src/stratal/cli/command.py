@@ -18,6 +18,7 @@ from msgspec import NODEFAULT, Struct, structs
 
 from stratal.cli.conditions import Condition
 from stratal.cli.output import Result
+from stratal.cli.standard_input import replace_standard_input
 from stratal.errors import InputError, no_effect_error, utf8_path
 from stratal.protocols import Keywords
 
@@ -281,6 +282,9 @@ class Command(click.Command):
         for entry in self.params:
             if entry.multiple or entry.nargs < 0:
                 values[str(entry.name)] = list(values[str(entry.name)]) or None
+        for option in self.declared:
+            if option.place:
+                values[option.field] = replace_standard_input(values[option.field], str(self.name))
         json = values.pop("json")
         result = self.body(self.record(**values))
         if result is not None:

@@ -207,14 +207,14 @@ def doctor(requested: Reading) -> Result:
 
 def _of_folder(folder: Path) -> Result | None:
     """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
-    from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME, find_table_to_label
     from stratal.study.database import DATABASE
     from stratal.tables.logs.hugging_face import DATASET_STATE
     from stratal.tables.logs.reading import find_logs
 
     for name, kind, next_command in (
         (DATABASE, "study", ("study", "status", folder)),
-        (SAMPLE_NAME, "sample", ("doctor", folder / TO_LABEL_NAME)),
+        (SAMPLE_NAME, "sample", ("doctor", find_table_to_label(folder) or folder / TO_LABEL_NAME)),
     ):
         if (folder / name).is_file():
             return Result(

@@ -10,11 +10,11 @@ from msgspec import structs
 
 import stratal
 from stratal.cli.command import Option, argument, command, part
-from stratal.cli.conditions import with_any, without_all
+from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
-from stratal.cli.options import Output, Reading, Text, Whole
+from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import place
+from stratal.cli.parsing import place, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
@@ -23,6 +23,19 @@ from stratal.protocols import Keywords
 if TYPE_CHECKING:
     from stratal import Sample
     from stratal.planning import RequiredSampleSize
+
+
+def is_workbook(path: Path) -> bool:
+    """Return whether a path has the suffix of a workbook."""
+    return path.suffix.lower() == ".xlsx"
+
+
+def _writes_workbook(values: Values) -> bool:
+    """Return whether the output is a workbook."""
+    return is_workbook(values["output"])
+
+
+TO_WORKBOOK = ValueCondition("with --output NAME.xlsx", _writes_workbook)
 
 
 class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
@@ -40,15 +53,42 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Accept labels whose ids are row numbers without a column sample_token.
     additional : int
         Number of units to add, for --extend.
+    choices : ANSWER,…, default those of --map
+        Answers that the workbook of --output accepts, such as Pass,Fail.
     """
 
     file: Annotated[Path, argument("FILE", "A plan, or a file of predictions.", parser=place)] = None  # type: ignore[assignment]
-    output: Output
+    output: Annotated[
+        Path,
+        Option(
+            "Directory to write to; it must be empty or not exist. NAME.xlsx writes a workbook to label "
+            "instead of to_label.csv, in the directory NAME."
+        ),
+    ]
+    choices: Annotated[Text, Option(needs=(TO_WORKBOOK,))] = None
     extend: Path | None = None
     labels: Annotated[list[Path] | None, Option(needs=(with_any("extend"),))] = None
     value: Annotated[Text, Option(needs=(with_any("extend"),))] = None
     same_rows: Annotated[bool, Option(needs=(with_any("extend"),))] = False
     additional: Annotated[Whole, Option(needs=(with_any("extend"),))] = None
+
+    @property
+    def folder(self) -> Path:
+        """The directory to write to: the output, without the suffix of a workbook."""
+        return self.output.with_suffix("") if self.is_workbook else self.output
+
+    @property
+    def is_workbook(self) -> bool:
+        """Whether the table to label is a workbook."""
+        return is_workbook(self.output)
+
+    def workbook_choices(self, sample: Sample) -> tuple[str, ...] | None:
+        """Return the answers that the workbook accepts; None if the table to label is a CSV file."""
+        if not self.is_workbook:
+            return None
+        if self.choices:
+            return split_names(self.choices)
+        return tuple(sample.question.outcome.mapping or ())
 
     def with_plan(self, plan: PlanFile | None, *, extending: bool) -> DrawOptions:
         """Return the options with those of a plan; options of the command line come first.
@@ -117,7 +157,8 @@ def draw(requested: DrawOptions) -> Result:
 
     Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
     --show and an empty column `label`, in random order; it contains nothing that would influence annotators.
-    plan.json records how the sample was drawn, for `study new` and for further rounds.
+    plan.json records how the sample was drawn, for `study new` and for further rounds. With --output
+    NAME.xlsx the table to label is NAME/to_label.xlsx, in which a list restricts the labels to --choices.
 
     With --extend, --labels and --additional it draws a further round of the same sample, allocated by the
     existing labels; to_label.csv then contains only the new units.
@@ -129,7 +170,7 @@ def draw(requested: DrawOptions) -> Result:
     from stratal.estimation import as_estimand
     from stratal.report.pages import draw_page
 
-    empty_folder(requested.output)
+    empty_folder(requested.folder)
     needed = None
     pilot_note = None
     if requested.extend is None:
@@ -146,8 +187,9 @@ def draw(requested: DrawOptions) -> Result:
         if needed is not None and needed.additional == 0:
             return _nothing_to_draw(requested, needed)
     sample = replace(sample, question=requested.declared(sample.question))
-    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
-    written = write_labelling_folder(sample, requested.output, text)
+    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.folder)
+    choices = requested.workbook_choices(sample)
+    written = write_labelling_folder(sample, requested.folder, text, choices)
     described = {
         "sample": str(written.sample),
         "to_label": str(written.to_label),
@@ -173,19 +215,16 @@ def draw(requested: DrawOptions) -> Result:
     additional = (requested.budget or 0) - sample.size
     if requested.extend is None and goal.has_two_rounds and additional > 0:
         round_words = ("--labels", written.to_label, "--additional", additional, *connection_words(requested))
-        folder_words = ("--output", f"{requested.output}-2")
+        folder_words = ("--output", f"{requested.folder}-2")
         return Result(described, page, ("draw", "--extend", written.sample, *round_words, *folder_words))
     if not goal.is_estimated:
         require = goal.to_dict()["require"]
         return Result(described, page, ("threshold", written.sample, *label_files, "--require", require))
     if half_width is None:
-        if sample.looks is None or requested.extend is not None:
-            look_option = ()
-        else:
-            look_option = ("--look", 1)
+        look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
         return Result(described, page, ("estimate", written.sample, *label_files, *look_option))
     label_words = [word for path in label_files for word in ("--labels", path)]
-    output_words = (*connection_words(requested), "--output", f"{requested.output}-next")
+    output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
 
 

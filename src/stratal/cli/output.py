@@ -16,6 +16,7 @@ from textwrap import indent
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from stratal.cli.standard_input import hide_stored_path, is_repeatable
 from stratal.errors import QUOTED
 from stratal.protocols import JsonDict
 
@@ -73,11 +74,11 @@ class Result:
                 self._print(one)
         elif isinstance(part, str):
             print_text(part)
-        elif isinstance(part, tuple):
+        elif isinstance(part, tuple) and is_repeatable(part):
             print_text("", "Next: " + shlex.join(["stratal", *map(str, part)]))
         elif callable(part):
             self._print(part(self.described))
-        elif part is not None:
+        elif part is not None and not isinstance(part, tuple):
             print_text(*part.lines)
             for table in part.tables:
                 print_table(table)
@@ -87,7 +88,7 @@ class Result:
 def print_json(result: JsonDict) -> None:
     """Print one JSON object."""
     plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    text = json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False)
+    text = hide_stored_path(json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False))
     print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
@@ -99,7 +100,8 @@ def printable(stream: object) -> None:
 
 def visible(text: str) -> str:
     r"""Return a text with control characters escaped, so that data cannot move the cursor of a terminal."""
-    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    shown = hide_stored_path(text)
+    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
 
 
 def in_options(message: str, options: Collection[str] = ()) -> str:

@@ -211,10 +211,7 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
         return {}
     reading = requested.for_planning
     units = None
-    if reading.proxy:
-        columns = {*split_names(reading.proxy), *reading.group_names}
-    else:
-        columns = {None}
+    columns = {*split_names(reading.proxy), *reading.group_names} if reading.proxy else {None}
     with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if with_proxy:
         options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")

@@ -390,10 +390,7 @@ def status(requested: StatusOptions) -> Result:
     from stratal.report.pages import status_page
 
     with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
-        if requested.require:
-            requirements = requested.require.split(";")
-        else:
-            requirements = ()
+        requirements = requested.require.split(";") if requested.require else ()
         level = requested.confidence_level
         described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
@@ -461,10 +458,7 @@ def extend(requested: ExtendOptions) -> Result:
     with stratal.study.open_study(requested.study) as opened:
         before = opened.sample().size
         selection = None
-        if additional is None and until is None:
-            n_new = units_needed(opened)
-        else:
-            n_new = additional
+        n_new = units_needed(opened) if additional is None and until is None else additional
         if n_new is not None and (n_new or additional is not None):
             reading_options = reading_of(opened) | (
                 {"file": requested.population} if requested.population else {}
@@ -775,10 +769,7 @@ def import_command(requested: ImportOptions) -> Result:
     dry_run = requested.dry_run
     described: JsonDict = {"study": str(study), "file": str(file)}
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
-    if dry_run:
-        next_command = again
-    else:
-        next_command = ("study", "status", study)
+    next_command = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")

@@ -360,10 +360,7 @@ def _population(
     """Return the population, whether its units have ids, and a note of groups that it does not have."""
     if isinstance(source, Population):
         return source, not source.numbered_by_row and source.id_name != ROW, ()
-    if options.stratum is None:
-        strata = ()
-    else:
-        strata = (options.stratum,)
+    strata = () if options.stratum is None else (options.stratum,)
     groups = tuple(dict.fromkeys((*strata, *options.groups)))
     if options.first_proxy is not None and len(groups) > len(strata):
         try:
@@ -385,10 +382,7 @@ def _read_population(
         import pyarrow as pa
 
         source = pa.table({name: pa.array(np.asarray(values)) for name, values in source.items()})
-    if isinstance(source, str | Path):
-        read = Population.read
-    else:
-        read = Population.from_table
+    read = Population.read if isinstance(source, str | Path) else Population.from_table
     try:
         return read(source, **columns), True
     except MissingColumnError as error:
@@ -696,10 +690,7 @@ def _labelled_and_others(
         ids = id_texts(ids_of(labelled, options.id))
     unit_columns = _units_of(labelled, options)
     others = other_units(options.population, options, ids, unit_columns, name if options.id else None)
-    if empty:
-        left_out_notes = (f"{len(empty):,} rows without a label were left out",)
-    else:
-        left_out_notes = ()
+    left_out_notes = (f"{len(empty):,} rows without a label were left out",) if empty else ()
     return labelled, replace(others, notes=(*others.notes, *left_out_notes))
 
 
@@ -727,10 +718,9 @@ def _by_stratum(columns: SmallTable, options: ExternalSample, others: OtherUnits
     else:
         labelled = np.full(len(columns), WHOLE)
     is_one_stratum = options.stratum is None and options.population_size is not None
-    if is_one_stratum:
-        sizes = {WHOLE: options.population_size}
-    else:
-        sizes = stratum_sizes(options.sizes, options.stratum)
+    sizes = (
+        {WHOLE: options.population_size} if is_one_stratum else stratum_sizes(options.sizes, options.stratum)
+    )
     unlabelled = {} if others is None else others.strata
     names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
     codes = np.searchsorted(np.array(names), labelled)

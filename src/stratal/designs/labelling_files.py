@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,14 @@ from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.labels.labels import SAMPLE_TOKEN
+from stratal.labels.workbooks import write_workbook
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 from stratal.tables.spilling import lock_file
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
+WORKBOOK_NAME = "to_label.xlsx"
 # How the command drew the sample, for another round.
 PLAN_NAME = "plan.json"
 
@@ -67,7 +70,9 @@ def _not_empty(folder: Path) -> InputError:
     )
 
 
-def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None) -> LabellingFolder:
+def write_labelling_folder(
+    sample: Sample, folder: Path, plan: str | None = None, choices: Sequence[str] | None = None
+) -> LabellingFolder:
     """Write the sample and the table to label into a new folder, all or nothing.
 
     Parameters
@@ -77,6 +82,8 @@ def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None
         New or empty.
     plan : str, optional
         What `plan.json` there holds.
+    choices : sequence of str, optional
+        Write the table as a workbook whose column of labels accepts only these; any text if there are none.
 
     Returns
     -------
@@ -88,10 +95,15 @@ def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None
             raise InputError(f"a column cannot be called '{name}'", action=action)
     with create_folder(folder, SAMPLE_NAME) as partial:
         sample.write(partial / SAMPLE_NAME)
-        newest = write_to_label(sample, partial / TO_LABEL_NAME)
+        if choices is None:
+            table_name = TO_LABEL_NAME
+            newest = write_to_label(sample, partial / table_name)
+        else:
+            table_name = WORKBOOK_NAME
+            newest = write_workbook_to_label(sample, partial / table_name, choices)
         if plan is not None:
             (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
-    return LabellingFolder(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
+    return LabellingFolder(folder / SAMPLE_NAME, folder / table_name, newest)
 
 
 @contextmanager
@@ -208,19 +220,41 @@ def write_to_label(sample: Sample, path: Path) -> int:
     int
         Units to label.
     """
+    header, *rows = labelling_rows(sample)
     with path.open("w", encoding="utf-8", newline="") as stream:
-        payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
-        token = token_columns(sample)
-        to_fill = columns_to_fill(sample)
-        empty = [""] * len(to_fill)
-        stream.write(csv_line([sample.question.id, *payload, *token, *to_fill]))
-        columns = [values.tolist() for values in payload.values()]
-        if sample.ids.dtype.kind in "iu":
-            ids = sample.ids.tolist()
-        else:
-            ids = id_texts(sample.ids)
-        newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
-        for row in newest:
-            stream.write(csv_line([ids[row], *(column[row] for column in columns), *token.values(), *empty]))
+        stream.writelines(map(csv_line, [header, *rows]))
     on_disk(path)
-    return len(newest)
+    return len(rows)
+
+
+def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) -> int:
+    """Write the table that the annotators fill in as a workbook; return the number of units to label."""
+    table = labelling_rows(sample)
+    texts = [["" if entry is None else str(entry) for entry in row] for row in table]
+    n_columns = len(table[0])
+    n_to_fill = len(columns_to_fill(sample))
+    write_workbook(path, texts, choices, columns=range(n_columns - n_to_fill, n_columns))
+    on_disk(path)
+    return len(table) - 1
+
+
+def labelling_rows(sample: Sample) -> list[list[Any]]:
+    """Return the header and the rows of the newest round: id, shown columns, and the columns to fill in."""
+    payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
+    token = token_columns(sample)
+    to_fill = columns_to_fill(sample)
+    empty = [""] * len(to_fill)
+    columns = [values.tolist() for values in payload.values()]
+    if sample.ids.dtype.kind in "iu":
+        ids = sample.ids.tolist()
+    else:
+        ids = id_texts(sample.ids)
+    newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
+    rows = [[ids[row], *(column[row] for column in columns), *token.values(), *empty] for row in newest]
+    return [[sample.question.id, *payload, *token, *to_fill], *rows]
+
+
+def find_table_to_label(folder: Path) -> Path | None:
+    """Return the table that the annotators fill in, in a folder that `draw` wrote; None without one."""
+    paths = (folder / name for name in (TO_LABEL_NAME, WORKBOOK_NAME))
+    return next((path for path in paths if path.is_file()), None)

@@ -277,10 +277,7 @@ def fit_margins(
     0.7
     """
     require_sample(sample, "fit_margins")
-    if isinstance(margins, str):
-        names = (margins,)
-    else:
-        names = tuple(margins)
+    names = (margins,) if isinstance(margins, str) else tuple(margins)
     check_choice("method", method, MARGIN_METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         named = ", ".join(names) or "none"

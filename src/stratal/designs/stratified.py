@@ -354,10 +354,7 @@ def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: b
     labelled = counts > 0
     size = np.where(labelled, sizes, 0)
     weights = size / size.sum(axis=-1, keepdims=True)
-    if with_replacement:
-        correction = 1.0
-    else:
-        correction = 1.0 - np.minimum(counts / sizes, 1.0)
+    correction = 1.0 if with_replacement else 1.0 - np.minimum(counts / sizes, 1.0)
     return np.asarray(np.where(labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
 
 

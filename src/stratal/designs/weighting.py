@@ -193,10 +193,7 @@ class Weighting(Record, ABC):
     @property
     def effective_draws(self) -> float:
         """Draws, counted less where their weights differ: (Σ w)² / Σ w² (Kish 1965), w of whole clusters."""
-        if self.groups is None:
-            weights = self.weights
-        else:
-            weights = np.bincount(self.groups, self.weights)
+        weights = self.weights if self.groups is None else np.bincount(self.groups, self.weights)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
     @property

@@ -139,10 +139,7 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     if n_folds < FEWEST_FOLDS:
         problem = "a learner is chosen and checked by folds"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
-    if units.column is None:
-        kinds = ("none", "learner")
-    else:
-        kinds = ("none", "isotonic", "learner")
+    kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
     for j, k in combinations(range(n_folds), 2):
@@ -338,10 +335,7 @@ def calibrated_proxy(
         Without the population, for several proxies or an outcome without bounds (unless it is a learner), an
         unknown method, too few labels, and a population that the sample was not drawn from.
     """
-    if options.population is not None:
-        population = options.population
-    else:
-        population = sample.population
+    population = options.population if options.population is not None else sample.population
     if options.folds is None:
         folds = sample_folds(sample, labelled, frame, N_FOLDS)
     else:

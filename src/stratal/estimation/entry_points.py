@@ -230,10 +230,7 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
         raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
-    if isinstance(estimates, Estimates):
-        rows = estimates
-    else:
-        rows = [estimates]
+    rows = estimates if isinstance(estimates, Estimates) else [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
     evenly = planned.at(look).information
@@ -253,10 +250,13 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
 def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
     compared_column = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
-    if isinstance(compared_column, str):
-        first = compared_column
-    else:
-        first = sample.question.answer if compared_column else None
+    first = (
+        compared_column
+        if isinstance(compared_column, str)
+        else sample.question.answer
+        if compared_column
+        else None
+    )
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} | {*sample.question.outcome.classes} or None

@@ -856,10 +856,7 @@ class Listed(Several, kind="list"):
         for entry in self.estimands:
             estimate = entry.estimate(sample, labels, request)
             remarks += estimate.remarks if isinstance(estimate, Estimates) else ()
-            if isinstance(estimate, Estimates):
-                each = estimate
-            else:
-                each = [estimate]
+            each = estimate if isinstance(estimate, Estimates) else [estimate]
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 

@@ -199,10 +199,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def general_notes(self) -> tuple[Note, ...]:
         """Notes for the reader, without those on contradicted assumptions."""
-        if self.note_inputs is None:
-            of_outcome = ()
-        else:
-            of_outcome = self.note_inputs.of_outcome(self)
+        of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
         return as_notes(interpretation_notes(self.read, (*self.remarks, *of_outcome)))
 
     @property

@@ -89,9 +89,7 @@ def of_variable(
 def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
     """Return the units of clusters (n,) that a linearised variable is not 0 for; None where all count."""
     inside = variable != 0.0
-    if weighting.groups is not None and inside.any():
-        return inside
-    return None
+    return inside if weighting.groups is not None and inside.any() else None
 
 
 def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:

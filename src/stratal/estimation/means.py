@@ -215,10 +215,7 @@ def _group_means(
         description = f" by {group}"
     else:
         description = ""
-    if request.estimator == "ppi++" and assisted is None:
-        unused = (_NO_PROXY_IN_GROUPS,)
-    else:
-        unused = ()
+    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
     table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
     if request.estimator == "composite":
         return composite(table)

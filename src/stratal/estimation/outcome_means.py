@@ -534,10 +534,7 @@ def _leaves_proxies_out(sample: Sample, estimate: Estimate, k: int, options: Est
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     """Return whether a history's factors are learned from the labels: where nothing else was asked for."""
-    if sample.population is None:
-        names = ()
-    else:
-        names = sample.population.feature_names
+    names = () if sample.population is None else sample.population.feature_names
     if not names or not history_columns(names):
         return False
     requested = set(request.changed) - {"population", "predicted", "outcome", "target", "combine"}

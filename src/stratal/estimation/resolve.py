@@ -179,10 +179,7 @@ def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) ->
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text."""
-    if isinstance(predicted, str):
-        name = predicted
-    else:
-        name = sample.question.answer
+    name = predicted if isinstance(predicted, str) else sample.question.answer
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 

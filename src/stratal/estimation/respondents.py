@@ -29,10 +29,7 @@ from stratal.strata import Strata
 def known_without_labels(sample: Sample) -> list[Expression]:
     """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
     strata = sample.design.strata
-    if strata is None:
-        known_tests = ()
-    else:
-        known_tests = strata.known_influences
+    known_tests = () if strata is None else strata.known_influences
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 

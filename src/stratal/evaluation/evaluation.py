@@ -19,7 +19,7 @@ from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, s
 from stratal.estimation.resolve import class_column
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
-from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
+from stratal.evaluation.request import BRIER, CONFUSION, LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
@@ -399,7 +399,8 @@ def evaluate(
     confidence_level, interval
         Level and method of the intervals.
     metric, classes : sequence of str
-        Classification metrics (accuracy, precision, recall, f1), and the classes to report.
+        Metrics (accuracy, precision, recall, f1, false_positive_rate, …; `confusion`, the share of each label
+        and answer; `brier`, of a probability as the proxy), and the classes to report.
     compare : sequence of str
         Columns of the labels with the outcomes of several models.
     model : str
@@ -670,7 +671,27 @@ def _compute_tables(evidence: LabelledSample) -> list[Estimates]:
 
 
 def _metric_table(evidence: LabelledSample) -> Estimates:
-    """Return the classification metrics that are requested."""
+    """Return the metrics of classes that are requested, the confusion matrix and the Brier score."""
+    from stratal.metrics.confusion import METRICS, is_f_measure
+
+    tables = []
+    for name in evidence.request.metric:
+        if not is_f_measure(name):
+            check_choice("metric", name, (*METRICS, CONFUSION, BRIER))
+    names = tuple(name for name in evidence.request.metric if name not in (BRIER, CONFUSION))
+    if names:
+        tables.append(_class_table(evidence, names))
+    if CONFUSION in evidence.request.metric:
+        tables.append(_confusion_matrix(evidence))
+    if BRIER in evidence.request.metric:
+        tables.append(_brier_score(evidence))
+    if len(tables) == 1:
+        return tables[0]
+    return replace(tables[0], estimates=tuple(row for table in tables for row in table), joint=None)
+
+
+def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
+    """Return metrics of classes."""
     from stratal.metrics.classification import ClassReport
 
     request = evidence.request
@@ -680,9 +701,37 @@ def _metric_table(evidence: LabelledSample) -> Estimates:
     classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
     for name in request.classes:
         check_choice("class among the drawn units", name, sorted(classes - {"None"}))
-    report = ClassReport(request.metric, request.classes, predicted=request.answer_column)
+    report = ClassReport(names, request.classes, predicted=request.answer_column)
     table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
     return table
+
+
+def _brier_score(evidence: LabelledSample) -> Estimates:
+    """Return the Brier score of the first proxy."""
+    options = evidence.request.target_option
+    table: Estimates = estimate(evidence.sample, evidence.labels, estimand="calibration", **options)
+    rows = [replace(row, label={"metric": BRIER}) for row in table if row.label["metric"] == BRIER]
+    return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
+
+
+def _confusion_matrix(evidence: LabelledSample) -> Estimates:
+    """Return the share of all units of each pair of a label and an answer of the model."""
+    from stratal.metrics.judges import JudgeReport
+
+    answer = evidence.request.answer_column or evidence.sample.question.answer
+    if answer is None:
+        raise InputError(
+            "a confusion matrix needs the model's answers",
+            action="Name their column: predicted= (--predicted COL).",
+        )
+    options = evidence.request.target_option
+    table: Estimates = estimate(evidence.sample, evidence.labels, estimand=JudgeReport((answer,)), **options)
+    rows = [
+        replace(row, label={"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]})
+        for row in table
+        if row.label["metric"] == "share"
+    ]
+    return replace(table, estimates=tuple(rows), kind="metrics", joint=None)
 
 
 def _judge_tables(evidence: LabelledSample) -> list[Estimates]:

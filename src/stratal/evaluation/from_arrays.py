@@ -83,10 +83,7 @@ def estimate_from(
         "groups_population": groups_population,
     }
     stated = options | {name: value for name, value in of_arrays.items() if value is not None}
-    if is_table:
-        of_form = EvaluationRequest.__dataclass_fields__
-    else:
-        of_form = {**of_arrays, **Request.__annotations__}
+    of_form = EvaluationRequest.__dataclass_fields__ if is_table else {**of_arrays, **Request.__annotations__}
     for name in stated.keys() - set(of_form):
         form = "a table" if is_table else "arrays"
         raise InputError(f"{name}= has no effect with {form}", action="Leave it out.")

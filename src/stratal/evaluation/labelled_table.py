@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
-from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.recognition import (
@@ -290,7 +290,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
                 action="Score these rows too, or leave the judge out: judge='none' (--judge none).",
             )
     # Without unlabelled rows a proxy helps no mean; other estimands, such as an AUC, are of a score.
-    is_needed = request.estimand is not None or recognition.proxy in judges
+    is_needed = request.estimand is not None or recognition.proxy in judges or BRIER in request.metric
     if np.all(_is_labelled(rows, request)) and not is_needed:
         return ()
     return tuple(dict.fromkeys((recognition.proxy, *judges)))

@@ -22,6 +22,10 @@ LABEL = "label"
 MISSING = "missing"
 WRONG = "wrong"
 
+# Metrics of `metric=` that are not of one class.
+BRIER = "brier"
+CONFUSION = "confusion"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvaluationRequest(DeclaredRoles):
@@ -116,10 +120,7 @@ class EvaluationRequest(DeclaredRoles):
         """The requirements of the intervals, one text each."""
         if self.require is None:
             return ()
-        if isinstance(self.require, str):
-            texts = self.require.split(";")
-        else:
-            texts = self.require
+        texts = self.require.split(";") if isinstance(self.require, str) else self.require
         return tuple(texts)
 
     @property

@@ -24,7 +24,6 @@ from stratal.errors import (
     InputError,
     LabelError,
     MissingColumnError,
-    optional_import,
     suggest_names,
 )
 from stratal.labels.annotation_tools import (
@@ -47,6 +46,7 @@ from stratal.labels.annotation_tools import (
 )
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
+from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
 from stratal.question.recognition import ID_NAMES
@@ -264,9 +264,6 @@ LABEL_COLUMN = "label"
 # Names that have a meaning in a table of labels, so that no other column may have them.
 _RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_TOKEN)
 
-# Excel accepts at most this many characters in a list of choices.
-_MAX_CHOICE_CHARACTERS = 255
-
 
 def _column_names(tasks: Sequence[Task]) -> dict[str, str]:
     """Return the name in the table of each column of the tasks; reserved names get a suffix."""
@@ -311,40 +308,12 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
 
 
 def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
-    """Write a workbook in which all cells are text, with a list of choices in the column of the label."""
-    with optional_import("openpyxl", extra="excel"):
-        from openpyxl import Workbook
-        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-        from openpyxl.styles import Alignment
-        from openpyxl.utils import get_column_letter
-        from openpyxl.worksheet.datavalidation import DataValidation
-    book = Workbook()
+    """Write a workbook with a list of choices in the column of the label."""
     rows = _task_rows(tasks)
-    sheet = book.active
-    sheet.title = "items"
-    for number, row in enumerate(rows, start=1):
-        for column_number, text in enumerate(row, start=1):
-            entry = sheet.cell(number, column_number)
-            entry.number_format = "@"
-            entry.alignment = Alignment(wrap_text=True, vertical="top")
-            if text:
-                entry.value = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)
-                entry.data_type = "s"
-    for column_number in range(2, len(rows[0])):
-        sheet.column_dimensions[get_column_letter(column_number)].width = 50
-    column = get_column_letter(len(rows[0]) - 1)
-    choice_list = ",".join(requested.choices)
-    if (
-        requested.choices
-        and not (requested.free or requested.sets)
-        and len(choice_list) <= _MAX_CHOICE_CHARACTERS
-        and '"' not in choice_list
-    ):
-        choice_validation = DataValidation(type="list", formula1=f'"{choice_list}"', allow_blank=True)
-        choice_validation.add(f"{column}2:{column}{len(rows)}")
-        sheet.add_data_validation(choice_validation)
-    with path.open("xb") as file:
-        book.save(file)
+    choices: Sequence[str] = ()
+    if not (requested.free or requested.sets):
+        choices = requested.choices
+    write_workbook(path, rows, choices, columns=[rows[0].index(LABEL_COLUMN)])
     return _filling_advice(requested)
 
 

@@ -292,8 +292,8 @@ def needless_units(metric: str, level: str | None, column: str | None) -> Expres
 _SHARES = ("prevalence", "predicted_prevalence")
 
 
-# Metrics of a class that missed units of it make smaller, and F measures.
-_COUNTS_MISSES = ("recall", "jaccard")
+# Metrics of a class that depend on the missed units of it; so do F measures.
+_COUNTS_MISSES = ("recall", "false_negative_rate", "jaccard")
 
 
 def _sorted(levels: set[str]) -> list[str]:

@@ -805,6 +805,28 @@ class NegativePredictiveValue(ClassMetric, kind="negative_predictive_value"):
 
 
 @dataclass(frozen=True, slots=True)
+class FalsePositiveRate(ClassMetric, kind="false_positive_rate"):
+    """The share of the units of other classes that are answered as the class: 1 less the specificity.
+
+    Examples
+    --------
+    >>> FalsePositiveRate("match").text
+    'false_positive_rate:match'
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FalseNegativeRate(ClassMetric, kind="false_negative_rate"):
+    """The share of the units of a class that are not answered as it: 1 less the recall.
+
+    Examples
+    --------
+    >>> FalseNegativeRate("match").text
+    'false_negative_rate:match'
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Jaccard(ClassMetric, kind="jaccard"):
     """Hits over the units that are of a class or answered as it.
 
@@ -875,7 +897,8 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
     metrics : sequence of str
         Of `accuracy`, `balanced_accuracy`, `mcc`, `kappa`, and per class `precision`, `recall`, `f1` (`f2`,
         `f0.5` for other weights of recall), `specificity`, `negative_predictive_value`,
-        `false_discovery_rate`, `jaccard`, `prevalence`, `predicted_prevalence`.
+        `false_discovery_rate`, `false_positive_rate`, `false_negative_rate`, `jaccard`, `prevalence`,
+        `predicted_prevalence`.
     classes : sequence, optional
         The classes to report; if not given all that occur in the sample, or in the population where the
         sample knows the model's answers there.
@@ -942,10 +965,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         lacking = []
         for name in self.metrics:
             for which in (None,) if name in measures.OVERALL_METRICS else each:
-                if isinstance(which, int):
-                    level = levels[which]
-                else:
-                    level = which
+                level = levels[which] if isinstance(which, int) else which
                 needless_part = needless_units(name, level if isinstance(which, int) else None, column)
                 if not all(implies(part, needless_part) for part in unlabelled_parts):
                     lacking.append(

@@ -139,10 +139,7 @@ class ModelOutcomes(Record):
             replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
         ]
         is_complete = frame.share == 1.0
-        if is_complete:
-            columns = zip(self.models, self.z.T, strict=True)
-        else:
-            columns = ()
+        columns = zip(self.models, self.z.T, strict=True) if is_complete else ()
         refused = self.bounds is None and any(comparisons.limits() is None for comparisons in differences)
         comparisons = Comparisons.from_rows(
             self.sample,
@@ -926,10 +923,7 @@ class Differences(ModelEstimand, Several, kind="differences"):
     def parts(self) -> tuple[Difference, ...]:
         """The difference of each pair."""
         pairs = combinations(self.models, 2)
-        if self.proxies:
-            proxies = combinations(self.proxies, 2)
-        else:
-            proxies = repeat(())
+        proxies = combinations(self.proxies, 2) if self.proxies else repeat(())
         return tuple(
             Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
         )

@@ -54,6 +54,8 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "f1": ((2, 0, 0, 0), (0, 1, 1, 0)),
     "specificity": ((1, -1, -1, 1), (0, 0, -1, 1)),
     "negative_predictive_value": ((1, -1, -1, 1), (0, -1, 0, 1)),
+    "false_positive_rate": ((-1, 1, 0, 0), (0, 0, -1, 1)),
+    "false_negative_rate": ((-1, 0, 1, 0), (0, 0, 1, 0)),
     "jaccard": ((1, 0, 0, 0), (-1, 1, 1, 0)),
     "prevalence": ((0, 0, 1, 0), (0, 0, 0, 1)),
     "predicted_prevalence": ((0, 1, 0, 0), (0, 0, 0, 1)),
@@ -63,6 +65,8 @@ CLASS_METRICS = tuple(_FORMS)
 # Metrics of a class that are a share of some of the units: of those that their denominator counts.
 RATES = tuple(name for name in _FORMS if name != "f1")
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
+# Metrics of a class whose denominator has no units that are of it and answered as it.
+_OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
 # Metrics from −1 to 1; all others are from 0 to 1.
 SIGNED = ("mcc", "kappa")
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
@@ -759,7 +763,7 @@ class Confusion:
         lowest = -1.0 if name in SIGNED else 0.0
         true, predicted, shares = self._pseudo(
             [which] if isinstance(which, int) else range(self.n_classes),
-            negative=is_single_class and name in ("specificity", "negative_predictive_value"),
+            negative=is_single_class and name in _OF_OTHER_CLASSES,
         )
         possible = self._possible(which, true, predicted)
         smoothing = smoothed(self.weighting, shares, counted if is_single_class else None, possible)

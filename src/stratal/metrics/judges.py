@@ -622,10 +622,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
             for name, of, row in rows_found
         ]
-        if self._scores(sample, labels):
-            verdicts = ()
-        else:
-            verdicts = self.judges
+        verdicts = () if self._scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)

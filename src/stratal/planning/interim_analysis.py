@@ -128,10 +128,7 @@ class InterimAnalysis:
         if labelled is None:
             labelled = join_labels(sample, pairs[0][1]).labelled
         self.parts = tuple(part for part, _ in pairs)
-        if isinstance(estimates, Estimate):
-            self.estimates = [estimates]
-        else:
-            self.estimates = estimates
+        self.estimates = [estimates] if isinstance(estimates, Estimate) else estimates
         self.confidence_level = confidence_level
         self.interval = interval
         self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)

@@ -313,10 +313,7 @@ def more_labels(
         if analysis is None:
             number = n_labelled * total / sample.size
             is_finite = estimates.target == "population"
-            if is_finite:
-                size = sample.population_size
-            else:
-                size = math.inf
+            size = sample.population_size if is_finite else math.inf
             width = current_half_width * _error_ratio(n_labelled, number, size)
         else:
             n_h = analysis.allocation(total)

@@ -48,7 +48,13 @@ LATER_ROUND_SHARE = 0.25
 TIE = "tie"
 
 # Metrics of which a larger value is not better.
-_UNSELECTABLE = ("prevalence", "predicted_prevalence", "false_discovery_rate")
+_UNSELECTABLE = (
+    "prevalence",
+    "predicted_prevalence",
+    "false_discovery_rate",
+    "false_positive_rate",
+    "false_negative_rate",
+)
 
 # Units from whose answers the models' accuracies are estimated before there is a label.
 _UNITS_FOR_ACCURACIES = 1_024

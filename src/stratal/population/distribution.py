@@ -276,10 +276,7 @@ def build_distribution(
         bins = counter.distinct()
     else:
         bins = _binned(counter, extent)
-    if bins.second is not None:
-        second = bins.second
-    else:
-        second = _widest(bins.values, scaled, bounds)
+    second = bins.second if bins.second is not None else _widest(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
         counts=bins.counts,

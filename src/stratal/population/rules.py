@@ -543,9 +543,7 @@ def cells_of(rule: Rule) -> IntArray | None:
     if not isinstance(rule, Derived):
         return None
     cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
-    if np.all(cells.sum(axis=1) == 1):
-        return np.argmax(cells, axis=1)
-    return None
+    return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
 
 
 # Combinations of levels of several columns that are tried; beyond them only the levels of one column are.

@@ -273,10 +273,7 @@ class Question(ColumnRoles):
             raise _contradiction("predicted", predicted, stored)
         if not compares and self.outcome.decoding == COMPARISON:
             raise _contradiction("predicted", NOT_COMPARED, f"labels are compared with {self.answer!r}")
-        if compares and isinstance(predicted, str):
-            answer = predicted
-        else:
-            answer = self.answer
+        answer = predicted if compares and isinstance(predicted, str) else self.answer
         if compares and answer is None:
             action = "Name the column of the model's answers: predicted='COLUMN' (--predicted COLUMN)."
             raise InputError("no column contains the model's answers", given="predicted=True", action=action)

@@ -728,7 +728,7 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
         candidates=names,
         options=(
             *(f"value={name!r} (--value {quote(name)})" for name in names[:4] or ("COLUMN",)),
-            "or if no row has a label, choose rows to label: stratal plan FILE",
+            "if no row has a label, choose rows to label: stratal plan FILE",
         ),
     )
     return replace(recognition, questions=(*recognition.questions, question))

@@ -520,10 +520,7 @@ class Coefficient(Estimand):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        if self.of == INTERCEPT:
-            default_features = ()
-        else:
-            default_features = (self.of,)
+        default_features = () if self.of == INTERCEPT else (self.of,)
         if isinstance(self.features, str):
             features = (self.features,)
         else:

@@ -152,9 +152,7 @@ class MeanLoss(Loss):
 
     def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
         """d, the number of outcomes."""
-        if outcome.ndim == 1:
-            return 1
-        return outcome.shape[1]
+        return 1 if outcome.ndim == 1 else outcome.shape[1]
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """Return θ − y."""
@@ -399,10 +397,7 @@ class Unlabelled:
             if codes[0] < 0 or codes[1] >= n_strata:
                 problem = "a stratum code is out of range"
                 raise InputError(problem, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
-            if n_strata > 1:
-                counts = np.bincount(block.stratum, minlength=n_strata)
-            else:
-                counts = len(block.stratum)
+            counts = np.bincount(block.stratum, minlength=n_strata) if n_strata > 1 else len(block.stratum)
             self.counts += counts
             weights = block.weights
             self.totals += counts if weights is None else np.bincount(block.stratum, weights, n_strata)

@@ -410,10 +410,11 @@ def m_estimate(
     statistics = np.array([theta, covariance.diagonal(), freedoms])
     common_fields["population_size"] = round(size)
     rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
-    if bias_share > 0:
-        bias = (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
-    else:
-        bias = ()
+    bias = (
+        (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
+        if bias_share > 0
+        else ()
+    )
     return Coefficients(
         estimates=rows,
         kind="coefficients",

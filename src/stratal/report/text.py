@@ -57,10 +57,7 @@ class ReportTable:
 
     def numeric(self) -> list[bool]:
         """Return for each column whether it contains only numbers and is aligned to the right."""
-        if self.rows:
-            columns = zip(*self.cells(), strict=True)
-        else:
-            columns = [()] * len(self.header)
+        columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.header)
         # The first column names the rows.
         return [
             index > 0 and all(entry[:1] in _NUMERIC for entry in column)

@@ -347,10 +347,7 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
         codes = levels_within_budget(sizes, request.budget, request.minimum)
     rule = rules.Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
-    if n_pooled > 1:
-        notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",)
-    else:
-        notes = ()
+    notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
     return Groups(rule=rule, sizes=sizes, notes=notes)
 
 

@@ -94,10 +94,7 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
     limit = most_held(connection, ahead)
     while len(assigned) < limit:
         # What others left or nobody else can complete is for now, never ahead.
-        if not assigned:
-            finders = (_free_item, _abandoned_item, _item_to_repeat)
-        else:
-            finders = (_free_item,)
+        finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
         item = next(filter(None, (find(connection, annotator) for find in finders)), None)
         if item is None:
             break

@@ -500,10 +500,7 @@ class Form(PlainRecord):
         """Return the answers as they are kept, by question; that of a single question may come by itself."""
         if self.plain:
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
-        if isinstance(value, str):
-            answers = self.answers(value)
-        else:
-            answers = value
+        answers = self.answers(value) if isinstance(value, str) else value
         if not isinstance(answers, Mapping):
             problem = "the answers need their questions' names"
             allowed = 'such as {"correct": "Pass"}'

@@ -300,10 +300,7 @@ def threshold(
     if is_table:
         request = replace(request, population=population)
     evidence = gather(request, sample, labels)
-    if isinstance(score, str):
-        names = (score,)
-    else:
-        names = tuple(score or ())
+    names = (score,) if isinstance(score, str) else tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
     if evidence.table is not None and evidence.table.score is not None:

@@ -277,10 +277,7 @@ def trend(
         )
     method = options.get("interval", "auto")
     rows, row_level = _family(labelled, level, method)
-    if isinstance(require, str):
-        texts = require.split(";")
-    else:
-        texts = require
+    texts = require.split(";") if isinstance(require, str) else require
     if texts is None:
         alarms = None
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.designs.labelling_files import TO_LABEL_NAME
+from stratal.designs.labelling_files import find_table_to_label
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates
@@ -227,9 +227,10 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
     path = Path(wave)
     file = sample_file(path)
     is_study = path.is_dir() and (path / DATABASE).is_file()
-    if not is_study and (file != path or path.suffix) and (file.parent / TO_LABEL_NAME).is_file():
-        return path, [file.parent / TO_LABEL_NAME]
-    return path, None
+    if is_study or not (file != path or path.suffix):
+        return path, None
+    table = find_table_to_label(file.parent)
+    return path, None if table is None else [table]
 
 
 # ---- waves as levels of a column

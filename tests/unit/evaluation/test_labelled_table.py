@@ -512,3 +512,58 @@ def test_a_table_without_labels_is_for_a_plan():
     with pytest.raises(InputError, match=r"stratal plan FILE") as caught:
         stratal.evaluate(table)
     assert "'proxy' (--value" not in str(caught.value)
+
+
+# ---- metrics of other fields
+
+
+def answers_and_labels(*, labelled=400):
+    rng = np.random.default_rng(3)
+    probability = rng.random(1000).round(3)
+    is_positive = rng.random(1000) < probability
+    words = np.array(["neg", "pos"])
+    labels = words[is_positive.astype(int)].tolist()
+    return {
+        "id": [f"q{number}" for number in range(1000)],
+        "prediction": words[(probability > 0.4).astype(int)].tolist(),
+        "label": [label if row < labelled else "" for row, label in enumerate(labels)],
+        "p": probability.tolist(),
+    }
+
+
+def test_error_rates_are_one_less_recall_and_specificity():
+    table = answers_and_labels()
+    rows = {
+        (row.label["metric"], row.label["class"]): row
+        for row in stratal.evaluate(table, metric=["fpr", "fnr", "recall", "specificity"]).tables[0]
+    }
+
+    for rate, complement in (("false_positive_rate", "specificity"), ("false_negative_rate", "recall")):
+        for of in ("neg", "pos", "macro"):
+            expected = rows[complement, of]
+            assert rows[rate, of].value == pytest.approx(1 - expected.value, abs=1e-12)
+            limits = [1 - end for end in reversed(expected.limits(0.95))]
+            assert rows[rate, of].limits(0.95) == pytest.approx(limits, abs=1e-9)
+
+
+def test_a_confusion_matrix_of_all_rows_is_that_of_scikit_learn():
+    sklearn_metrics = pytest.importorskip("sklearn.metrics")
+    table = answers_and_labels(labelled=1000)
+    result = stratal.evaluate(table, metric="confusion matrix", target="population")
+    expected = sklearn_metrics.confusion_matrix(table["label"], table["prediction"]) / 1000
+
+    assert [row.value for row in result.tables[0]] == pytest.approx(expected.ravel().tolist())
+
+
+def test_the_brier_score_of_all_rows_is_the_mean_squared_error():
+    table = answers_and_labels(labelled=1000)
+    is_positive = np.array(table["label"]) == "pos"
+    result = stratal.evaluate(table, metric="brier", positive="pos", target="population")
+
+    squared_errors = (np.array(table["p"]) - is_positive) ** 2
+    assert result.tables[0][0].value == pytest.approx(squared_errors.mean())
+    with pytest.raises(InputError, match="allowed: 'confusion'"):
+        stratal.evaluate(table, metric="confusions")
+    without_answers = {name: column for name, column in table.items() if name != "prediction"}
+    with pytest.raises(InputError, match="predicted="):
+        stratal.evaluate(without_answers, value="label", metric="confusion", positive="pos")

@@ -10,6 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, as_estimand
+from stratal.testing import assert_requirement
 
 N = 3000
 
@@ -116,7 +117,7 @@ def test_one_estimate_has_its_name_and_meets_requirements_however_the_threshold_
 
     assert str(found).startswith("precision@threshold=0.8 ")
     for written in ("precision@threshold=.8>=.1", "precision@threshold=0.80>=.1"):
-        assert stratal.require(found, written) is found
+        assert_requirement(found, written)
 
 
 @pytest.mark.parametrize("text", ["precision@threshold=.5", "precision@threshold=.5,.8"])

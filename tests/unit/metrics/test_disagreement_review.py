@@ -162,6 +162,4 @@ def test_a_second_look_at_other_labels_is_refused(judged, run_command):
         stratal.read_labels("again.csv")
     done = run_command("estimate", "s.parquet", "l.csv", "--judge", "verdict", "--disagreements", "again.csv")
     assert "disagreements need a new file" in done.message
-    assert (
-        "--disagreements" in run_command("estimate", "s.parquet", "l.csv", "--disagreements", "b.csv").message
-    )
+    assert "--judge" in run_command("estimate", "s.parquet", "l.csv", "--disagreements", "b.csv").message

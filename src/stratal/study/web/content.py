@@ -318,10 +318,7 @@ SUBMIT_ON_CHOICE = "page_submit_on_choice"
 def question_view(question: StudyQuestion) -> JsonDict:
     """Return a question as the page has it."""
     pair = question.kind == PAIR
-    if pair:
-        names = (*SIDES, TIE)
-    else:
-        names = tuple(choice.name for choice in question.choices)
+    names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
     return {
         "name": question.name,
         "text": question.text,

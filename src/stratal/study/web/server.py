@@ -247,10 +247,7 @@ class Gate:
 def browser_origin(address: str) -> str:
     """Return an address as a browser names its origin."""
     parts = urlsplit(address.lower())
-    if ":" in (parts.hostname or ""):
-        host = f"[{parts.hostname}]"
-    else:
-        host = parts.hostname
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     if parts.port in (None, USUAL[parts.scheme]):
         port = ""
     else:
