@@ -31,6 +31,7 @@ KeyArray = NDArray[np.uint64]
 # Hexadecimal digits of the digest that are kept: 64 bits.
 KEY_DIGITS = 16
 
+# Above this, floating-point numbers do not distinguish all integers.
 _WHOLE_FLOAT_LIMIT = 2.0**53
 _ALLOWED = "text, integers, whole floats, UUIDs"
 

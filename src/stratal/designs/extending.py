@@ -18,6 +18,7 @@ from stratal.population.summary import Drawn
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 
+# Names in an error; the others are counted, so that the message stays one sentence.
 _LISTED = 3
 
 

@@ -19,6 +19,7 @@ from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
@@ -79,8 +80,8 @@ class ExternalSample(DeclaredRoles):
 
     @property
     def says_what_rows_are(self) -> bool:
-        """Whether sizes, weights or clusters say what the rows of the table are a sample of."""
-        declared = (self.sizes, self.weight, self.inclusion_probability, self.population_size, self.cluster)
+        """Whether sizes or weights say what the rows of the table are a sample of."""
+        declared = (self.sizes, self.weight, self.inclusion_probability, self.population_size)
         return any(value is not None for value in declared)
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ class ExternalSample(DeclaredRoles):
         column = self.cluster
         sources = ("sizes", "weight", "inclusion_probability")
         sources_named = [name for name, value in field_values(self, sources).items() if value is not None]
-        weighted = [name for name in sources_named if name != "sizes"] + ["cluster"] * (column is not None)
+        weighted = [name for name in sources_named if name != "sizes"]
         moments = self.proxy_moments is not None
         wrong = {
             f"give one of {', '.join(sources)}: each says what a unit stands for": len(sources_named) > 1,
@@ -101,6 +102,8 @@ class ExternalSample(DeclaredRoles):
             "a proxy can only be used with strata and their sizes": bool(self.proxy and weighted),
             "a Poisson sample has neither strata nor clusters": self.mechanism == "poisson"
             and bool(column or (weighted and self.stratum)),
+            "clusters of a table with sizes or weights have no proxy": bool(self.proxy and column)
+            and bool(sources_named or size is not None),
             "clusters lie within strata, in a column of their own": bool(column) and column == self.stratum,
         }
         for what in [text for text, is_contradiction in wrong.items() if is_contradiction][:1]:
@@ -458,7 +461,10 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
             raise LabelError(
                 what, action="Fill in labels, or name the column of labels: value= (--value COL)."
             )
-        if options.has_all_units or len(labelled) < len(columns):
+        is_partial = len(labelled) < len(columns)
+        if is_partial and options.cluster is not None:
+            _require_whole_clusters(columns, options, labelled)
+        if is_partial or (options.has_all_units and options.cluster is None):
             return _parts_of_whole_table(columns, options, labelled)
         # Placeholders such as NA for labels that are not there yet.
         refuse_no_answer_words(
@@ -479,7 +485,12 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
             ids = row_numbers[labelled]
     else:
         ids = ids_of(columns, options.id)
-    _refuse_clusters_of_unknown_sizes(columns, options, len(labelled))
+    if options.cluster is not None and options.proxies:
+        raise InputError(
+            "clusters have no proxy if every row has a label, or weights or sizes are stated",
+            given=", ".join(options.proxies),
+            action="Leave the proxy out.",
+        )
     surveyed = (options.weight, options.inclusion_probability, options.cluster) != (None, None, None)
     design_parts = (_by_weight if surveyed else _by_stratum)(columns, options, others)
     bounds = options.bounds
@@ -514,27 +525,27 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
 
 
-def _refuse_clusters_of_unknown_sizes(columns: SmallTable, options: ExternalSample, n_labelled: int) -> None:
-    """Refuse clusters in a table with rows without a label, if nothing states how many units there are.
-
-    The rows without a label do not tell which clusters were drawn.
-    """
-    sources = (
-        options.sizes,
-        options.weight,
-        options.inclusion_probability,
-        options.population_size,
-        options.population,
-    )
-    if options.cluster is None or n_labelled == len(columns) or any(value is not None for value in sources):
+def _require_whole_clusters(columns: SmallTable, options: ExternalSample, labelled: Sequence[int]) -> None:
+    """Refuse clusters of which only some rows have labels: which rows were drawn is then unknown."""
+    assert options.cluster is not None
+    if options.stratum is not None:
+        raise InputError(
+            "clusters within strata need the number of clusters of each stratum",
+            given=f"cluster={options.cluster!r} and strata in {options.stratum!r}",
+            allowed="weight= (--weight COL) or sizes= (--sizes FILE)",
+        )
+    is_labelled = np.isin(np.arange(len(columns)), labelled)
+    groups = LabelledGroups.of(options.cluster, columns.texts(options.cluster).tolist(), is_labelled)
+    if groups.are_whole:
         return
     raise InputError(
-        f"{columns.label}: the rows without a label do not tell which clusters were drawn",
-        given=f"clusters in {options.cluster!r} and labels in {n_labelled:,} of {len(columns):,} rows",
-        allowed="weight= (--weight COL), inclusion_probability=, sizes= (--sizes FILE) or population_size= "
-        "(--population-size N)",
-        action="State what each labelled unit stands for. If single rows were labelled at random, leave "
-        "cluster= (--cluster) out.",
+        f"{columns.label}: only some rows of the clusters with labels have one",
+        given=f"labels in {groups.labelled:,} of {groups.groups:,} {options.cluster!r}, and in "
+        f"{groups.labelled_share:.0%} of the rows of these",
+        allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
+        "(--sizes FILE) or population_size= (--population-size N)",
+        action="Label the other rows of these clusters, or state what each labelled unit stands for. If "
+        "single rows were labelled at random, leave cluster= (--cluster) out.",
     )
 
 
@@ -577,6 +588,11 @@ def _parts_of_whole_table(
         **roles.keywords,
     )
     rows = np.array(labelled)
+    drawn_clusters = np.empty(0, dtype=object)
+    if options.cluster is not None:
+        # Rows without a label of a drawn cluster were drawn too: their labels are missing.
+        drawn_clusters = np.unique(groups[options.cluster][rows])
+        rows = np.flatnonzero(np.isin(groups[options.cluster], drawn_clusters))
     rule: Rule = Everything()
     codes = np.zeros(len(rows), np.int64)
     if options.stratum is not None:
@@ -592,10 +608,14 @@ def _parts_of_whole_table(
     if isinstance(rule, Categories):
         design = _stratified(rule.column, list(rule.levels), counts, summary)
     sizes = {name: population.levels(name) for name in groups}
+    inclusion_probability = (counts / summary.sizes)[codes]
+    if options.cluster is not None:
+        design = _of_whole_clusters(options.cluster, sizes[options.cluster], drawn_clusters)
+        inclusion_probability = np.full(len(rows), len(drawn_clusters) / len(sizes[options.cluster]))
     parts = {
         "ids": ids[rows],
         "stratum": codes,
-        "inclusion_probability": (counts / summary.sizes)[codes],
+        "inclusion_probability": inclusion_probability,
         "proxies": np.stack([values[rows] for values in proxies.values()], axis=1)
         if proxies
         else np.zeros((len(rows), 0)),
@@ -615,22 +635,35 @@ def _parts_of_whole_table(
             outcome=Outcome(tag_format=options.tags),
             groups=tuple(groups),
             stratum=options.stratum,
+            cluster=options.cluster,
         ),
     }
-    if options.stratum is None:
-        within = ""
-    else:
-        within = f" of each {options.stratum}"
-    among = f"a random sample{within} of all {len(columns):,} rows"
-    if len(rows) == 1:
-        shown = "the 1 row with a label is"
-    else:
-        shown = f"the {len(rows):,} rows with a label are"
-    note = Note(RANDOM_ROWS, f"{shown} taken as {among}")
-    labels = _labels(ids[rows], columns.only(labelled), options.value, sets=sets)
-    if len(rows) == len(columns):
+    labels = _labels(ids[labelled], columns.only(labelled), options.value, sets=sets)
+    if len(labelled) == len(columns):
         return parts, labels
+    note = Note(RANDOM_ROWS, _selection_text(options, len(labelled), len(columns), len(drawn_clusters)))
     return parts, replace(labels, notes=(*labels.notes, note))
+
+
+def _selection_text(options: ExternalSample, n_labelled: int, n_rows: int, n_clusters: int) -> str:
+    """Return how the labelled rows of a table are taken as chosen."""
+    if options.cluster is not None:
+        return f"the {n_clusters:,} {options.cluster!r} with labels are taken as a random sample of all"
+    within = "" if options.stratum is None else f" of each {options.stratum}"
+    rows = "the 1 row with a label is" if n_labelled == 1 else f"the {n_labelled:,} rows with a label are"
+    return f"{rows} taken as a random sample{within} of all {n_rows:,} rows"
+
+
+def _of_whole_clusters(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> dict[str, Any]:
+    """Return the design of a simple random sample of whole clusters; `sizes` are the rows of each."""
+    return {
+        "kind": "clusters",
+        "cluster": cluster,
+        "n_clusters": len(drawn),
+        "budget": None,
+        "clusters": len(sizes),
+        "squared_sizes": sum(int(size) ** 2 for size in sizes.values()),
+    }
 
 
 def labels_of(sample: UnitRows, table: object, value: str) -> Labels:

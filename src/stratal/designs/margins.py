@@ -499,6 +499,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
 
 # Strata of a proxy, and the fewest labels for each on average.
 _MOST_PROXY_STRATA = 10
+
+# Post-strata need about ten labels each, so that their means are stable (Cochran 1977, section 5A.9: 20).
 _LABELS_OF_STRATUM = 10
 
 

@@ -12,6 +12,7 @@ from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
 
+# Each fit has four fifths of the labels; more folds cost more fits for little.
 N_FOLDS = 5
 
 

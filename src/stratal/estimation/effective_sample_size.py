@@ -17,6 +17,7 @@ WORTH_REPLICATES = 1_000
 POOLED_LABELS = 2.0
 
 
+# Fixed, so that the same labels have the same effective number.
 _SEED = 20_261_121
 
 
@@ -24,6 +25,7 @@ _SEED = 20_261_121
 _MOST_LABELS = 20_000
 
 
+# Halvings until the number of labels is exact in double precision.
 _BISECTIONS = 60
 
 

@@ -63,6 +63,7 @@ _LABELS_AGAINST_A_PROXY = 10.0
 # Labels that λ = 0 counts for in slices: few labels of rare outcomes would fit the noise.
 _LABELS_OF_ZERO = 20.0
 
+# Proxies that are a combination of others, up to rounding, get no coefficient of their own.
 _RELATIVE_RANK = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)
 

@@ -162,6 +162,7 @@ class Mean(Estimand, kind="mean"):
         return AnticipatedOutcome(population=population, options=options, n_proxies=n_proxies)
 
 
+# A share of the units is called unseen if a sample misses it with this probability.
 _RISK = 0.05
 
 

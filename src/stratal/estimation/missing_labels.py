@@ -155,6 +155,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     return (Note("missing-by-proxy", text),)
 
 
+# Smaller p-values are written as p < .001: their digits depend on the approximation.
 _LEAST_SHOWN = 0.001
 
 

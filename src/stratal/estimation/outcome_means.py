@@ -35,6 +35,8 @@ from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
+
+# Labels for each proxy from which `auto` fits λ: with fewer, λ has too large an error of its own.
 MINIMUM_FOR_FITTING = 50
 # With 2 labels in each of 50 strata a fitted λ covers .931, with 3 at least .941 (2,000 draws).
 _LABELS_PER_STRATUM = 3

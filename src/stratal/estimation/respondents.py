@@ -80,10 +80,12 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     return "population"
 
 
+# Share of missing labels above which a warning states the assumption.
 _MUCH_NONRESPONSE = 0.1
 # So many missing labels say nothing yet of how many there are.
 _FEW = 4
 
+# Strata that a note names; the others are counted.
 _STRATA_NAMED = 3
 
 

@@ -320,7 +320,10 @@ class Evaluation:
     def _roles(self, table: LabelledTable) -> JsonDict:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
-        sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
+        if table.clusters is not None:
+            sentence = table.clusters.sentence
+        else:
+            sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
         return {
             **recognition.to_dict(),
             "chosen": str(table.selection),
@@ -557,7 +560,7 @@ def _post_stratified(
     """Return the estimate weighted by quantiles of the proxy, if labelled rows are no random sample."""
     if evidence.table is None or columns or not isinstance(result, Estimate):
         return None
-    if not _is_unrepresentative(result):
+    if not _is_unrepresentative(result) or not evidence.sample.proxy_names:
         return None
     weighted = post_stratify(evidence.sample, evidence.sample.proxy_names[0])
     estimate_of_strata, _ = _estimate_and_labels(replace(evidence, sample=weighted), columns)

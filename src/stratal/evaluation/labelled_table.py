@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
 from stratal.protocols import JsonDict, Keywords
+from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import (
     ID_NAMES,
     NO_COLUMN,
@@ -26,7 +28,7 @@ from stratal.question.recognition import (
     verdict_numbers,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
-from stratal.report.notes import RANDOM_ROWS, without_code
+from stratal.report.notes import RANDOM_ROWS, UNREPRESENTATIVE, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.no_answer import NO_VERDICT, is_no_verdict, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
@@ -53,6 +55,10 @@ class LabelledTable:
     proxies : tuple of str
     score : str, optional
         The recognised score, also of a table whose means need no proxy.
+    clusters : LabelledGroups, optional
+        The groups whose rows have labels as a whole or not at all.
+    warnings : tuple of Note
+        Where labels show that rows were not chosen as stated.
     numeric_names : mapping of str to str
         The column of numbers of each proxy that is written in words.
     """
@@ -63,6 +69,8 @@ class LabelledTable:
     selection: RowSelection
     proxies: tuple[str, ...]
     score: str | None
+    clusters: LabelledGroups | None
+    warnings: tuple[Note, ...]
     numeric_names: Mapping[str, str]
 
 
@@ -93,6 +101,17 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
     selection = stated or _default_selection(rows, request)
+    groups = _chosen_groups(rows, request, recognition, selection)
+    clusters = None
+    if request.cluster is not None:
+        clusters = next((group for group in groups if group.are_whole), None)
+        groups = []
+    elif stated is None:
+        clusters = next((group for group in groups if group.are_clusters), None)
+        if clusters is None:
+            _refuse_second_stage(rows, groups)
+        else:
+            request = replace(request, cluster=clusters.column)
     proxies, notes = _usable_proxies(rows, request, _proxies(request, recognition, rows))
     notes = (*recognition.notes, *notes)
     score = recognition.proxy
@@ -106,6 +125,8 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         selection=selection,
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
         score=score,
+        clusters=clusters,
+        warnings=() if clusters is not None else tuple(_group_warning(group) for group in groups[:1]),
         numeric_names=numeric_names,
     )
 
@@ -152,6 +173,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         **{name: value for name, value in options.items() if value is not None},
     )
     question = replace(sample.question, chosen=str(selection))
+    labels = replace(labels, notes=(*labels.notes, *table.warnings))
     if selection.kind == UNKNOWN:
         labels = replace(labels, notes=tuple(without_code(labels.notes, RANDOM_ROWS)))
     return replace(sample, question=question), labels
@@ -252,8 +274,9 @@ def _may_recognise_judge(request: EvaluationRequest) -> bool:
 
 def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
     """Return whether the design that is stated can use a proxy of the rows without a label."""
+    design = (request.sizes, request.weight, request.population_size, request.population)
     is_probability = selection is not None and selection.kind == PROBABILITY
-    return not request.states_design and not is_probability
+    return all(value is None for value in design) and not is_probability
 
 
 def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> EvaluationRequest:
@@ -291,6 +314,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
             )
     # Without unlabelled rows a proxy helps no mean; other estimands, such as an AUC, are of a score.
     is_needed = request.estimand is not None or recognition.proxy in judges or BRIER in request.metric
+    is_needed = is_needed and request.cluster is None
     if np.all(_is_labelled(rows, request)) and not is_needed:
         return ()
     return tuple(dict.fromkeys((recognition.proxy, *judges)))
@@ -457,6 +481,63 @@ def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelec
     if not request.states_design and rows.log is None and np.all(_is_labelled(rows, request)):
         return RowSelection(kind=ALL)
     return RowSelection(kind=RANDOM)
+
+
+def _chosen_groups(
+    rows: SmallTable, request: EvaluationRequest, recognition: Recognition, selection: RowSelection
+) -> list[LabelledGroups]:
+    """Return the groups of rows that were chosen, and not single rows; the column of fewest groups first.
+
+    Of conversations within users, all rows of some users are also those of their conversations.
+    """
+    design = (request.sizes, request.weight, request.population_size, request.population)
+    if selection.kind != RANDOM or any(value is not None for value in design):
+        return []
+    is_labelled = _is_labelled(rows, request)
+    if np.all(is_labelled) or not np.any(is_labelled):
+        return []
+    if request.cluster is not None:
+        return [LabelledGroups.of(request.cluster, rows.texts(request.cluster).tolist(), is_labelled)]
+    roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
+    roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id}
+    groups = []
+    for facts in recognition.columns.values():
+        # A table with a row for each unit and model has become one with a row for each unit.
+        if facts.name in roles or facts.name not in rows.lists or not facts.may_be_groups:
+            continue
+        group = LabelledGroups.of(facts.name, rows.texts(facts.name).tolist(), is_labelled)
+        if group.are_chosen and not group.are_marks:
+            groups.append(group)
+    return sorted(groups, key=lambda group: group.groups)
+
+
+def _refuse_second_stage(rows: SmallTable, groups: Sequence[LabelledGroups]) -> None:
+    """Refuse labels of some rows of some groups, which an interval of single rows is too narrow for."""
+    for group in groups:
+        if group.are_whole or not group.are_many:
+            continue
+        raise InputError(
+            f"{rows.label}: some rows of some {group.column!r} have labels, as in two stages of sampling",
+            given=f"labels in {group.labelled:,} of {group.groups:,} {group.column!r}, about "
+            f"{group.expected:,.0f} if rows were chosen at random, and in {group.labelled_share:.0%} of the "
+            "rows of these",
+            allowed="labels in all rows of the chosen groups, or rows that were chosen one by one",
+            action="Label the other rows of these groups, or leave them out of the table; if single rows "
+            "were chosen at random all the same: chosen='random' (--chosen random).",
+        )
+
+
+def _group_warning(group: LabelledGroups) -> Note:
+    """Return the warning that labels are concentrated in some groups of rows."""
+    text = (
+        "the labelled rows are not a random sample of the table: labels occur in "
+        f"{group.labelled:,} of {group.groups:,} levels of {group.column!r}, and of as many rows chosen at "
+        f"random in about {group.expected:,.0f}. The interval may miss the value of all rows. If rows of the "
+        "other levels are not of interest, leave them out"
+    )
+    if group.are_whole:
+        text += f"; if whole levels were drawn: cluster={group.column!r} (--cluster {quote(group.column)})"
+    return Note(UNREPRESENTATIVE, text)
 
 
 def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:

@@ -332,6 +332,7 @@ _SLOPES = (-2.0, -0.3)
 # Rows up to which a step costs what its calls cost, so that both ends are looked for in one.
 _FEW_ROWS = 100
 
+# Replicates at once: arrays of this size stay in the cache of a processor.
 _ROWS_AT_ONCE = 2048
 # Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor.
 _CELLS_AT_ONCE = 1_000_000

@@ -10,6 +10,8 @@ from stratal.tables.files import csv_cell
 
 # Excel accepts at most this many characters in a list of choices.
 _MAX_CHOICE_CHARACTERS = 255
+
+# Characters: a sentence is legible without resizing the column.
 _COLUMN_WIDTH = 50
 
 

@@ -61,6 +61,7 @@ from stratal.question.scores import ORDER, OUTCOME, Score
 # Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
 
+# A variance of this size is rounding: all values are equal.
 _DUST = 1e-12
 # The correlation nearest 1 that has an inverse hyperbolic tangent to compute with.
 _WITHIN = 1.0 - 1e-9

@@ -150,6 +150,7 @@ def _smoothed(
     return interval, error
 
 
+# The square of a standard error of this size is rounding.
 _DUST = 1e-24
 
 

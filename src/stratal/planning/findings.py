@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # Every report file contains this text near its start, so that no other file is overwritten.
 KIND = "stratal report"
 
+# Rows of a report, which must open quickly in a browser.
 MAX_EXAMPLES = 100
 
 # Bytes at the start of a file in which that text is searched for.

@@ -26,6 +26,7 @@ KEY_BITS = 32
 # Sums are kept modulo this.
 WORD = 2**64
 
+# A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every engine.
 _WHOLE_BITS = 30
 _FRACTION_BITS = 31
 _LEAST_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles

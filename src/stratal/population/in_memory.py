@@ -136,6 +136,7 @@ def refuse_duplicates(texts: list[str]) -> None:
 
 _LAST_KEY = np.uint64(2**64 - 1)
 
+# A position is a bin and, in its lowest bits, the offset within the bin.
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
 # Rows in which bins with two values show, if most have two: their one value is then not looked for.

@@ -12,6 +12,8 @@ from stratal.question.tags import is_set
 RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", "True", "False", "true", "false"})
 # How truth values are spelt; 1 and True are one class.
 TRUTH_VALUES = {"True": "1", "true": "1", "False": "0", "false": "0"}
+
+# Answers that an error quotes.
 _EXAMPLES = 5
 
 

@@ -115,8 +115,13 @@ _MEASUREMENT_WORDS = _word_set(
 
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 
+# A judge says yes, no or, at most, undecided.
 _MAX_VERDICTS = 3
+
+# Mean characters: longer texts are answers in sentences and no classes.
 _MAX_CLASS_LENGTH = 60
+# Mean rows of a group below which groups say little more than single rows.
+_LEAST_GROUP_SIZE = 1.5
 # Whole numbers with more distinct values are not ratings.
 _MAX_RATINGS = 11
 
@@ -186,6 +191,14 @@ class ColumnFacts:
         is_named = bool(self.words & _MEASUREMENT_WORDS) or self.plain_name in ("x", "y", "w", "h")
         is_position = self.is_position and not self.words & (_PROXY_WORDS | _JUDGE_WORDS)
         return self.is_date or self.is_nested or is_named or is_position
+
+    @property
+    def may_be_groups(self) -> bool:
+        """Whether equal entries may be groups of rows, such as the answers to a question."""
+        is_category = not self.is_number or self.is_whole
+        is_plain = self.is_complete and not self.is_nested
+        has_groups = self.distinct > 1 and _LEAST_GROUP_SIZE * self.distinct <= self.rows
+        return is_category and is_plain and has_groups
 
     @property
     def is_position(self) -> bool:
@@ -976,6 +989,7 @@ def _with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFac
     return replace(recognition, notes=(*recognition.notes, *notes))
 
 
+# A table of results by group stays legible with so many rows.
 _MAX_GROUPS = 50
 
 

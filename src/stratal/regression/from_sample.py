@@ -200,6 +200,7 @@ FAMILIES: dict[str, type[losses.Loss]] = {
 }
 
 
+# Rows of the population in memory at once.
 _BATCH = 262_144
 
 

@@ -414,6 +414,8 @@ def change_lines(result: JsonMapping) -> list[str]:
 
 # Largest numbers of confusion tables and of their classes on the page; the JSON output contains all.
 _MAX_PAIRS = 3
+
+# Columns of a table of disagreements that fit a terminal.
 _MAX_CLASSES = 8
 
 _ANNOTATOR_COLUMNS = {
@@ -543,6 +545,8 @@ _MIN_SECONDS = 0.05
 
 # Times are printed in seconds up to one and a half minutes, and in minutes up to one and a half hours.
 _MAX_SECONDS = 90
+
+# Up to one and a half hours are written in minutes.
 _MAX_SECONDS_IN_MINUTES = 5400
 
 

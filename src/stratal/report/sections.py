@@ -550,7 +550,11 @@ DRAWING_WIDTH = 440
 
 _LEFT = 12.0
 _RIGHT = DRAWING_WIDTH - 12.0
+
+# Pixels: a line of text above the interval.
 _ROW_HEIGHT = 40
+
+# A longer drawing is not legible; the table has all rows.
 _MAX_ROWS = 40
 # Largest number of characters of a row's name, which leaves space for its values.
 _NAME_LENGTH = 46

@@ -450,7 +450,10 @@ def _inner(boundaries: IntArray, n_bins: int) -> IntArray:
     return np.asarray(distinct[(distinct > 0) & (distinct < n_bins)])
 
 
+# Bins of the distribution on which boundaries are first searched.
 FIT_BINS = 1_024
+
+# Limit for distributions on which the search does not settle.
 ITERATIONS = 300
 # EM stops when the mean log-likelihood rises by less.
 TOLERANCE = 1e-6

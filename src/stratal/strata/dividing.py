@@ -304,6 +304,7 @@ def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
     return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
 
 
+# Levels that the name of a pooled stratum lists; the others are counted.
 _SHOWN_LEVELS = 3
 
 

@@ -26,8 +26,12 @@ _LOCAL_ERROR = 0.015
 _CURVE_LABELS = 10.0
 # Standard deviations of the prior of intercept and slope, around a calibrated score.
 _PRIOR_DEVIATIONS = (3.0, 1.0)
+
+# A limit of Newton's method; the posterior is concave, so that it settles in fewer steps.
 _NEWTON_STEPS = 25
 _SETTLED = 1e-9
+
+# A score of 0 or 1 has no finite log-odds.
 _CLIP = 1e-4
 
 

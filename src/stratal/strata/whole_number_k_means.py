@@ -28,6 +28,8 @@ _ROWS_AT_ONCE = 16_384
 
 # Bits of a whole number that a double holds exactly, and of one that a signed 64-bit integer holds.
 _DOUBLE_BITS = 53
+
+# Sums of integers must fit into 64 bits with a sign.
 _INTEGER_BITS = 63
 
 

@@ -24,6 +24,8 @@ from stratal.tables.untrusted import file_inside
 
 MEDIA = "media"
 NAMES = "annotators.json"
+
+# Characters that the page shows in one line.
 LONGEST_NAME = 100
 PSEUDONYM = "annotator-"
 

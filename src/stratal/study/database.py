@@ -22,6 +22,8 @@ LOCK = "server.lock"
 
 # Rights of a study's folder and files: its owner alone. Whoever reads the database can compute all links.
 PRIVATE_FOLDER = 0o700
+
+# Only the owner reads and writes.
 PRIVATE_FILE = 0o600
 
 # What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study

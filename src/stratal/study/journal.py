@@ -21,8 +21,13 @@ from stratal.errors import InputError
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.question import Receipt
 
+# Characters: far above any note or answer, and small enough for one request.
 LONGEST_NOTE = 10_000
+
+# Characters, as of a note: an id may be a path or an address.
 LONGEST_ID = 10_000
+
+# Characters: a request has the random id that the page chose.
 LONGEST_REQUEST = 200
 # Seconds; a longer time than a day says nothing of the item.
 LONGEST_TIME = 86_400.0

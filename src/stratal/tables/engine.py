@@ -14,6 +14,8 @@ from stratal.tables.spilling import private_folder
 
 # DuckDB needs memory for every thread, or a group-by fails instead of spilling to disk (measured).
 _MIN_MEMORY_MB = 700
+
+# Each thread of DuckDB has buffers of its own.
 _MEMORY_MB_PER_THREAD = 250
 # Engines that accept tables in memory, order text by its bytes, and aggregate structs.
 ANALYTIC_ENGINES = ("duckdb", "pyspark")

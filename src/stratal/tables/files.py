@@ -43,6 +43,8 @@ MAX_LINE_CHARACTERS = 2**24
 
 # Largest JSON document in characters and values. A small compressed file may expand to more.
 MAX_JSON_CHARACTERS = 2**29
+
+# Each value of a document becomes an object in memory.
 MAX_JSON_VALUES = 2**24
 
 # Characters or bytes that are read at once.

@@ -254,6 +254,8 @@ def _short_message(message: str) -> str:
 
 # Limits of reading into memory: an engine hashes more rows faster, and more bytes are copied too often.
 MAX_MEMORY_ROWS = 500_000
+
+# Bytes of text that are read into memory; more stays in the engine.
 MAX_MEMORY_BYTES = 2**28
 
 # Text files of up to this many bytes are parsed once and stored; each query parses larger ones again.

@@ -16,6 +16,7 @@ from scipy import special
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.designs.stratum_moments import stratum_sums
 
+# The Beta distribution needs a positive shape, also where all labels are successes.
 _TINY = 1e-12
 # Estimates up to which a finite population shortens the distance to a limit. The formula is that of rare
 # outcomes: with larger ones, limits of single strata of 13 to 5,000 units were passed with probability .07 to

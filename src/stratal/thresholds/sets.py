@@ -16,6 +16,8 @@ from stratal.population.rules import Everything, Rule
 
 # Sets of one score, and thresholds of each of two: 20 sets accepted as much as 40, and 10 accepted 2 % less.
 N_SETS = 20
+
+# Of two scores there are the pairs of so many values of each.
 N_SETS_OF_EACH = 6
 # Relative difference of weights that are equal but for rounding.
 _ROUNDING = 1e-9

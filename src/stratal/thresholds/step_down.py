@@ -12,6 +12,8 @@ from stratal.intervals.simultaneous import correlation_root
 
 # Draws of correlated normal variables: the error at 5 % is simulated to ± .001.
 DRAWS = 50_000
+
+# Fixed, so that the same labels accept the same set.
 _SEED = 0
 
 

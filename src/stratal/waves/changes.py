@@ -10,8 +10,11 @@ from stratal.arrays import AnyArray, FloatArray
 from stratal.designs import PoissonWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
+from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import SumInterval
+from stratal.intervals.methods import find_interval
 from stratal.labels.labels import join_labels
+from stratal.metrics.comparison import ModelOutcomes
 from stratal.randomness import id_texts
 from stratal.waves.wave import RowKey, Wave
 
@@ -25,14 +28,17 @@ class Change:
     value, standard_error : float
     correlation : float
         Of the two estimates: 0 if the waves have different items.
-    interval : SumInterval
-        From the intervals of the two estimates (Zou & Donner 2008).
+    interval : Interval
+        Of the paired differences, or from the intervals of the two estimates (Zou & Donner 2008).
+    is_paired : bool
+        Whether it is the mean of paired differences: the waves have the same labelled items.
     """
 
     value: float
     standard_error: float
     correlation: float
-    interval: SumInterval
+    interval: Interval
+    is_paired: bool = False
 
     def limits(self, confidence_level: float) -> list[float | None] | None:
         """Return the ends of the interval; None for an infinite end, and where there is no interval."""
@@ -85,6 +91,45 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
     )
 
 
+def paired_change(later: Wave, earlier: Wave) -> Change | None:
+    """Return the change of the mean outcome of the same labelled items, from the paired differences.
+
+    None if the waves have other labelled items, or if their estimates are not plain means of the labels. The
+    interval of `change_between` ignores a positive correlation, so that it would be too long.
+    """
+    pair = (later.rows.get(()), earlier.rows.get(()))
+    if any(row is None or row.outcomes is None or any(row.lam) for row in pair):
+        return None
+    first, second = (row for row in pair if row is not None)
+    units = _influences(later, first)
+    other_units = _influences(earlier, second)
+    if not have_same_items(later, earlier) or units is None or other_units is None:
+        return None
+    if sorted(units.ids) != sorted(other_units.ids):
+        return None
+    assert later.evaluation is not None
+    order = np.argsort(other_units.ids)[np.argsort(np.argsort(units.ids))]
+    sample = later.evaluation.sample
+    difference = ModelOutcomes.of(
+        sample,
+        np.column_stack([first.evidence.z, second.evidence.z[order]]),
+        join_labels(sample, later.evaluation.labels).labelled,
+        ("later", "earlier"),
+        bounds=first.bounds if first.bounds == second.bounds else None,
+        target=first.target,
+    ).difference()
+    value = first.value - second.value
+    if not np.isclose(difference.value, value, rtol=1e-9, atol=1e-12):
+        return None
+    return Change(
+        value=value,
+        standard_error=difference.standard_error,
+        correlation=correlation_between(later, earlier, ()),
+        interval=find_interval(difference.evidence, "auto"),
+        is_paired=True,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Influences:
     """The labelled units of an estimate: ids, design weights, and deviations from the mean, (m,) each."""
@@ -113,7 +158,7 @@ def correlation_between(later: Wave, earlier: Wave, label: RowKey) -> float:
     """
     first = later.rows[label]
     second = earlier.rows[label]
-    if not _have_same_items(later, earlier):
+    if not have_same_items(later, earlier):
         return 0.0
     first_units = _influences(later, first)
     second_units = _influences(earlier, second)
@@ -167,7 +212,7 @@ def _draws_single_units(row: Estimate) -> bool:
     return weighting.random_within_strata or isinstance(weighting, PoissonWeighting)
 
 
-def _have_same_items(later: Wave, earlier: Wave) -> bool:
+def have_same_items(later: Wave, earlier: Wave) -> bool:
     """Return whether an id in both waves is the same item.
 
     Row numbers occur in every file: they are the same items only if the files have the same columns.

@@ -17,7 +17,7 @@ from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
-from stratal.waves.changes import Change, change_between, correlation_between
+from stratal.waves.changes import Change, change_between, correlation_between, paired_change
 from stratal.waves.order import are_sortable
 from stratal.waves.score import score_drift
 from stratal.waves.wave import RowKey, Wave, read_waves
@@ -67,7 +67,7 @@ class TrendRow:
                 "standard_error": self.estimate.standard_error,
                 "confidence_interval": self.confidence_interval,
                 "p_value": None if change is None else change.p_value,
-                "same_items": change is not None and change.correlation != 0,
+                "same_items": change is not None and (change.is_paired or change.correlation != 0),
             }
         )
 
@@ -306,8 +306,10 @@ def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[
         entries.append((label, LEVEL, None, row))
         for quantity, wave in references.items():
             if label in wave.rows:
-                correlation = correlation_between(latest, wave, label)
-                change = change_between(row, wave.rows[label], correlation)
+                change = None if label else paired_change(latest, wave)
+                if change is None:
+                    correlation = correlation_between(latest, wave, label)
+                    change = change_between(row, wave.rows[label], correlation)
                 entries.append((label, quantity, wave.name, change))
     row_level = level ** (1.0 / len(entries))
     rows = []
@@ -353,10 +355,25 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
         notes.append(
             f"not all drawn items are labelled in {', '.join(partial)}; late labels change these estimates"
         )
-    if any(isinstance(row.estimate, Change) and row.estimate.correlation for row in rows):
-        notes.append("waves share labelled items: the interval of a change accounts for it")
+    changes = [row.estimate for row in rows if isinstance(row.estimate, Change)]
+    if any(change.is_paired for change in changes):
+        notes.append("waves have the same labelled items: the interval is of the differences of each item")
+    if any(change.correlation > 0 and not change.is_paired for change in changes):
+        notes.append(
+            "waves share labelled items: the standard error of a change accounts for it, but intervals and "
+            "p-values do not, and are conservative"
+        )
+    if any(change.correlation < 0 and not change.is_paired for change in changes):
+        notes.append(
+            "waves share labelled items with a negative correlation: the interval of a change accounts for it"
+        )
     if next(iter(waves_with_labels(waves)[0].rows.values())).target == "superpopulation":
         notes.append("levels are those of future items from the same source (target superpopulation)")
+    if alarms and _share_row_numbers(waves_with_labels(waves)):
+        notes.append(
+            "samples without ids that were drawn with one seed have the same row numbers: the bound on false "
+            "alarms assumes that a row number is another item in each wave; draw with different seeds"
+        )
     for alarm in alarms or ():
         if not alarm.waves:
             notes.append(f"{alarm.requirement}: all waves are part of the reference, so none is tested yet")
@@ -370,6 +387,13 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
     if evaluation is not None:
         notes += [f"{waves[-1].name}: {text}" for text in evaluation.to_dict().get("warnings", ())]
     return notes
+
+
+def _share_row_numbers(waves: Sequence[Wave]) -> bool:
+    """Return whether two waves without ids were drawn with the same seed."""
+    samples = [wave.sample for wave in waves if wave.sample is not None]
+    numbered = [one for one in samples if one.question.row_base is not None and one.digest is not None]
+    return len({sample.seed for sample in numbered}) < len(numbered)
 
 
 def waves_with_labels(waves: Sequence[Wave]) -> list[Wave]:

@@ -237,14 +237,15 @@ def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
     rows: dict[str, list[object]] = {
         "id": list(range(8)),
         "label": [1, 0, 1, 1, None, None, None, None],
-        "school": ["a", "a", "b", "b", "c", "c", "d", "d"],
+        "school": ["a", "b", "b", "a", "c", "c", "a", "b"],
     }
 
-    with pytest.raises(InputError, match="do not tell which clusters were drawn") as error:
+    with pytest.raises(InputError, match="only some rows of the clusters") as error:
         stratal.Sample.from_labelled(rows, value="label", cluster="school")
-    assert "'school'" in str(error.value)
-    assert "4 of 8 rows" in str(error.value)
+    assert "2 of 3 'school'" in str(error.value)
     assert "weight=" in str(error.value)
+    whole = rows | {"school": ["a", "a", "b", "b", "c", "c", "d", "d"]}
+    assert stratal.Sample.from_labelled(whole, value="label", cluster="school")[0].design.kind == "clusters"
     sample, _ = stratal.Sample.from_labelled(
         {name: values[:4] for name, values in rows.items()},
         value="label",

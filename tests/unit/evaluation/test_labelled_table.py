@@ -567,3 +567,81 @@ def test_the_brier_score_of_all_rows_is_the_mean_squared_error():
     without_answers = {name: column for name, column in table.items() if name != "prediction"}
     with pytest.raises(InputError, match="predicted="):
         stratal.evaluate(without_answers, value="label", metric="confusion", positive="pos")
+
+
+# ---- rows that were labelled in groups
+
+
+def passages(*, questions=200, labelled=50, ranks=5, missing=()):
+    """Return five passages of each question; those of the first questions in an unknown order have labels."""
+    rng = np.random.default_rng(11)
+    order = rng.permutation(questions)
+    quality = rng.normal(size=questions)
+    table = {"question_id": [], "passage": [], "score": [], "relevant": []}
+    for question in range(questions):
+        for rank in range(5):
+            is_relevant = rng.random() < 1 / (1 + np.exp(-2 * quality[question]))
+            has_label = order[question] < labelled and rank < ranks
+            has_label = has_label and len(table["passage"]) not in missing
+            table["question_id"].append(f"q{question}")
+            table["passage"].append(f"q{question}-{rank}")
+            table["score"].append(round(float(rng.random()), 3))
+            table["relevant"].append(int(is_relevant) if has_label else None)
+    return table
+
+
+def test_labels_of_whole_groups_are_a_sample_of_clusters():
+    complete = passages(labelled=200)
+    population = stratal.Population.from_arrays(
+        ids=complete["passage"],
+        proxy={"score": complete["score"]},
+        groups={"question_id": complete["question_id"]},
+    )
+    drawn = stratal.designs.ClusterSample(cluster="question_id", n_clusters=50).draw(population, seed=1)
+    label_of = dict(zip(complete["passage"], complete["relevant"], strict=True))
+    expected = stratal.estimate(drawn, [label_of[unit] for unit in drawn.ids.tolist()])
+    table = complete | {"relevant": [label_of[i] if i in set(drawn.ids) else None for i in label_of]}
+
+    result = stratal.evaluate(table)
+
+    assert result.sample.question.cluster == "question_id"
+    assert "50 of 200 `question_id`" in result.to_dict()["roles"]["sentence"]
+    assert result.estimate.value == pytest.approx(expected.value, abs=1e-12)
+    assert result.estimate.limits(0.95) == pytest.approx(expected.limits(0.95), abs=1e-12)
+    low, high = result.estimate.limits(0.95)
+    single_low, single_high = stratal.evaluate(table, chosen="random").estimate.limits(0.95)
+    assert high - low > 1.4 * (single_high - single_low)
+
+
+def test_a_stated_cluster_needs_labels_in_whole_clusters():
+    stated = stratal.evaluate(passages(), cluster="question_id")
+    assert stated.estimate.limits(0.95) == stratal.evaluate(passages()).estimate.limits(0.95)
+
+    with pytest.raises(InputError, match="two stages"):
+        stratal.evaluate(passages(labelled=30, ranks=3))
+    with pytest.raises(InputError, match="only some rows of the clusters"):
+        stratal.evaluate(passages(labelled=150, ranks=2), cluster="question_id")
+
+
+def test_a_missing_label_of_a_cluster_is_nonresponse():
+    table = passages()
+    first = next(row for row, label in enumerate(table["relevant"]) if label is not None)
+    result = stratal.evaluate(passages(missing=(first,)))
+
+    assert result.estimate.nonresponse.drawn == 250
+    assert result.estimate.labels == 249
+
+
+def test_labels_in_some_weeks_are_no_random_sample():
+    rng = np.random.default_rng(2)
+    week = np.repeat(np.arange(10), 100)
+    labels = (rng.random(1000) < 0.9 - 0.05 * week).astype(int)
+    table = {
+        "id": [f"a{row}" for row in range(1000)],
+        "week": week.tolist(),
+        "label": [int(label) if number < 3 else None for label, number in zip(labels, week, strict=True)],
+    }
+    result = stratal.evaluate(table, require=">=.7")
+
+    assert result.verdicts[0]["verdict"] == "UNDECIDED"
+    assert any("3 of 10 levels of 'week'" in note for note in result.estimate.notes)

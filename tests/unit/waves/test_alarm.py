@@ -234,3 +234,56 @@ def test_waves_of_the_reference_are_not_tested(falling):
     assert result.verdict == "NO ALARM"
     assert result.alarms[0].waves == ()
     assert any("part of the reference" in note for note in result.notes)
+
+
+def panel_of(rates, seeds, ids=True, prefix="u"):
+    """Return waves of the same items, drawn with these seeds."""
+    waves = []
+    for rate, seed in zip(rates, seeds, strict=True):
+        names = {"ids": [f"{prefix}{row}" for row in range(400)]} if ids else {}
+        units = stratal.Population.from_arrays(**names, proxy={"score": np.linspace(0.1, 0.9, 400)})
+        drawn = stratal.designs.SimpleRandom(budget=50).draw(units, seed=seed)
+        waves.append((drawn, (np.random.default_rng(seed).random(50) < rate).astype(float)))
+    return waves
+
+
+def test_a_panel_of_the_same_items_has_no_alarm():
+    with pytest.raises(InputError, match="newly drawn items in each wave") as error:
+        stratal.trend(panel_of([0.9, 0.9, 0.9], [7, 7, 7]), require=">=.8")
+    assert "50 items are in wave 1 and in wave 2" in str(error.value)
+    with pytest.raises(InputError, match="newly drawn items in each wave"):
+        stratal.trend(panel_of([0.9, 0.9, 0.9], [7, 8, 7]), require="fell<=.1", reference=1)
+    with pytest.raises(InputError, match="newly drawn items in each wave"):
+        stratal.trend(panel_of([0.9, 0.9], [7, 7], ids=False), require=">=.8")
+
+
+def test_items_drawn_again_by_chance_under_another_seed_have_an_alarm():
+    waves = panel_of([0.9, 0.9, 0.9], [7, 8, 9])
+    ids = [set(drawn.ids.tolist()) for drawn, _ in waves]
+    assert ids[0] & ids[1]
+
+    assert stratal.trend(waves, require=">=.8").verdict == "NO ALARM"
+
+
+@pytest.mark.parametrize("name", ["id", "ticket"])
+def test_items_of_a_table_that_occur_in_two_waves_were_selected_in_an_unknown_way(name):
+    rows = {"week": [1] * 40 + [2] * 40, "label": [1, 1, 1, 0] * 20}
+    panel = {**rows, name: [f"q{row}" for row in range(40)] * 2}
+    with pytest.raises(InputError, match="newly drawn items in each wave"):
+        stratal.trend(panel, wave="week", require=">=.5")
+    assert stratal.trend(panel, wave="week").rows[1].estimate.is_paired
+
+    new_items = {**rows, name: [f"q{row}" for row in range(80)]}
+    assert stratal.trend(new_items, wave="week", require=">=.5").verdict == "NO ALARM"
+
+
+def test_row_numbers_of_one_seed_are_assumed_to_be_other_items():
+    rng = np.random.default_rng(0)
+    waves = []
+    for seed in (7, 7):
+        units = stratal.Population.from_arrays(proxy={"score": rng.random(400)})
+        drawn = stratal.designs.SimpleRandom(budget=50).draw(units, seed=seed)
+        waves.append((drawn, np.array([1.0, 1, 1, 1, 0] * 10)))
+    result = stratal.trend(waves, require=">=.5")
+
+    assert any("same row numbers" in note for note in result.notes)

@@ -92,6 +92,58 @@ def test_the_same_units_relabelled_have_the_error_of_paired_differences():
     assert change.to_dict()["same_items"]
 
 
+def test_a_change_of_the_same_labelled_items_has_the_interval_of_paired_differences():
+    """The interval ignored a positive correlation: it was twice as wide, and covered every time."""
+    rng = np.random.default_rng(3)
+    size, budget, draws = 2000, 200, sized(12, 400)
+    cells = rng.choice(4, size, p=[0.882, 0.018, 0.018, 0.082])  # right in both, in one, in neither: .8
+    before = np.isin(cells, [0, 1]).astype(float)
+    after = np.isin(cells, [0, 2]).astype(float)
+    assert np.corrcoef(before, after)[0, 1] == pytest.approx(0.8, abs=0.05)
+    units = stratal.Population.from_arrays(ids=range(size))
+    truth = after.mean() - before.mean()
+    holds, widths, separate_widths = [], [], []
+    for seed in range(draws):
+        drawn = stratal.designs.SimpleRandom(budget=budget).draw(units, seed=seed)
+        rows = drawn.ids.astype(int)
+        shuffled = dict(zip(drawn.ids[::-1].tolist(), before[rows[::-1]], strict=True))
+        result = stratal.trend([(drawn, shuffled), (drawn, after[rows])], outcome="binary")
+        later, earlier = (wave.rows[()] for wave in result.waves[::-1])
+        change = row(result, "change").estimate
+        low, high = change.limits(0.95)
+        separate = change_between(later, earlier, change.correlation).limits(0.95)
+        holds.append(low <= truth <= high)
+        widths.append(high - low)
+        separate_widths.append(separate[1] - separate[0])
+
+    assert np.mean(holds) >= 0.95 - 2.5 * np.sqrt(0.95 * 0.05 / draws)
+    assert np.mean(widths) < 0.6 * np.mean(separate_widths)
+    assert change.is_paired
+    pair = {"after": after[rows], "before": before[rows]}
+    single = stratal.compare(drawn, pair, simultaneous=False)[0]
+    assert change.p_value == pytest.approx(single.p_value(0.0))
+    assert [low, high] == pytest.approx([*single.confidence_interval()])
+    assert any("differences of each item" in note for note in result.notes)
+
+
+def test_waves_that_share_some_items_say_that_their_interval_is_conservative():
+    rng = np.random.default_rng(1)
+    outcome = (rng.random(400) < 0.8).astype(float)
+    units = stratal.Population.from_arrays(ids=range(400))
+    waves = []
+    for budget in (80, 120):
+        drawn = stratal.designs.SimpleRandom(budget=budget).draw(units, seed=7)
+        waves.append((drawn, outcome[drawn.ids.astype(int)]))
+    result = stratal.trend(waves)
+    change = row(result, "change").estimate
+    separate = change_between(result.waves[1].rows[()], result.waves[0].rows[()], 0.0)
+
+    assert change.correlation > 0
+    assert not change.is_paired
+    assert change.limits(0.95) == pytest.approx(separate.limits(0.95))
+    assert any("are conservative" in note for note in result.notes)
+
+
 def test_a_new_version_of_the_model_is_two_waves_of_the_same_sample():
     drawn = stratal.designs.SimpleRandom(budget=60).draw(
         stratal.Population.from_arrays(

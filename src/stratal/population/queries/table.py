@@ -39,6 +39,7 @@ from stratal.tables.engine import (
 )
 from stratal.tables.source import Source
 
+# A position is a bin and, in its lowest bits, the offset within the bin.
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
 Run = Callable[[Foreign], Foreign]
@@ -460,8 +461,13 @@ def _nearest(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) 
 # ---- the population
 
 
+# Sizes are counted by powers of two below the largest.
 _OCTAVES = 24
+
+# Keys are unsigned integers of 64 bits.
 _HIGHEST_KEY = 2**64 - 1
+
+# Products of 64 bits are added up by halves, whose sums do not overflow.
 _HALF = 32
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 

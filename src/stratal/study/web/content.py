@@ -48,6 +48,7 @@ MEDIA_TYPES = {
 _HTTPS_ADDRESS = re.compile(r"https://[^\s\"'<>]++", re.IGNORECASE)
 _PICTURE_ENDING = re.compile(r"[^/]\.(?:png|jpe?g|gif|webp|avif)(?:\?|\Z)", re.IGNORECASE)
 
+# Characters of the name of a picture.
 LONGEST_PATH = 500
 
 _ATTRIBUTES = {

@@ -82,7 +82,11 @@ USUAL = {"http": 80, "https": 443}
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
+
+# Bytes of the headers of a request, far above what browsers send.
 LARGEST_HEAD = 16_384
+
+# Requests that run get this long to end.
 SHUTDOWN_SECONDS = 5
 # Clients whose rates are remembered.
 MOST_CLIENTS = 10_000
