@@ -22,7 +22,7 @@ from stratal.strata.strata import expected_variance
 
 # Sets of binary labels that a width is averaged over, evenly spread over the distribution of each stratum's
 # rate. Five are enough because they are quantiles and not random.
-LABEL_SETS = 5
+QUANTILE_SETS = 5
 
 # Fixed, so that equal plans expect equal widths.
 LABEL_SETS_SEED = 20_261_121
@@ -231,11 +231,11 @@ def rate_sets(rates: FloatArray, labels: FloatArray) -> FloatArray:
     inner = np.where(varies, rates, 0.5)[:, None]
     ones = labels[:, None] * inner
     zeros = labels[:, None] - ones
-    edges = betaincinv(ones, zeros, np.arange(1, LABEL_SETS) / LABEL_SETS)
+    edges = betaincinv(ones, zeros, np.arange(1, QUANTILE_SETS) / QUANTILE_SETS)
     # ∫ x dB(x) up to an edge is the mean times the distribution function of Beta(ones + 1, zeros).
     sums = inner * np.hstack([np.zeros_like(inner), betainc(ones + 1.0, zeros, edges), np.ones_like(inner)])
-    cells = np.where(varies[:, None], LABEL_SETS * np.diff(sums, axis=1), rates[:, None])
-    order = (level_orders(len(rates)) * LABEL_SETS).astype(np.int64)
+    cells = np.where(varies[:, None], QUANTILE_SETS * np.diff(sums, axis=1), rates[:, None])
+    order = (level_orders(len(rates)) * QUANTILE_SETS).astype(np.int64)
     return np.asarray(np.clip(np.take_along_axis(cells, order, axis=1).T, 0.0, 1.0))
 
 
@@ -249,5 +249,5 @@ def level_orders(n_strata: int) -> FloatArray:
     ((2, 5), [0.1, 0.3, 0.5, 0.7, 0.9])
     """
     rng = np.random.Generator(np.random.PCG64(LABEL_SETS_SEED))
-    levels = (np.arange(LABEL_SETS) + 0.5) / LABEL_SETS
+    levels = (np.arange(QUANTILE_SETS) + 0.5) / QUANTILE_SETS
     return frozen(np.array([rng.permutation(levels) for _ in range(n_strata)]))

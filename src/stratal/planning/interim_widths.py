@@ -22,8 +22,8 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.expected_widths import (
-    LABEL_SETS,
     MAX_SIMULATED_LABELS,
+    QUANTILE_SETS,
     level_orders,
     normal_half_width,
     unbounded_half_width,
@@ -213,14 +213,14 @@ def label_sets(
     for n, mean, variance, order, ones in each:
         largest = mean * (1.0 - mean)
         if n == 0 or largest <= 0:
-            columns.append(np.full((LABEL_SETS, n), mean))
+            columns.append(np.full((QUANTILE_SETS, n), mean))
         elif is_binary and variance > _BINARY_SHARE * largest:
             columns.append((np.arange(n) < ones).astype(np.float64))
         else:
             strength = largest / max(min(variance, _BINARY_SHARE * largest), 1e-12) - 1.0
             levels = (np.arange(n) + order[:, None]) / n
             columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
-    return [np.concatenate([column[k] for column in columns]) for k in range(LABEL_SETS)]
+    return [np.concatenate([column[k] for column in columns]) for k in range(QUANTILE_SETS)]
 
 
 def implied_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
@@ -347,7 +347,7 @@ def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
     >>> sorted(count_quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
     [3.0, 4.0, 5.0, 6.0, 7.0]
     """
-    levels = level_orders(np.shape(means)[-1]).T.reshape(LABEL_SETS, *(1,) * (np.ndim(counts) - 1), -1)
+    levels = level_orders(np.shape(means)[-1]).T.reshape(QUANTILE_SETS, *(1,) * (np.ndim(counts) - 1), -1)
     varies = (counts > 0) & (means > 0) & (means < 1)
     with np.errstate(invalid="ignore"):
         counts_of_levels = bdtrik(
