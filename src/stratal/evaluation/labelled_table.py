@@ -25,11 +25,11 @@ from stratal.question.recognition import (
     recognise,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
-from stratal.question.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 from stratal.report.notes import RANDOM_ROWS, UNREPRESENTATIVE, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
 # Standard deviations of the number of labelled rows: beyond them it is no chance.
 _MAX_DEVIATIONS = 6.0

@@ -16,10 +16,10 @@ from stratal.errors import InputError
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
 from stratal.question.recognition import StatedRoles, recognise
-from stratal.question.verdict_columns import usable_proxies, with_verdict_numbers
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing
+from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
 # A right side that is a sum of columns needs no parser of formulas.
 _SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
