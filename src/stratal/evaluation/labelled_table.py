@@ -13,12 +13,14 @@ import numpy as np
 from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
+from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
 from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import (
     ID_NAMES,
     NO_COLUMN,
+    ColumnFacts,
     Recognition,
     StatedRoles,
     are_answers,
@@ -27,6 +29,15 @@ from stratal.question.recognition import (
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
 from stratal.report.notes import RANDOM_ROWS, UNREPRESENTATIVE, Note, without_code
 from stratal.tables.column_facts import facts_of_table
+from stratal.tables.list_columns import (
+    ENTRY,
+    ListRule,
+    lists_of_labels,
+    with_numbers_of_lists,
+    with_rows_of_lists,
+)
+from stratal.tables.list_columns import FORMS as LIST_FORMS
+from stratal.tables.list_columns import ROWS as LIST_ROWS
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
@@ -80,10 +91,14 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         chosen that contradicts the table.
     """
     required = [request.value, request.model, *request.compare]
+    if request.lists is not None:
+        required = []
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
+    rows, request = _with_lists(rows, request)
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None if request.chosen is None else RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    _require_use_of_lists(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_no_column(request), recognition, rows)
     if request.model is not None:
@@ -93,6 +108,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
+    request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
     groups = _chosen_groups(rows, request, recognition, selection)
     clusters = None
@@ -108,6 +124,8 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     named = _proxies(request, recognition, rows)
     proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
     notes = (*recognition.notes, *notes)
+    if request.lists is not None:
+        notes = (f"each list counts as {ListRule.parse(request.lists).text}", *notes)
     score = recognition.proxy
     recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
     rows, numeric_names = with_verdict_numbers(rows, proxies)
@@ -209,6 +227,58 @@ def _stated_roles(
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
         others=tuple(str(name(other)) for other in (*others, request.by, request.post_stratify) if other),
     )
+
+
+def _with_lists(rows: SmallTable, request: EvaluationRequest) -> tuple[SmallTable, EvaluationRequest]:
+    """Return the table with rows or numbers in place of lists, as requested; other tables as they are."""
+    if request.lists is None:
+        return rows, request
+    rule = ListRule.parse(request.lists)
+    labels = lists_of_labels(rows)
+    if request.value is None and len(labels) == 1:
+        # Means of lists are no longer recognised as labels by their values.
+        request = replace(request, value=labels[0])
+    if rule.kind != LIST_ROWS:
+        return with_numbers_of_lists(rows, rule), request
+    unit = request.id or rows.find(*ID_NAMES)
+    if unit is None:
+        unit = next((column.name for column in facts_of_table(rows) if _may_be_units(column)), None)
+    rows, unit = with_rows_of_lists(rows, unit)
+    return rows, replace(request, id=ENTRY, cluster=request.cluster or unit)
+
+
+def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) -> EvaluationRequest:
+    """Return the request with the size of the population that totals of margins state.
+
+    If every row has a label, the rows are a sample of it.
+    """
+    if request.margins is None or request.population_size is not None or request.population is not None:
+        return request
+    size = StatedMargins.of(request.margins).population_size
+    if size is None or size <= len(rows) or not np.all(_is_labelled(rows, request)):
+        return request
+    return replace(request, population_size=size)
+
+
+def _require_use_of_lists(rows: SmallTable, request: EvaluationRequest, recognition: Recognition) -> None:
+    """Refuse lists as labels if it is not stated what a list counts as."""
+    if request.lists is not None or request.tags is not None:
+        return
+    names = lists_of_labels(rows)
+    if not names or recognition.value not in (None, *names):
+        return
+    raise InputError(
+        f"{rows.label}: {names[0]!r} has a list in each row",
+        allowed=f"lists= (--lists) {LIST_FORMS}",
+        action="Say what a list counts as: a row for each entry, with the units as clusters: lists='rows' "
+        "(--lists rows); or one number for each unit: lists='mean' (--lists mean), lists='precision@5' "
+        "(--lists precision@5) or lists='hit@5' (--lists hit@5).",
+    )
+
+
+def _may_be_units(column: ColumnFacts) -> bool:
+    """Return whether a column can hold the ids of units with a list each."""
+    return column.distinct == column.rows and not column.is_nested and not column.is_measurement
 
 
 def _with_outcomes_of_answers(

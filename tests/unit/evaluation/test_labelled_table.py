@@ -564,8 +564,8 @@ def test_the_brier_score_of_all_rows_is_the_mean_squared_error():
     assert result.tables[0][0].value == pytest.approx(squared_errors.mean())
     with pytest.raises(InputError, match="allowed: 'confusion'"):
         stratal.evaluate(table, metric="confusions")
+    without_answers = {name: column for name, column in table.items() if name != "prediction"}
     with pytest.raises(InputError, match="predicted="):
-        without_answers = {name: column for name, column in table.items() if name != "prediction"}
         stratal.evaluate(without_answers, value="label", metric="confusion", positive="pos")
 
 
@@ -688,3 +688,47 @@ def test_a_judge_with_one_verdict_does_not_correct_and_does_not_stop(words):
     stated = stratal.evaluate(table, proxy="judge")
     assert stated.estimate.value == pytest.approx(alone.estimate.value)
     str(result)
+
+
+# ---- totals of margins
+
+
+def survey():
+    rng = np.random.default_rng(8)
+    age = np.where(rng.random(400) < 0.7, "young", "old")
+    return {
+        "id": [f"r{row}" for row in range(400)],
+        "age": age.tolist(),
+        "satisfied": np.where(rng.random(400) < np.where(age == "old", 0.9, 0.5), 1, 0).tolist(),
+    }
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_totals_of_margins_from_a_file_weight_a_survey(tmp_path, is_file):
+    table = survey()
+    file = tmp_path / "totals.csv"
+    file.write_text("variable,level,total\nage,young,400\nage,old,600\n")
+    margins = str(file) if is_file else {"age": {"young": 400, "old": 600}}
+
+    result = stratal.evaluate(table, value="satisfied", margins=margins)
+
+    satisfied = np.array(table["satisfied"])
+    age = np.array(table["age"])
+    expected = 0.4 * satisfied[age == "young"].mean() + 0.6 * satisfied[age == "old"].mean()
+    assert result.estimate.value == pytest.approx(expected)
+    assert result.sample.population_size == 1000
+
+
+def test_totals_of_margins_are_units_of_one_population(tmp_path):
+    table = survey() | {"sex": ["f", "m"] * 200}
+
+    with pytest.raises(InputError, match="same population"):
+        stratal.evaluate(
+            table, value="satisfied", margins={"age": {"young": 400, "old": 600}, "sex": {"f": 500, "m": 400}}
+        )
+    with pytest.raises(InputError, match="numbers of units"):
+        stratal.evaluate(table, value="satisfied", margins={"age": {"young": 0.4, "old": 0.6}})
+    totals = tmp_path / "totals.csv"
+    totals.write_text("level,total\nyoung,400\n")
+    with pytest.raises(InputError, match="variable, level and total"):
+        stratal.evaluate(table, value="satisfied", margins=str(totals))
