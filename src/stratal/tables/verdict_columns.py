@@ -53,17 +53,17 @@ def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Smal
     return replace(rows, lists=lists), names
 
 
-def dependence_of_missing_verdicts(rows: SmallTable, judge: str, is_labelled: BoolArray) -> str | None:
-    """Return the counts that show that a judge lacks verdicts more, or less, often in labelled rows (n,).
+def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: BoolArray) -> str | None:
+    """Return the counts that show that a column lacks verdicts more, or less, often in labelled rows (n,).
 
     Its mean over all rows and that over the labelled rows are then of different kinds of rows, and an
     estimate that is corrected by both would be biased. The count is hypergeometric if missing verdicts are
     independent of labels.
     """
-    numbers = numbers_of_column(rows, judge)
+    numbers = numbers_of_column(rows, column)
     if numbers is None:
         return None
-    lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(judge)])
+    lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(column)])
     size = len(is_labelled)
     labelled = int(is_labelled.sum())
     missing = int(lacks_verdict.sum())
