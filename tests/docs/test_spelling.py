@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMES = "nd,fo,caf,sise"
+NAMES = "fpr,nd,fo,caf,sise"
 """An n-dimensional array's, a letter's and the examples' of a typing mistake."""
 
 

@@ -338,10 +338,20 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     """Return how to estimate from a table with labels; None for a table without labels."""
     from stratal.question.recognition import recognise
     from stratal.tables.column_facts import facts_of_table
+    from stratal.tables.list_columns import lists_of_labels
 
     recognition = recognise(facts_of_table(table))
     columns = recognition.columns
     lines: list[Any] = [_page_of_columns(file), ""]
+    lists = lists_of_labels(table)
+    if lists and recognition.value in (None, *lists):
+        lines.append(
+            f"`{lists[0]}` has a list of labels in each row. It counts as one number (--lists mean, --lists "
+            "precision@5 or --lists hit@5), or as a row for each entry (--lists rows)."
+        )
+        words = [str(file), "--lists", "mean"]
+        problem = _problem_of("estimate", words)
+        return [*lines, f"No estimate is possible: {problem}" if problem else ("estimate", *words)]
     open_questions = [question for question in recognition.questions if question.is_about_labels(columns)]
     if open_questions:
         return [*lines, in_options(open_questions[0].error(str(file)).args[0])]

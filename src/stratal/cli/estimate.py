@@ -50,7 +50,7 @@ SAME_KEYWORDS = (
     *("value", "id", "positive", "combine", "estimand", "estimator", "post_stratify"),
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
-    *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags"),
+    *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
 )
 
 OF_NEW_VERSION = with_any("against")
@@ -89,9 +89,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
     post_stratify : GROUP
         Post-stratify by this group, whose sizes are stored in the sample.
-    margins : COL,…
+    margins : COL,… or FILE
         Calibrate the weights to the sizes of these groups and the means of these proxies by raking; after
-        the word regression and a colon by regression.
+        the word regression and a colon by regression. A file has totals: variable, level, total.
     cross_fit : FOLDS
         Number of folds: λ of each unit is fitted on the labels of the other folds.
     calibration : str
@@ -140,6 +140,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     chosen : HOW, default random if some rows have no label, else all
         How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
         (inclusion probabilities), all (every row is labelled) or unknown.
+    lists : USE
+        What a list in each row of a table counts as: rows (each entry, with the units as clusters), mean,
+        precision@K or hit@K.
     tags : FORMAT, default json if every answer is a list
         Format of sets of tags in the answers and labels of a table: json, or the separator ';', '|' or ','.
     sizes : path
@@ -203,6 +206,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     same_rows: bool = False
     chosen: Text = None
     tags: Text = None
+    lists: Text = None
     sizes: Path | None = None
     cluster: Text = None
     weight: Text = None

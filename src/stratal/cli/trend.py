@@ -15,8 +15,8 @@ from stratal.cli.output import Result, show_progress
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
 
-# Exit status of an alarm.
-ALARM_STATUS = 4
+# Exit statuses of the verdicts; the same as those of `estimate --require`.
+STATUSES = {None: 0, "NO ALARM": 0, "ALARM": 4, "UNDECIDED": 5}
 
 # Only changes have a reference.
 _OF_A_CHANGE = ValueCondition(
@@ -70,8 +70,9 @@ def trend(requested: TrendOptions) -> Result:
     The intervals of the latest level, its changes and the groups of --by hold together; earlier waves keep
     their own. A wave without labels counts for the drift of the score only.
 
-    With --require the exit status is 4 if any wave violates it (ALARM), and 0 otherwise. The probability of
-    a false alarm, ever, is at most 5 % (1 − --confidence-level).
+    With --require the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because all
+    are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability of a false alarm, ever,
+    is at most 5 % (1 − --confidence-level).
     """
     if not requested.files:
         raise InputError(
@@ -90,7 +91,7 @@ def trend(requested: TrendOptions) -> Result:
         if requested.output is not None:
             line = f"Report: {result.write(requested.output)}"
     page = partial(_page, details=requested.details)
-    return Result(described, page, line, status=ALARM_STATUS if result.is_alarm else 0)
+    return Result(described, page, line, status=STATUSES[result.verdict])
 
 
 def _page(described: JsonDict, *, details: bool) -> Any:

@@ -52,6 +52,8 @@ class StratificationOptions:
         Minimum number of labels per stratum.
     residual_sd : float, optional
         Standard deviation of outcome minus proxy, for outcomes without bounds.
+    expected_slope : float, optional
+        Slope of the outcome on the proxy that expectations assume: 1 for stated probabilities.
     """
 
     method: str | None = None
@@ -61,6 +63,7 @@ class StratificationOptions:
     allocation: str | None = None
     minimum: int = MIN_LABELS
     residual_sd: float | None = None
+    expected_slope: float | None = None
 
     @property
     def is_open(self) -> bool:
@@ -217,7 +220,13 @@ class AnticipatedOutcome(_Anticipated):
     def population_stratum(self) -> Strata:
         """The population as one stratum."""
         stratum = stratify(self.population, "none", proxy=self.options.proxy)
-        return with_residual(stratum, self.options.residual_sd)
+        return self._with_expectations(stratum)
+
+    def _with_expectations(self, strata: Strata) -> Strata:
+        """Return strata with the slope and the residuals that the options state."""
+        if self.options.expected_slope is not None:
+            strata = replace(strata, expected_slope=self.options.expected_slope)
+        return with_residual(strata, self.options.residual_sd)
 
     @property
     def budgets(self) -> tuple[int, int]:
@@ -312,7 +321,7 @@ class AnticipatedOutcome(_Anticipated):
                 minimum=options.minimum,
                 budget=pool,
             )
-            self._strata_by_number[key] = with_residual(strata, options.residual_sd)
+            self._strata_by_number[key] = self._with_expectations(strata)
         return self._strata_by_number[key]
 
     @property
@@ -338,8 +347,11 @@ class AnticipatedOutcome(_Anticipated):
                 "--residual-sd) or label a pilot.",
                 ALL_COME_BACK,
             )
+        expectation = f"a slope of {CALIBRATION_SLOPE}: most proxies are overconfident"
+        if self.options.expected_slope == 1.0:
+            expectation = "a slope of 1, as their probabilities are stated"
         return (
-            f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are overconfident.",
+            f"Outcomes follow the proxy with {expectation}.",
             f"Optimistic to conservative: log-odds off by up to {OFFSETS[-1]:g} either way, and "
             f"{SLOPES[0]:g} to {SLOPES[-1]:g} times as steep as the proxy's.",
             ALL_COME_BACK,

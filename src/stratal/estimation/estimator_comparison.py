@@ -44,7 +44,7 @@ def proxy_check(
     """
     z = estimate.evidence.z
     weighting = estimate.evidence.weighting
-    if not sample.proxy_info or not sample.proxy_info[0].scaled or int(labelled.sum()) != len(z):
+    if not _has_proxy_of_outcome(sample, estimate) or int(labelled.sum()) != len(z):
         return None
     # Weights that are fitted to margins may be negative.
     proxy = sample.proxies[labelled, 0]
@@ -133,8 +133,7 @@ def side_by_side(
     naive = plain_mean(evidence.z, alike, design="simple-random", **options)
     description = "their plain mean, as if units had been drawn alike"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
-    has_scaled_proxy = bool(sample.proxy_info) and sample.proxy_info[0].scaled
-    if has_scaled_proxy:
+    if _has_proxy_of_outcome(sample, estimate):
         proxy = float(sample.summary.overall_means[0])
     else:
         proxy = np.nan
@@ -150,6 +149,25 @@ def side_by_side(
     description = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
     ends = estimate.limits(confidence_level, method)
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
+
+
+def _has_proxy_of_outcome(sample: Sample, estimate: Estimate) -> bool:
+    """Return whether the first proxy is on the outcome's scale, so that its mean and errors mean something.
+
+    Ratings from 1 to 5 are not on the scale of outcomes 0 and 1, nor probabilities on that of ratings.
+    """
+    if not sample.proxy_info or not sample.proxy_info[0].scaled:
+        return False
+    values = sample.proxies[:, 0]
+    outcomes = estimate.outcomes
+    bounds_of_proxy = sample.proxy_info[0].bounds
+    is_proxy_within = _are_within(values, estimate.bounds)
+    return is_proxy_within and (outcomes is None or _are_within(outcomes, bounds_of_proxy))
+
+
+def _are_within(values: FloatArray, bounds: tuple[float, float] | None) -> bool:
+    """Return whether all values (n,) lie within bounds; True without bounds."""
+    return bounds is None or bool(np.all((values >= bounds[0]) & (values <= bounds[1])))
 
 
 def _row(name: str, value: float, ends: object, description: str) -> JsonDict:

@@ -373,6 +373,9 @@ def evaluate(
     proxy : str or sequence of str
         Column of the proxy of a table. This role, and those of `judge`, `id`, `value`, `predicted`, `model`
         and `compare`, are recognised by name and content unless given; "none" is no column.
+    lists : str
+        Of a table with lists, such as the labels of retrieved passages: `rows` (each entry is a row, and the
+        units are clusters), or one number for each unit: `mean`, `precision@K`, `hit@K`.
     sizes, cluster, weight, population_size, tags
         Of a table: see `Sample.from_labelled`.
     read_population : callable, optional
@@ -394,9 +397,10 @@ def evaluate(
         All units, for calibration, for a coefficient, and for a table from elsewhere.
     post_stratify : str
         Weight the sample by this group, whose sizes in the population are known.
-    margins : str
+    margins : str or mapping
         Fit the weights to the known sizes of groups and means of proxies: `site,language`, or
-        `regression:site,language`.
+        `regression:site,language`. Totals of the population that the sample does not have: a file with the
+        columns variable, level and total, or a mapping of columns to a mapping of levels to units.
     look : int
         Which of the planned looks this is.
     confidence_level, interval

@@ -18,6 +18,7 @@ from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.resolve import with_corrected_scores, with_group
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
+from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.evaluation.sources import (
     SOURCE_FORMS,
@@ -309,7 +310,8 @@ def _of_table(request: EvaluationRequest, source: Any) -> LabelledSample:
     """Return the evidence of a table with labels in some or all rows."""
     table = read_labelled_table(source, request)
     request = table.request
-    groups = [request.by, request.post_stratify, *_margin_groups(request)]
+    margins = () if request.margins is None else StatedMargins.of(request.margins).columns
+    groups = [request.by, request.post_stratify, *margins]
     sample, first = sample_of_table(table, tuple(dict.fromkeys(name for name in groups if name)))
     sample, request = _with_question(sample, request)
 
@@ -324,22 +326,6 @@ def _of_table(request: EvaluationRequest, source: Any) -> LabelledSample:
         bounds=request.bounds,
         table=table,
     )
-
-
-def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:
-    if request.margins is not None:
-        return _margins(request)[1]
-    return ()
-
-
-def _margins(request: EvaluationRequest) -> tuple[str, tuple[str, ...]]:
-    """Return the method and the groups of `margins`, such as `raking:site,language`."""
-    text = request.margins or ""
-    method, colon, names = text.rpartition(":")
-    if not colon or method not in ("raking", "regression"):
-        method = "raking"
-        names = text
-    return method, tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _with_columns(evidence: LabelledSample) -> LabelledSample:
@@ -369,8 +355,8 @@ def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:
     """
     request = evidence.request
     if request.margins is not None:
-        method, groups = _margins(request)
-        return fit_margins(sample, groups, method=method)
+        margins = StatedMargins.of(request.margins)
+        return fit_margins(sample, margins.columns, totals=margins.totals, method=margins.method)
     if request.post_stratify is not None:
         return post_stratify(sample, _column_of_table(evidence, request.post_stratify))
     if evidence.table is None or evidence.table.selection.kind != UNKNOWN:

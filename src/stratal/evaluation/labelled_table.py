@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
+from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
 from stratal.protocols import JsonDict, Keywords
@@ -21,22 +21,30 @@ from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import (
     ID_NAMES,
     NO_COLUMN,
+    ColumnFacts,
     Recognition,
     StatedRoles,
     are_answers,
     recognise,
-    verdict_numbers,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
 from stratal.report.notes import RANDOM_ROWS, UNREPRESENTATIVE, Note, without_code
 from stratal.tables.column_facts import facts_of_table
-from stratal.tables.no_answer import NO_VERDICT, is_no_verdict, is_placeholder
+from stratal.tables.list_columns import (
+    ENTRY,
+    ListRule,
+    lists_of_labels,
+    with_numbers_of_lists,
+    with_rows_of_lists,
+)
+from stratal.tables.list_columns import FORMS as LIST_FORMS
+from stratal.tables.list_columns import ROWS as LIST_ROWS
+from stratal.tables.no_answer import NO_VERDICT, is_placeholder
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
-# Standard deviations of the number of labelled rows: beyond them it is no chance.
+# Standard deviations of the number of labelled rows: more is not explained by chance.
 _MAX_DEVIATIONS = 6.0
-# The same for missing verdicts in labelled rows, a false alarm in about 1 of 370 tables.
-_MAX_MISSING_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +92,17 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         chosen that contradicts the table.
     """
     required = [request.value, request.model, *request.compare]
+    if request.lists is not None:
+        required = []
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
+    rows, request = _with_lists(rows, request)
     rows, request = _with_outcomes_of_answers(rows, request)
     if request.chosen is None:
         stated = None
     else:
         stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    _require_use_of_lists(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_no_column(request), recognition, rows)
     if request.model is not None:
@@ -100,6 +112,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
+    request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
     groups = _chosen_groups(rows, request, recognition, selection)
     clusters = None
@@ -112,11 +125,14 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
             _refuse_second_stage(rows, groups)
         else:
             request = replace(request, cluster=clusters.column)
-    proxies, notes = _usable_proxies(rows, request, _proxies(request, recognition, rows))
+    named = _proxies(request, recognition, rows)
+    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
     notes = (*recognition.notes, *notes)
+    if request.lists is not None:
+        notes = (f"each list counts as {ListRule.parse(request.lists).text}", *notes)
     score = recognition.proxy
     recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
-    rows, numeric_names = _with_verdict_numbers(rows, proxies)
+    rows, numeric_names = with_verdict_numbers(rows, proxies)
     rows = _with_missing_verdicts(rows, request)
     return LabelledTable(
         rows=rows,
@@ -219,6 +235,58 @@ def _stated_roles(
     )
 
 
+def _with_lists(rows: SmallTable, request: EvaluationRequest) -> tuple[SmallTable, EvaluationRequest]:
+    """Return the table with rows or numbers in place of lists, as requested; other tables as they are."""
+    if request.lists is None:
+        return rows, request
+    rule = ListRule.parse(request.lists)
+    labels = lists_of_labels(rows)
+    if request.value is None and len(labels) == 1:
+        # Means of lists are no longer recognised as labels by their values.
+        request = replace(request, value=labels[0])
+    if rule.kind != LIST_ROWS:
+        return with_numbers_of_lists(rows, rule), request
+    unit = request.id or rows.find(*ID_NAMES)
+    if unit is None:
+        unit = next((column.name for column in facts_of_table(rows) if _may_be_units(column)), None)
+    rows, unit = with_rows_of_lists(rows, unit)
+    return rows, replace(request, id=ENTRY, cluster=request.cluster or unit)
+
+
+def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) -> EvaluationRequest:
+    """Return the request with the size of the population that totals of margins state.
+
+    If every row has a label, the rows are a sample of it.
+    """
+    if request.margins is None or request.population_size is not None or request.population is not None:
+        return request
+    size = StatedMargins.of(request.margins).population_size
+    if size is None or size <= len(rows) or not np.all(_is_labelled(rows, request)):
+        return request
+    return replace(request, population_size=size)
+
+
+def _require_use_of_lists(rows: SmallTable, request: EvaluationRequest, recognition: Recognition) -> None:
+    """Refuse lists as labels if it is not stated what a list counts as."""
+    if request.lists is not None or request.tags is not None:
+        return
+    names = lists_of_labels(rows)
+    if not names or recognition.value not in (None, *names):
+        return
+    raise InputError(
+        f"{rows.label}: {names[0]!r} has a list in each row",
+        allowed=f"lists= (--lists) {LIST_FORMS}",
+        action="Say what a list counts as: a row for each entry, with the units as clusters: lists='rows' "
+        "(--lists rows); or one number for each unit: lists='mean' (--lists mean), lists='precision@5' "
+        "(--lists precision@5) or lists='hit@5' (--lists hit@5).",
+    )
+
+
+def _may_be_units(column: ColumnFacts) -> bool:
+    """Return whether a column can hold the ids of units with a list each."""
+    return column.distinct == column.rows and not column.is_nested and not column.is_measurement
+
+
 def _with_outcomes_of_answers(
     rows: SmallTable, request: EvaluationRequest
 ) -> tuple[SmallTable, EvaluationRequest]:
@@ -303,7 +371,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     """Return the columns of proxies: the stated ones, or the recognised one if some rows have no label."""
     if request.proxy or recognition.proxy is None:
         return request.proxy
-    judges = [judge for judge in recognition.judges if not _are_verdict_words(rows, judge)]
+    judges = [judge for judge in recognition.judges if not are_verdict_words(rows, judge)]
     for judge in judges:
         missing = sum(is_missing(entry) for entry in rows.values(judge))
         if missing:
@@ -320,109 +388,11 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     return tuple(dict.fromkeys((recognition.proxy, *judges)))
 
 
-def _are_verdict_words(rows: SmallTable, column: str) -> bool:
-    return _verdict_numbers(rows, column) is not None
-
-
-def _verdict_numbers(rows: SmallTable, column: str) -> dict[str, float] | None:
-    """Return the number of each verdict in a column; None for scores."""
-    texts = {plain_text(entry) for entry in rows.values(column)}
-    verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
-    if len(verdicts) <= 3:
-        return verdict_numbers(verdicts)
-    return None
-
-
-def _with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
-    """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
-
-    A missing verdict is replaced by the mean of the others, which carries no information as long as labelled
-    rows lack verdicts as often as the others.
-    """
-    lists = dict(rows.lists)
-    names = {}
-    for proxy in proxies:
-        numbers = _verdict_numbers(rows, proxy)
-        if numbers is None or len(numbers) < 2:
-            continue
-        entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
-        mean = float(np.mean([entry for entry in entries if entry is not None]))
-        positive = max(numbers, key=numbers.__getitem__)
-        is_word = number_of_text(positive) != number_of_text(positive)
-        if is_word:
-            name = f"{proxy} ({positive} = 1)"
-        else:
-            name = f"{proxy} (number)"
-        lists[name] = [mean if entry is None else entry for entry in entries]
-        names[proxy] = name
-    return replace(rows, lists=lists), names
-
-
-def _dependence_of_missing_verdicts(
-    rows: SmallTable, judge: str, is_labelled: np.ndarray[Any, Any]
-) -> str | None:
-    """Return the counts that show that a judge lacks verdicts more, or less, often in labelled rows (n,).
-
-    Its mean over all rows and that over the labelled rows are then of different kinds of rows, and an
-    estimate that is corrected by both would be biased. The count is hypergeometric if missing verdicts are
-    independent of labels.
-    """
-    numbers = _verdict_numbers(rows, judge)
-    if numbers is None:
-        return None
-    lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(judge)])
-    size = len(is_labelled)
-    labelled = int(is_labelled.sum())
-    missing = int(lacks_verdict.sum())
-    if missing == 0 or not 0 < labelled < size:
-        return None
-    missing_labelled = int((lacks_verdict & is_labelled).sum())
-    share = missing / size
-    deviation = math.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
-    if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
-        return None
-    others = missing - missing_labelled
-    return (
-        f"{missing_labelled:,} of {labelled:,} labelled rows and {others:,} of {size - labelled:,} other rows"
-    )
-
-
-def _usable_proxies(
-    rows: SmallTable, request: EvaluationRequest, proxies: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the proxies without those whose missing verdicts depend on the labels, and notes on these.
-
-    Raises
-    ------
-    InputError
-        If the user names such a column as the proxy.
-    """
-    is_labelled = _is_labelled(rows, request)
-    usable = []
-    notes = []
-    for proxy in proxies:
-        counts = _dependence_of_missing_verdicts(rows, proxy, is_labelled)
-        if counts is None:
-            usable.append(proxy)
-        elif proxy in request.proxy:
-            raise InputError(
-                f"{rows.label}: whether {proxy!r} lacks a verdict depends on whether a row has a label",
-                given=f"no verdict in {counts}",
-                allowed="verdicts that are missing at random",
-                action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",
-            )
-        else:
-            notes.append(
-                f"{proxy!r} has no verdict in {counts}, which is no chance; it does not correct the estimate"
-            )
-    return tuple(usable), tuple(notes)
-
-
 def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
     """Return the table with a word for the verdicts that judges do not give."""
     lists = dict(rows.lists)
     for judge in request.judge:
-        if _are_verdict_words(rows, judge):
+        if are_verdict_words(rows, judge):
             lists[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
     return replace(rows, lists=lists)
 

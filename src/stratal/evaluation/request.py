@@ -8,12 +8,13 @@ from typing import Any
 
 from stratal.arrays import field_values
 from stratal.errors import InputError, check_choice
-from stratal.protocols import JsonDict, Keywords
+from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.question import NOT_COMPARED
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
 from stratal.question.selection import RowSelection
 from stratal.question.vocabulary import metric_name
+from stratal.tables.list_columns import ListRule
 
 # Column of the labels unless another is named.
 LABEL = "label"
@@ -46,7 +47,7 @@ class EvaluationRequest(DeclaredRoles):
     estimand: Any = None
     estimator: str = "auto"
     post_stratify: str | None = None
-    margins: str | None = None
+    margins: str | JsonMapping | None = None
     cross_fit: int | None = None
     calibration: Any = None
     features: tuple[str, ...] = ()
@@ -59,6 +60,7 @@ class EvaluationRequest(DeclaredRoles):
     weight: str | None = None
     population_size: int | None = None
     tags: str | None = None
+    lists: str | None = None
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
@@ -85,6 +87,8 @@ class EvaluationRequest(DeclaredRoles):
         self._set(metric=tuple(map(metric_name, self.metric)))
         if self.chosen is not None:
             RowSelection.parse(self.chosen)
+        if self.lists is not None:
+            ListRule.parse(self.lists)
         check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
         if self.estimand is not None and self.judge and not self.states_no_judge:
             raise InputError(
@@ -101,7 +105,7 @@ class EvaluationRequest(DeclaredRoles):
     @property
     def table_options(self) -> JsonDict:
         """The options that describe a table with labels, as far as they are given."""
-        names = ("chosen", "proxy", "sizes", "cluster", "weight", "population_size", "tags")
+        names = ("chosen", "proxy", "sizes", "cluster", "weight", "population_size", "tags", "lists")
         values = self.keywords(*names)
         return {name: value for name, value in values.items() if value not in (None, ())}
 

@@ -249,14 +249,17 @@ def plan_for_rate(
     _refuse_two_goals(budget, half_width)
     if sensitivity is not None or specificity is not None:
         population = _judged_population(size, rate, sensitivity, specificity)
-        # The rates are taken as they are stated, as the share of ones is.
-        planned = plan(
-            population,
-            budget,
-            half_width=half_width,
+        check_confidence_level(confidence_level)
+        # The proxy is the probability of the outcome 1 that follows from the stated rates, and no score that
+        # may be overconfident: outcomes follow it with a slope of 1.
+        planner = Planner(
+            population=population,
+            estimand=as_estimand(None),
+            options=StratificationOptions(expected_slope=1.0),
             confidence_level=confidence_level,
-            assume="expected",
+            half_width=half_width,
         )
+        planned = planner.plan_half_width("expected") if budget is None else planner.plan_rounds(budget)
         text = (
             f"Outcomes are 0 or 1, {rate:g} of them 1, and a judge of all units has sensitivity "
             f"{sensitivity:g} and specificity {specificity:g}."

@@ -37,7 +37,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import named_groups, number_columns
-from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
+from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside, unstated_target
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.population.expressions import (
     Cells,
@@ -203,6 +203,11 @@ FAMILIES: dict[str, type[losses.Loss]] = {
 # Rows of the population in memory at once.
 _BATCH = 262_144
 
+_ALL_LABELLED = (
+    "every unit has a label, so that their coefficients are known: the errors are for all units from the "
+    "same source (target superpopulation)"
+)
+
 
 def regress(
     sample: Sample | str | tuple[Any, ...],
@@ -242,7 +247,8 @@ def regress(
     intercept : bool
         Whether `features` get a column of ones; a formula says so itself.
     **options
-        See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, ….
+        See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, …. The target is the
+        superpopulation, unless stated, if every unit is labelled.
 
     Returns
     -------
@@ -318,7 +324,15 @@ def regress(
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix = columns.features(batch) if columns.names else None
     names = columns.names or None
-    result = m_estimate(loss, outcome, features=matrix, names=names, **fit_arguments, **options)
+    target = options.pop("target", None) or sample.question.target
+    notes = units.notes
+    if target is None:
+        target = unstated_target(sample, joined.labelled)
+        if target == "superpopulation":
+            notes = (*notes, _ALL_LABELLED)
+    result = m_estimate(
+        loss, outcome, features=matrix, names=names, target=target, **fit_arguments, **options
+    )
     rows = []
     for row in result:
         row = units.complete(row, sample)
@@ -326,7 +340,7 @@ def regress(
         if table is not None and len(table.sizes) == len(result.lam):
             table = replace(table, lam=result.lam[:, None])
         rows.append(replace(row, stratum_table=table, remarks=()))  # the notes are all rows'
-    result = replace(result, estimates=tuple(rows), remarks=(*units.notes, *result.remarks))
+    result = replace(result, estimates=tuple(rows), remarks=(*notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
 

@@ -20,6 +20,7 @@ from stratal.question.recognition import StatedRoles, recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing
+from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
 # A right side that is a sum of columns needs no parser of formulas.
 _SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
@@ -39,9 +40,7 @@ def sample_of_formula(
     outcome = rows.find(outcome.strip().strip("`")) or outcome.strip()
     rows.values(outcome)
     features = [name for name in rows.lists if name in words and name != outcome]
-    if proxy is None:
-        roles = StatedRoles(value=outcome, is_compared=False, judges=(), others=tuple(features))
-        proxy = recognise(facts_of_table(rows), roles).proxy
+    rows, proxy, notes = _with_numeric_proxy(rows, outcome, proxy, features)
     options: Keywords = {"formula": right.strip()}
     if _SUM.fullmatch(right):
         names = tuple(term.strip() for term in right.split("+"))
@@ -50,7 +49,37 @@ def sample_of_formula(
         if all(rows.is_numeric(name) for name in names):
             options = {"features": names}
     sample, labels = _sample_of_rows(rows, outcome, proxy, features)
-    return sample, labels, options
+    return sample, replace(labels, notes=(*labels.notes, *notes)), options
+
+
+def _with_numeric_proxy(
+    rows: SmallTable, outcome: str, stated: str | None, features: Sequence[str]
+) -> tuple[SmallTable, str | None, tuple[str, ...]]:
+    """Return the table with verdicts as numbers, the stated or recognised proxy, and notes on other verdicts.
+
+    A column of verdicts, such as yes and no, predicts the outcome as a score does.
+    """
+    facts = facts_of_table(rows)
+    proxy = stated
+    if proxy is None:
+        roles = StatedRoles(value=outcome, is_compared=False, others=tuple(features))
+        proxy = recognise(facts, roles).proxy
+    if proxy is None:
+        unused = [
+            column.name
+            for column in facts
+            if column.verdicts is not None
+            and not column.is_number
+            and column.name not in (outcome, *features)
+        ]
+        note = "{0!r} is not used; if it predicts the outcome: proxy={0!r}"
+        return rows, None, tuple(note.format(name) for name in unused)
+    is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
+    usable, notes = usable_proxies(rows, is_labelled, (proxy,), stated=() if stated is None else (stated,))
+    if not usable:
+        return rows, None, notes
+    rows, numeric_names = with_verdict_numbers(rows, usable)
+    return rows, numeric_names.get(proxy, proxy), notes
 
 
 def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, Any]]:

@@ -287,11 +287,11 @@ class Scenario(Record):
         return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, unlabelled_share)))
 
 
-def scenarios(strata: Moments) -> Scenario:
+def scenarios(strata: Moments, expected_slope: float = CALIBRATION_SLOPE) -> Scenario:
     """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
 
     Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies
-    `CALIBRATION_SLOPE` as far from the overall mean as its mean proxy, and the plug-in variance changes as
+    `expected_slope` as far from the overall mean as its mean proxy, and the plug-in variance changes as
     u(1 - u) does, which for a binary outcome is exact. One stratum keeps its plug-in S, which depends on the
     overall mean alone.
 
@@ -299,6 +299,7 @@ def scenarios(strata: Moments) -> Scenario:
     ----------
     strata : Strata
         Of a proxy that is on the outcome's scale.
+    expected_slope : float
     """
     low, high = strata.bounds
     width = high - low
@@ -307,14 +308,14 @@ def scenarios(strata: Moments) -> Scenario:
     if not math.isfinite(width):
         variances = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
         means = np.tile(strata.proxy_means, (len(variances) + 1, 1))
-        slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(variances)])
+        slopes = np.array([expected_slope, *[1.0] * len(variances)])
         return Scenario(means=means, variances=np.vstack([plug_in, variances]), slope=slopes)
     centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
     widest = centres * (1 - centres) * width**2
     overall = np.average(centres, weights=sizes)
-    followed = overall + CALIBRATION_SLOPE * (centres - overall)
+    followed = overall + expected_slope * (centres - overall)
     middle = np.average(strata.proxy_means, weights=sizes)
-    expected = middle + CALIBRATION_SLOPE * (strata.proxy_means - middle)
+    expected = middle + expected_slope * (strata.proxy_means - middle)
     if len(centres) > 1 and strata.scaled:
         share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
         plug_in = np.minimum(share, 1.0) * followed * (1 - followed) * width**2
@@ -328,7 +329,7 @@ def scenarios(strata: Moments) -> Scenario:
     return Scenario(
         means=np.vstack([expected, low + width * rates]),
         variances=np.vstack([plug_in, spread * rates * (1 - rates) * width**2]),
-        slope=np.concatenate([[CALIBRATION_SLOPE], np.minimum(slope, 1.0).ravel()]),
+        slope=np.concatenate([[expected_slope], np.minimum(slope, 1.0).ravel()]),
     )
 
 
@@ -375,6 +376,8 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         label, the formula that is 1 for its units; empty where there is no such stratum.
     population : Population, optional
         What was divided. Not part of equality, and not kept in a sample's design.
+    expected_slope : float
+        Slope of the outcome on the proxy that expectations assume; not kept in a sample's design either.
 
     Examples
     --------
@@ -391,6 +394,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     notes: tuple[str, ...] = ()
     known_influences: tuple[Expression | None, ...] = ()
     population: Population | None = field(default=None, compare=False, repr=False)
+    expected_slope: float = field(default=CALIBRATION_SLOPE, compare=False, repr=False)
     _scenarios: Scenario | None = field(init=False, default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -421,7 +425,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     def scenarios(self) -> Scenario:
         """The scenarios of a miscalibrated proxy, stored because a search for a budget needs them often."""
         if self._scenarios is None:
-            self._set(_scenarios=scenarios(self))
+            self._set(_scenarios=scenarios(self, self.expected_slope))
         assert self._scenarios is not None
         return self._scenarios
 

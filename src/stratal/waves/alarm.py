@@ -26,6 +26,8 @@ from stratal.waves.wave import Wave
 
 ALARM = "ALARM"
 NO_ALARM = "NO ALARM"
+# All waves are part of the reference, so that none was tested.
+UNDECIDED = "UNDECIDED"
 # Requirements of a change since the reference: at most so much below it, or above it.
 FELL = "fell"
 ROSE = "rose"
@@ -45,7 +47,8 @@ class Alarm:
     Parameters
     ----------
     requirement : str
-    verdict : {"ALARM", "NO ALARM"}
+    verdict : {"ALARM", "NO ALARM", "UNDECIDED"}
+        UNDECIDED while no wave is tested.
     wave : str, optional
         The wave in which the alarm began.
     reference : tuple of str
@@ -381,9 +384,12 @@ def _alarm(
     threshold = 1.0 / error
     reached = np.flatnonzero(process >= threshold * (1.0 - 1e-12))
     names = [wave.name for wave in waves]
+    verdict = NO_ALARM if len(process) else UNDECIDED
+    if len(reached):
+        verdict = ALARM
     return Alarm(
         requirement=str(requirement),
-        verdict=ALARM if len(reached) else NO_ALARM,
+        verdict=verdict,
         wave=names[n_reference + int(reached[0])] if len(reached) else None,
         reference=tuple(names[:n_reference]),
         waves=tuple(names[n_reference:]),

@@ -16,7 +16,7 @@ from stratal.protocols import JsonDict
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
-from stratal.waves.alarm import ALARM, NO_ALARM, Alarm, raise_alarms
+from stratal.waves.alarm import ALARM, NO_ALARM, UNDECIDED, Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between, paired_change
 from stratal.waves.order import are_sortable
 from stratal.waves.score import score_drift
@@ -113,12 +113,14 @@ class Trend(PageDisplay, PlotDisplay):
 
     @property
     def verdict(self) -> str | None:
-        """ALARM if a requirement is violated in any wave, otherwise NO ALARM; None if nothing is required."""
+        """The verdict on all requirements together; None if nothing is required.
+
+        ALARM if one is violated in any wave, otherwise UNDECIDED if one is not tested yet, and NO ALARM else.
+        """
         if self.alarms is None:
             return None
-        if any(alarm.verdict == ALARM for alarm in self.alarms):
-            return ALARM
-        return NO_ALARM
+        verdicts = {alarm.verdict for alarm in self.alarms}
+        return next((verdict for verdict in (ALARM, UNDECIDED) if verdict in verdicts), NO_ALARM)
 
     @property
     def is_alarm(self) -> bool:
@@ -383,9 +385,12 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
                 "samples; for these designs it is an approximation"
             )
     # The warnings of the latest evaluation concern the level that is read first.
-    evaluation = waves_with_labels(waves)[-1].evaluation
-    if evaluation is not None:
-        notes += [f"{waves[-1].name}: {text}" for text in evaluation.to_dict().get("warnings", ())]
+    latest = waves_with_labels(waves)[-1]
+    if latest.evaluation is not None:
+        table = latest.evaluation.table
+        roles = () if table is None else table.recognition.notes
+        notes += [f"{latest.name}: {text}" for text in latest.evaluation.to_dict().get("warnings", ())]
+        notes += [f"{latest.name}: {text}" for text in roles]
     return notes
 
 

@@ -274,5 +274,6 @@ def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> JsonDict:
         "judge": request.judge or (() if request.estimand is not None or models else (NO_COLUMN,)),
         "proxy": request.proxy or ((recognition.proxy,) if recognition.proxy else (NO_COLUMN,)),
         "model": request.model or recognition.model,
+        "cluster": table.request.cluster,
         "compare": models,
     }

@@ -64,6 +64,16 @@ def test_an_alarm_ends_with_status_4_and_is_the_first_line(weeks, run_command, t
     assert quiet.stdout.startswith("Required value>=0.8: NO ALARM")
 
 
+def test_a_requirement_that_no_wave_is_tested_for_ends_with_status_5(weeks, run_command):
+    """It ended with status 0, as if the requirement had been tested."""
+    folders = [str(weeks / f"week{week}") for week in (1, 2)]
+    waiting = run_command("trend", *folders, "--require", "fell<=.03", "--json")
+
+    assert waiting.status == 5
+    assert json.loads(waiting.stdout)["verdict"] == "UNDECIDED"
+    assert run_command("trend", *folders, "--require", "fell<=.5", "--reference", "1").status == 0
+
+
 def test_other_files_of_labels_are_named_after_the_folder(weeks, run_command, tmp_path):
     shutil.copytree(weeks / "week2", tmp_path / "week2")
     (tmp_path / "week2/to_label.csv").rename(tmp_path / "labels.csv")

@@ -645,3 +645,90 @@ def test_labels_in_some_weeks_are_no_random_sample():
 
     assert result.verdicts[0]["verdict"] == "UNDECIDED"
     assert any("3 of 10 levels of 'week'" in note for note in result.estimate.notes)
+
+
+@pytest.mark.parametrize(
+    ("judge_scale", "label_scale", "has_reading"),
+    [((1, 5), (0, 1), False), ((0, 100), (0, 1), False), ((0, 1), (0, 10), False), ((1, 5), (1, 5), True)],
+)
+def test_a_judge_on_another_scale_has_no_reading_of_its_own(judge_scale, label_scale, has_reading):
+    """Ratings from 1 to 5 beside labels 0 and 1 were "judge only 309 %, 243 points too high"."""
+    rng = np.random.default_rng(0)
+    quality = rng.random(400)
+    judge = judge_scale[0] + (judge_scale[1] - judge_scale[0]) * quality
+    judge = judge.round(2) if judge_scale == (0, 1) else judge.round()
+    noisy = np.clip(quality + rng.normal(0, 0.2, 400), 0, 1)
+    labels = np.round(label_scale[0] + (label_scale[1] - label_scale[0]) * noisy)
+    human = [int(label) if row % 3 == 0 else None for row, label in enumerate(labels)]
+    table = {"id": [f"q{row}" for row in range(400)], "judge": judge.tolist(), "human": human}
+    result = stratal.evaluate(table, judge=["judge"], proxy=["judge"])
+    readings = {row["name"] for row in result.to_dict()["judge_readings"]}
+    comparison = {row["name"] for row in result.report().to_dict()["side_by_side"]}
+
+    assert {"corrected", "labels only"} <= readings
+    assert ("judge only" in readings) == has_reading
+    assert ("too high" in str(result) or "alone is" in str(result)) == has_reading
+    assert ("proxy alone" in comparison) == has_reading
+    assert (result.report().to_dict().get("calibration") is not None) == has_reading
+
+
+@pytest.mark.parametrize("words", [["yes"], ["pass", None], ["true"]])
+def test_a_judge_with_one_verdict_does_not_correct_and_does_not_stop(words):
+    """It stopped with "finite numbers"."""
+    table = small_table()
+    table = {"id": table["id"], "human": [1 if row % 4 else 0 for row in range(60)] + [None] * 100}
+    table["judge"] = (words * 160)[:160]
+    result = stratal.evaluate(table)
+    alone = stratal.evaluate({"id": table["id"], "human": table["human"]})
+
+    assert result.estimate.value == pytest.approx(alone.estimate.value)
+    assert result.estimate.standard_error == pytest.approx(alone.estimate.standard_error)
+    notes = result.to_dict()["roles"]["notes"]
+    assert any(f"'judge' is '{words[0]}' in every row" in note for note in notes)
+    stated = stratal.evaluate(table, proxy="judge")
+    assert stated.estimate.value == pytest.approx(alone.estimate.value)
+    str(result)
+
+
+# ---- totals of margins
+
+
+def survey():
+    rng = np.random.default_rng(8)
+    age = np.where(rng.random(400) < 0.7, "young", "old")
+    return {
+        "id": [f"r{row}" for row in range(400)],
+        "age": age.tolist(),
+        "satisfied": np.where(rng.random(400) < np.where(age == "old", 0.9, 0.5), 1, 0).tolist(),
+    }
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_totals_of_margins_from_a_file_weight_a_survey(tmp_path, is_file):
+    table = survey()
+    file = tmp_path / "totals.csv"
+    file.write_text("variable,level,total\nage,young,400\nage,old,600\n")
+    margins = str(file) if is_file else {"age": {"young": 400, "old": 600}}
+
+    result = stratal.evaluate(table, value="satisfied", margins=margins)
+
+    satisfied = np.array(table["satisfied"])
+    age = np.array(table["age"])
+    expected = 0.4 * satisfied[age == "young"].mean() + 0.6 * satisfied[age == "old"].mean()
+    assert result.estimate.value == pytest.approx(expected)
+    assert result.sample.population_size == 1000
+
+
+def test_totals_of_margins_are_units_of_one_population(tmp_path):
+    table = survey() | {"sex": ["f", "m"] * 200}
+
+    with pytest.raises(InputError, match="same population"):
+        stratal.evaluate(
+            table, value="satisfied", margins={"age": {"young": 400, "old": 600}, "sex": {"f": 500, "m": 400}}
+        )
+    with pytest.raises(InputError, match="numbers of units"):
+        stratal.evaluate(table, value="satisfied", margins={"age": {"young": 0.4, "old": 0.6}})
+    totals = tmp_path / "totals.csv"
+    totals.write_text("level,total\nyoung,400\n")
+    with pytest.raises(InputError, match="variable, level and total"):
+        stratal.evaluate(table, value="satisfied", margins=str(totals))

@@ -78,3 +78,64 @@ def test_features_may_be_called_as_the_other_arrays(arrays):
 
     plain = [row.value for row in stratal.regress(arrays)]
     assert [row.value for row in stratal.regress((named, outcome, proxy))] == pytest.approx(plain)
+
+
+def judged_table(words):
+    """Return a table whose judge agrees with the outcome in nine of ten rows, in these words for 0 and 1."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=ROWS)
+    right = rng.random(ROWS) < 1 / (1 + np.exp(-x))
+    verdict = np.where(rng.random(ROWS) < 0.9, right, ~right)
+    return {
+        "y": [int(value) if row < 150 else None for row, value in enumerate(right)],
+        "x": x,
+        "judge": np.array(words)[verdict.astype(int)].tolist(),
+    }
+
+
+@pytest.mark.parametrize("words", [("no", "yes"), ("fail", "pass"), ("false", "true")])
+def test_verdicts_in_words_are_a_proxy_as_numbers_are(words):
+    """A judge in words was ignored without a note, so that the fit was that of the labels alone."""
+    by_words = stratal.regress("y ~ x", judged_table(words))
+    by_numbers = stratal.regress("y ~ x", judged_table((0, 1)))
+    stated = stratal.regress("y ~ x", judged_table(words), proxy="judge")
+    table = judged_table(words)
+    del table["judge"]
+    alone = stratal.regress("y ~ x", table)
+
+    for row, other, same, single in zip(by_words, by_numbers, stated, alone, strict=True):
+        assert row.value == same.value == pytest.approx(other.value)
+        assert row.standard_error == pytest.approx(other.standard_error)
+        assert row.standard_error < 0.9 * single.standard_error
+
+
+def test_verdicts_that_are_no_proxy_are_named_in_a_note():
+    table = judged_table(("no", "yes"))
+    table["remark"] = table.pop("judge")
+    assert any("'remark' is not used" in note for note in stratal.regress("y ~ x", table).notes)
+
+    constant = judged_table(("yes", "yes"))
+    assert any("'judge' is 'yes' in every row" in note for note in stratal.regress("y ~ x", constant).notes)
+
+    missing = judged_table(("no", "yes"))
+    missing["judge"] = [None if row < 100 else entry for row, entry in enumerate(missing["judge"])]
+    assert any("no verdict in 100 of 150" in note for note in stratal.regress("y ~ x", missing).notes)
+    with pytest.raises(InputError, match="lacks a verdict"):
+        stratal.regress("y ~ x", missing, proxy="judge")
+
+
+def test_a_table_with_all_outcomes_is_about_future_rows(arrays, table):
+    """All standard errors were 0, since the coefficients of these rows are known."""
+    rng = np.random.default_rng(1)
+    table["y"] = (1 + arrays[0] @ [2.0, -1.0] + rng.normal(size=ROWS)).tolist()
+    result = stratal.regress("y ~ x1 + x2", table)
+    design = np.column_stack([np.ones(ROWS), arrays[0]])
+    coefficients, (residual,), *_ = np.linalg.lstsq(design, np.array(table["y"]), rcond=None)
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * residual / (ROWS - 3))
+
+    assert [row.value for row in result] == pytest.approx(coefficients.tolist())
+    assert [row.standard_error for row in result] == pytest.approx(errors.tolist(), rel=0.1)
+    assert all(row.target == "superpopulation" for row in result)
+    assert any("target superpopulation" in note for note in result.notes)
+    exact = stratal.regress("y ~ x1 + x2", table, target="population")
+    assert all(row.standard_error == 0 for row in exact)

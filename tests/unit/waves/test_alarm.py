@@ -231,7 +231,15 @@ def test_requirements_that_no_alarm_follows_are_refused(falling):
 def test_waves_of_the_reference_are_not_tested(falling):
     result = stratal.trend(falling[:3], require="fell<=.03")
 
-    assert result.verdict == "NO ALARM"
+    assert result.verdict == "UNDECIDED"
+    assert not result.is_alarm
+    assert str(result).startswith("Required fell<=0.03 since wave 1 to wave 3: UNDECIDED; no wave is tested")
+    both = stratal.trend(falling[:3], require="fell<=.03;>=.5")
+    assert [alarm.verdict for alarm in both.alarms] == ["UNDECIDED", "NO ALARM"]
+    assert both.verdict == "UNDECIDED"
+    assert stratal.trend(falling[:5], require="fell<=.03").verdict == "NO ALARM"
+    late = [*falling[:1], *falling[8:10]]
+    assert stratal.trend(late, require="fell<=.03;>=.95").verdict == "ALARM"
     assert result.alarms[0].waves == ()
     assert any("part of the reference" in note for note in result.notes)
 

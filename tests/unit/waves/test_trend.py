@@ -417,6 +417,27 @@ def test_each_row_on_a_judge_has_its_own_name(judged_weeks):
     assert len(names) == len(set(names)) == len(labels)
 
 
+def test_labels_of_whole_groups_are_clusters_in_every_wave():
+    """Each wave decided for itself, so that waves with few groups had the intervals of single rows."""
+    rng = np.random.default_rng(0)
+    table = {"week": [], "question_id": [], "passage": [], "relevant": []}
+    for week in (1, 2):
+        for question in range(60):
+            rate = rng.random()
+            for rank in range(5):
+                table["week"].append(week)
+                table["question_id"].append(f"{week}-{question}")
+                table["passage"].append(f"{week}-{question}-{rank}")
+                is_labelled = question < (25, 8)[week - 1]
+                table["relevant"].append(int(rng.random() < rate) if is_labelled else None)
+    result = stratal.trend(table, wave="week")
+    stated = stratal.trend(table, wave="week", cluster="question_id")
+
+    assert [wave.sample.question.cluster for wave in result.waves] == ["question_id"] * 2
+    for wave, same in zip(result.waves, stated.waves, strict=True):
+        assert wave.rows[()].standard_error == pytest.approx(same.rows[()].standard_error)
+
+
 def key_of(entry):
     numbers = ("quantity", "reference", "estimate", "standard_error", "confidence_interval", "p_value")
     return {name: value for name, value in entry.items() if name not in (*numbers, "same_items")}

@@ -1,0 +1,107 @@
+"""Margins as users state them: names of columns, a mapping of totals, or a file of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stratal.designs.margins import MARGIN_METHODS
+from stratal.errors import InputError
+from stratal.protocols import JsonMapping
+from stratal.tables.small_table import SmallTable
+
+# Names of the columns of a file of totals.
+_VARIABLE_NAMES = ("variable", "column", "margin", "group")
+_LEVEL_NAMES = ("level", "value", "category", "class")
+_TOTAL_NAMES = ("total", "count", "size", "units", "n", "population")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedMargins:
+    """Columns whose totals over the population are known.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    totals : mapping of column to mapping of level to units, optional
+        None for the totals that the sample keeps.
+    method : {"raking", "regression"}
+    """
+
+    columns: tuple[str, ...]
+    totals: Mapping[str, Mapping[str, float]] | None
+    method: str
+
+    @classmethod
+    def of(cls, margins: str | Path | JsonMapping) -> StatedMargins:
+        """Return the margins that a text, a file or a mapping states.
+
+        Raises
+        ------
+        InputError
+            For a file without the needed columns or with a level twice, and totals of different populations.
+        """
+        if isinstance(margins, Mapping):
+            totals = {str(column): dict(levels) for column, levels in margins.items()}
+            return cls(columns=tuple(totals), totals=_checked(totals), method=MARGIN_METHODS[0])
+        method, colon, text = str(margins).partition(":")
+        if not colon or method not in MARGIN_METHODS:
+            method = MARGIN_METHODS[0]
+            text = str(margins)
+        if Path(text).is_file():
+            totals = _totals_of_file(Path(text))
+            return cls(columns=tuple(totals), totals=_checked(totals), method=method)
+        names = tuple(name.strip() for name in text.split(",") if name.strip())
+        return cls(columns=names, totals=None, method=method)
+
+    @property
+    def population_size(self) -> int | None:
+        """Units of the population that the totals are of; None without totals."""
+        if self.totals is None:
+            return None
+        return round(sum(self.totals[self.columns[0]].values()))
+
+
+def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
+    """Return the units of each level of each variable of a file."""
+    table = SmallTable.of(path, str(path))
+    names = [table.find(*names) for names in (_VARIABLE_NAMES, _LEVEL_NAMES, _TOTAL_NAMES)]
+    if None in names:
+        raise InputError(
+            f"{path}: totals of margins need three columns",
+            given=", ".join(table.lists),
+            allowed="variable, level and total",
+        )
+    variable, level, total = (str(name) for name in names)
+    units = table.numbers(total, positive=True)
+    totals: dict[str, dict[str, float]] = {}
+    rows = zip(table.texts(variable).tolist(), table.texts(level).tolist(), units.tolist(), strict=True)
+    for column, name, count in rows:
+        levels = totals.setdefault(column, {})
+        if name in levels:
+            raise InputError(
+                f"{path}: level {name!r} of {column!r} has two rows", allowed="one row for each level"
+            )
+        levels[name] = count
+    return totals
+
+
+def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Return totals of one population, refusing others."""
+    sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
+    if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=0.5):
+        raise InputError(
+            "the totals of margins do not add up to the same population",
+            given=", ".join(f"{units:,.10g} in {column!r}" for column, units in sums.items()),
+            allowed="the same sum over the levels of every margin",
+        )
+    if next(iter(sums.values())) <= 1.5:
+        raise InputError(
+            "the totals of margins are shares",
+            given=", ".join(f"{units:g} in {column!r}" for column, units in sums.items()),
+            allowed="numbers of units in the population",
+        )
+    return totals

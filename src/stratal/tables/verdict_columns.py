@@ -1,0 +1,140 @@
+"""Columns of a judge's verdicts in a table: their numbers as a proxy, and whether they can be one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, number_of_text
+from stratal.errors import InputError
+from stratal.question.recognition import verdict_numbers
+from stratal.tables.no_answer import is_no_verdict
+from stratal.tables.small_table import SmallTable, plain_text
+
+# Standard deviations of the number of missing verdicts in labelled rows: a false alarm in about 1 of 370
+# tables.
+_MAX_MISSING_DEVIATIONS = 3.0
+
+
+def are_verdict_words(rows: SmallTable, column: str) -> bool:
+    """Return whether a column holds verdicts, and no scores."""
+    return numbers_of_column(rows, column) is not None
+
+
+def numbers_of_column(rows: SmallTable, column: str) -> dict[str, float] | None:
+    """Return the number of each verdict in a column; None for scores."""
+    texts = {plain_text(entry) for entry in rows.values(column)}
+    verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
+    return verdict_numbers(verdicts) if len(verdicts) <= 3 else None
+
+
+def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
+    """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
+
+    A missing verdict is replaced by the mean of the others, which carries no information as long as labelled
+    rows lack verdicts as often as the others.
+    """
+    lists = dict(rows.lists)
+    names = {}
+    for proxy in proxies:
+        numbers = numbers_of_column(rows, proxy)
+        if numbers is None or len(numbers) < 2:
+            continue
+        entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
+        mean = float(np.mean([entry for entry in entries if entry is not None]))
+        positive = max(numbers, key=numbers.__getitem__)
+        is_word = number_of_text(positive) != number_of_text(positive)
+        name = f"{proxy} ({positive} = 1)" if is_word else f"{proxy} (number)"
+        lists[name] = [mean if entry is None else entry for entry in entries]
+        names[proxy] = name
+    return replace(rows, lists=lists), names
+
+
+def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: BoolArray) -> str | None:
+    """Return the counts that show that a column lacks verdicts more, or less, often in labelled rows (n,).
+
+    Its mean over all rows and that over the labelled rows are then of different kinds of rows, and an
+    estimate that is corrected by both would be biased. The count is hypergeometric if missing verdicts are
+    independent of labels.
+    """
+    numbers = numbers_of_column(rows, column)
+    if numbers is None:
+        return None
+    lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(column)])
+    size = len(is_labelled)
+    labelled = int(is_labelled.sum())
+    missing = int(lacks_verdict.sum())
+    if missing == 0 or not 0 < labelled < size:
+        return None
+    missing_labelled = int((lacks_verdict & is_labelled).sum())
+    share = missing / size
+    deviation = math.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
+    if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
+        return None
+    others = missing - missing_labelled
+    return (
+        f"{missing_labelled:,} of {labelled:,} labelled rows and {others:,} of {size - labelled:,} other rows"
+    )
+
+
+def usable_proxies(
+    rows: SmallTable, is_labelled: BoolArray, proxies: Sequence[str], *, stated: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the proxies that can correct an estimate, and notes on the others.
+
+    A column with the same verdict in every row tells nothing. One whose verdicts are missing depending on the
+    labels would bias the estimate.
+
+    Parameters
+    ----------
+    rows : SmallTable
+    is_labelled : bool (n,)
+    proxies : sequence of str
+    stated : sequence of str
+        Those that the user names.
+
+    Raises
+    ------
+    InputError
+        If the user names a column whose verdicts are missing depending on the labels.
+    """
+    usable = []
+    notes = []
+    for proxy in proxies:
+        counts = dependence_of_missing_verdicts(rows, proxy, is_labelled)
+        constant = _constant_verdict(rows, proxy)
+        if constant is not None:
+            notes.append(
+                f"{proxy!r} is {constant!r} in every row that has a verdict; it does not correct the estimate"
+            )
+        elif counts is None:
+            usable.append(proxy)
+        elif proxy in stated:
+            raise InputError(
+                f"{rows.label}: whether {proxy!r} lacks a verdict depends on whether a row has a label",
+                given=f"no verdict in {counts}",
+                allowed="verdicts that are missing at random",
+                action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",
+            )
+        else:
+            notes.append(
+                f"{proxy!r} has no verdict in {counts}, which chance does not explain; it does not correct "
+                "the estimate"
+            )
+    return tuple(usable), tuple(notes)
+
+
+def _constant_verdict(rows: SmallTable, column: str) -> str | None:
+    """Return the only verdict of a column of words, or of a column with gaps; None of other columns."""
+    numbers = numbers_of_column(rows, column)
+    if numbers is None or len(numbers) != 1:
+        return None
+    (verdict,) = numbers
+    entries = [plain_text(entry) for entry in rows.values(column)]
+    is_complete = all(str(text) == verdict for text in entries)
+    if is_complete and np.isfinite(number_of_text(verdict)):
+        return None
+    return verdict
