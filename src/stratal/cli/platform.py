@@ -175,13 +175,12 @@ def labels(requested: LabelsOptions) -> Result:
         answers = open_platform(requested.source).read_answers(queue_name(sample), drawn)
     answers_by_id = {answer.id: answer for answer in answers}
     answers = [answers_by_id[unit] for unit in drawn if unit in answers_by_id]
-    header = [sample.question.id, "label", "annotator", "status", "timestamp", "note"]
-    rows = []
+    rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]
     for answer in answers:
         moment = datetime.fromtimestamp(answer.time / 1000, UTC).isoformat()
         rows.append([answer.id, answer.label, answer.annotator, answer.status, moment, answer.note])
     with replacing(requested.output) as partial:
-        partial.write_text("".join(map(csv_line, [header, *rows])), encoding="utf-8", newline="")
+        partial.write_text("".join(map(csv_line, rows)), encoding="utf-8", newline="")
     skipped = sum(answer.status == SKIPPED for answer in answers)
     labelled = len(answers) - skipped
     line = f"{requested.output}: {labelled:,} labels, {skipped:,} skipped, of {len(drawn):,} units."

@@ -14,21 +14,32 @@ from stratal.tables.logs.hugging_face import read_evaluate
 from stratal.tables.logs.inspect_ai import read_inspect
 from stratal.tables.logs.lm_eval import read_lm_eval
 from stratal.tables.logs.log import (
+    BRAINTRUST,
     DEEPEVAL,
     EVALUATE,
     INSPECT,
+    LANGSMITH,
     LM_EVAL,
     MAX_FILES_INSPECTED,
     MAX_LOG_BYTES,
     OPENAI,
     PROMPTFOO,
     RAGAS,
+    WEAVE,
     Log,
     translate_tool_errors,
 )
 from stratal.tables.logs.openai_evals import ITEM_KEYS, read_openai_items, read_openai_page
 from stratal.tables.logs.promptfoo import read_promptfoo
 from stratal.tables.logs.ragas import SAMPLE_KEYS, read_ragas
+from stratal.tables.logs.trace_exports import (
+    CALL_KEYS,
+    ROW_KEYS,
+    RUN_KEYS,
+    read_braintrust,
+    read_langsmith,
+    read_weave,
+)
 
 # Column of labels of people, which no tool writes.
 _LABEL = "label"
@@ -38,6 +49,9 @@ _RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[Mapping[str, Any]], s
     (LM_EVAL, {"doc_id", "doc", "resps"}, read_lm_eval),
     (OPENAI, ITEM_KEYS, read_openai_items),
     (RAGAS, SAMPLE_KEYS, read_ragas),
+    (LANGSMITH, RUN_KEYS, read_langsmith),
+    (BRAINTRUST, ROW_KEYS, read_braintrust),
+    (WEAVE, CALL_KEYS, read_weave),
 )
 
 # Tool, keys and reader of each JSON document.

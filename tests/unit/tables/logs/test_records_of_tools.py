@@ -93,3 +93,69 @@ def test_an_array_of_samples_is_a_log_and_a_table_with_labels_is_none(tmp_path):
 def test_a_record_of_another_form_names_its_number():
     with pytest.raises(InputError, match=r"items.jsonl, item 2: has no 'output'"):
         read_openai_items([item(1), item(2, sample={"input": []})], "items.jsonl")
+
+
+def run(number, **changes):
+    return {
+        "id": f"run-{number}",
+        "run_type": "chain",
+        "trace_id": f"run-{number}",
+        "inputs": {"question": f"question {number}"},
+        "outputs": {"answer": f"answer {number}"},
+        "feedback_stats": {"correctness": {"n": 1, "avg": number / 10}},
+    } | changes
+
+
+def row(number, **changes):
+    return {
+        "id": f"row-{number}",
+        "span_id": f"span-{number}",
+        "root_span_id": f"span-{number}",
+        "input": f"question {number}",
+        "output": f"answer {number}",
+        "expected": f"target {number}",
+        "scores": {"Factuality": number / 10},
+    } | changes
+
+
+def call(number, **changes):
+    return {
+        "id": f"call-{number}",
+        "op_name": "weave:///entity/project/op/Evaluation.predict_and_score:abc",
+        "trace_id": "trace",
+        "inputs": {"example": {"question": f"question {number}"}},
+        "output": {"output": f"answer {number}", "scores": {"judge": {"correct": number / 10}}},
+        "summary": {},
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("tool", "records", "proxy", "first"),
+    [
+        ("LangSmith", [run(1), run(2), run(3, trace_id="run-1")], "correctness", "run-1"),
+        ("Braintrust", [row(1), row(2), row(3, root_span_id="span-1")], "Factuality", "row-1"),
+        (
+            "W&B Weave",
+            [call(1), call(2), call(3, op_name="weave:///op/predict:1")],
+            "judge.correct",
+            "call-1",
+        ),
+    ],
+)
+def test_exported_records_of_tracing_platforms(tool, records, proxy, first, tmp_path):
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    population = stratal.Population.read(path)
+    assert (population.size, population.proxy_names) == (2, (proxy,))
+    assert population.shown_names[-1] == "answer"
+    assert find_log_tool(path) == tool
+    log = read_log_lines(records, "export.jsonl")
+    assert log.columns["id"][0] == first
+    assert log.columns[proxy] == [0.1, 0.2]
+
+
+def test_a_run_with_an_error_is_a_failed_answer():
+    log = read_log_lines([run(1), run(2, error="timeout", outputs=None, feedback_stats=None)], "a")
+
+    assert log.failed == {"correctness": ("run-2",)}
