@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -17,10 +16,10 @@ ROOT = Path(__file__).parents[1]
 def python_with(*packages: str) -> Path:
     """Return the Python of an environment that has stratal and these packages, installed from PyPI.
 
-    The environments are kept in a folder of the temporary directory, so that they are installed once.
+    The environments are kept in the environment of the tests, or in the folder STRATAL_ENVIRONMENTS, so that
+    they are installed once.
     """
-    default = Path(tempfile.gettempdir()) / "stratal-environments"
-    folder = Path(os.environ.get("STRATAL_ENVIRONMENTS", default))
+    folder = Path(os.environ.get("STRATAL_ENVIRONMENTS", Path(sys.prefix) / "environments"))
     environment = folder / re.sub(r"[^\w.]+", "-", "-".join(packages))
     python = environment / "bin" / "python"
     ready = environment / "ready"

@@ -18,10 +18,10 @@ SOURCE = Path(__file__).parents[2] / "src" / "stratal"
 LAYOUT = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.COMMENT)
 
 LIMITS = {
-    "tokens per statement": 12.2,  # goal: 11.5
+    "tokens per statement": 11.9,  # goal: 11.5
     "packed assignments per 100": 0.3,
-    "conditional expressions per 100 assignments": 8.1,  # goal: 6
-    "lines of docstrings per 100 statements": 44.6,
+    "conditional expressions per 100 assignments": 6.1,  # goal: 6
+    "lines of docstrings per 100 statements": 42.7,
 }
 
 

@@ -22,6 +22,7 @@ from stratal.errors import StratalError, StratalWarning
 # Exit status with which Click ends when standard output has been closed.
 READER_LEFT = 1
 
+PLATFORM = ("read", "queue", "labels", "write")
 STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
 # The file that declares each command, in the order of the help; a file is loaded when it is needed.
 COMMAND_FILES = {
@@ -36,13 +37,17 @@ COMMAND_FILES = {
     "demo": "simulate",
     "simulate": "simulate",
     **{f"study {name}": "study" for name in STUDY},
+    **{f"platform {name}": "platform" for name in PLATFORM},
     "skill": "skill",
     "mcp": "mcp_server",
     "schema": "application",
 }
 
 # Commands of several words, by the first of these, and what they are about.
-COMMAND_GROUPS = {"study": "Label the drawn items with several annotators."}
+COMMAND_GROUPS = {
+    "study": "Label the drawn items with several annotators.",
+    "platform": "Read, queue and label units of a tracing platform.",
+}
 
 
 class _Commands(click.Group):

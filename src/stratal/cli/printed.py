@@ -303,6 +303,38 @@ class ExpectedLabels(Struct, kw_only=True):
     likely_leader: str
 
 
+class UnitsRead(Struct, kw_only=True):
+    """The units of a platform that are in the file."""
+
+    file: str
+    units: int
+    new: int
+
+
+class Queued(Struct, kw_only=True):
+    """The queue of a sample, and how many of its units were not yet in it."""
+
+    queue: str
+    n: int
+    new: int
+
+
+class AnswersRead(Struct, kw_only=True):
+    """The answers of a queue."""
+
+    file: str
+    labels: int
+    skipped: int
+
+
+class ResultsWritten(Struct, kw_only=True):
+    """The labels on the platform, and how many were not yet there."""
+
+    queue: str
+    labels: int
+    new: int
+
+
 class WrittenSkill(Struct, kw_only=True):
     """Where the skill is."""
 
@@ -472,6 +504,10 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "report": (Report,),
     "schema": (Object,),
     "mcp": (Object,),
+    "platform read": (UnitsRead,),
+    "platform queue": (Queued,),
+    "platform labels": (AnswersRead,),
+    "platform write": (ResultsWritten,),
     "skill": (WrittenSkill,),
     "simulate": (Simulated,),
     "study status": (Status,),

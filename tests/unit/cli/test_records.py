@@ -104,6 +104,7 @@ LATER = {
     *("--wave", "--reference"),  # waves over time
     *("--sensitivity", "--specificity"),  # a plan from the error rates of a judge
     "--format",  # Markdown for comments on pull requests
+    "--since",  # units of a platform
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

@@ -336,6 +336,11 @@ PROMPTFOO = "promptfoo"
 INSPECT = "Inspect"
 DEEPEVAL = "DeepEval"
 EVALUATE = "Hugging Face evaluate"
+OPENAI = "OpenAI evals"
+RAGAS = "ragas"
+BRAINTRUST = "Braintrust"
+LANGSMITH = "LangSmith"
+WEAVE = "W&B Weave"
 
 # Largest file in bytes, and largest number of files in a folder, that are inspected to detect logs.
 MAX_LOG_BYTES = 100_000_000

@@ -15,20 +15,45 @@ from stratal.tables.logs.hugging_face import read_evaluate
 from stratal.tables.logs.inspect_ai import read_inspect
 from stratal.tables.logs.lm_eval import read_lm_eval
 from stratal.tables.logs.log import (
+    BRAINTRUST,
     DEEPEVAL,
     EVALUATE,
     INSPECT,
+    LANGSMITH,
     LM_EVAL,
     MAX_FILES_INSPECTED,
     MAX_LOG_BYTES,
+    OPENAI,
     PROMPTFOO,
+    RAGAS,
+    WEAVE,
     Log,
     translate_tool_errors,
 )
+from stratal.tables.logs.openai_evals import ITEM_KEYS, read_openai_items, read_openai_page
 from stratal.tables.logs.promptfoo import read_promptfoo
+from stratal.tables.logs.ragas import SAMPLE_KEYS, read_ragas
+from stratal.tables.logs.trace_exports import (
+    CALL_KEYS,
+    ROW_KEYS,
+    RUN_KEYS,
+    read_braintrust,
+    read_langsmith,
+    read_weave,
+)
 
-# Keys of every line of lm-evaluation-harness.
-_LM_EVAL_KEYS = {"doc_id", "doc", "resps"}
+# Column of labels of people, which no tool writes.
+_LABEL = "label"
+
+# Tool, keys and reader of the objects in JSON Lines, or in an array of JSON.
+_RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[Mapping[str, Any]], str], Log]], ...] = (
+    (LM_EVAL, {"doc_id", "doc", "resps"}, read_lm_eval),
+    (OPENAI, ITEM_KEYS, read_openai_items),
+    (RAGAS, SAMPLE_KEYS, read_ragas),
+    (LANGSMITH, RUN_KEYS, read_langsmith),
+    (BRAINTRUST, ROW_KEYS, read_braintrust),
+    (WEAVE, CALL_KEYS, read_weave),
+)
 
 # Tool, keys and reader of each JSON document.
 _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[JsonMapping, str], Log]], ...] = (
@@ -38,6 +63,7 @@ _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[JsonMapping, str], Log]]
     (DEEPEVAL, {"testRunData"}, read_deepeval),
     (INSPECT, {"eval", "plan", "version"}, read_inspect),
     (EVALUATE, {"_evaluate_version"}, read_evaluate),
+    (OPENAI, {"object", "data", "has_more"}, read_openai_page),
 )
 
 
@@ -65,6 +91,8 @@ def read_log_document(document: Any, source: str) -> Log | None:
     InputError
         For an invalid log, and for a file with only aggregated results.
     """
+    if isinstance(document, list):
+        return read_log_lines(document, source)
     if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
         raise InputError(
             f"{source}: contains only results of all documents together",
@@ -79,14 +107,26 @@ def read_log_document(document: Any, source: str) -> Log | None:
         return read_document(document, source)
 
 
-def read_log_lines(records: Iterable[Mapping[str, object]], source: str) -> Log | None:
+def _record_reader(record: Any) -> tuple[str, Callable[[list[Mapping[str, Any]], str], Log]] | None:
+    """Return the tool that wrote a record and the reader of its records, None for other records."""
+    keys = set(record) if isinstance(record, Mapping) else set()
+    for tool, required_keys, read_records in _RECORD_READERS:
+        # A tool writes no labels: records with labels of people are a table.
+        if required_keys <= keys and _LABEL not in keys:
+            return tool, read_records
+    return None
+
+
+def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
     """Return the objects of JSON Lines as a log, None if the first one is not from a log."""
     remaining = iter(records)
     first = next(remaining, None)
-    if first is None or not set(first) >= _LM_EVAL_KEYS:
+    record_reader = _record_reader(first)
+    if first is None or record_reader is None:
         return None
-    with translate_tool_errors(source, LM_EVAL):
-        return read_lm_eval([first, *remaining], source)
+    tool, read_records = record_reader
+    with translate_tool_errors(source, tool):
+        return read_records([first, *remaining], source)
 
 
 def find_log_tool(path: Path) -> str | None:
@@ -100,14 +140,14 @@ def find_log_tool(path: Path) -> str | None:
             document = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
     except (OSError, ValueError, RecursionError):
         return None
+    reader: tuple[str, object] | None
     if path.suffix == ".jsonl":
-        if isinstance(document, Mapping) and set(document) >= _LM_EVAL_KEYS:
-            return LM_EVAL
-        return None
-    document_reader = _document_reader(document)
-    if document_reader is None:
-        return None
-    return document_reader[0]
+        reader = _record_reader(document)
+    elif isinstance(document, list):
+        reader = _record_reader(next(iter(document), None))
+    else:
+        reader = _document_reader(document)
+    return None if reader is None else reader[0]
 
 
 def find_logs(folder: Path) -> dict[Path, str]:

@@ -1,0 +1,251 @@
+"""`stratal platform …`: read units of a tracing platform, queue drawn units, read answers, write results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Struct
+
+import stratal
+from stratal.cli.command import Option, argument, command
+from stratal.cli.options import Text
+from stratal.cli.output import Result, show_progress
+from stratal.cli.parsing import split_names
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal import Sample
+
+Source = Annotated[
+    str, argument("PLATFORM:PROJECT", "Such as mlflow:EXPERIMENT or phoenix:PROJECT, by name.")
+]
+SampleFile = Annotated[Path, argument("SAMPLE", "The sample.parquet that `draw` wrote.")]
+OutputFile = Annotated[Path, Option("File to write to.", "FILE")]
+
+DEFAULT_QUESTION = "Is the answer correct?"
+
+
+class ReadOptions(Struct, frozen=True, kw_only=True):
+    """The options of `platform read`.
+
+    Parameters
+    ----------
+    since : DATE, default the first
+        Read units from this date on (UTC), such as 2026-03-02 or 2026-03-02T12:00.
+    until : DATE, default the last
+        Read units before this date (UTC).
+    """
+
+    source: Source
+    output: OutputFile
+    since: Text = None
+    until: Text = None
+
+
+@command(ReadOptions, name="platform read")
+def read(requested: ReadOptions) -> Result:
+    """Read units with their scores into a file of JSON Lines.
+
+    Each page is saved at once. If the command is repeated, also after an interruption, it appends the units
+    that are not in the file. Answers of people on the platform are not read.
+    """
+    from stratal.tables.platforms.platform import open_platform
+
+    path = requested.output
+    if path.suffix != ".jsonl":
+        raise InputError("the file has another format", given=str(path), allowed="a name that ends in .jsonl")
+    since = milliseconds(requested.since, "--since") or 0
+    until = milliseconds(requested.until, "--until")
+    saved = read_saved_units(path)
+    ids = {unit["id"] for unit in saved}
+    n_saved = len(ids)
+    if saved:
+        since = max(since, max(unit["time"] for unit in saved))
+    opened = open_platform(requested.source)
+    with show_progress("reading"), path.open("a", encoding="utf-8") as file:
+        for page in opened.read_units(since, until):
+            new_units = {unit.id: unit.to_dict() for unit in page if unit.id not in ids}
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new_units.values())
+            file.flush()
+            ids |= set(new_units)
+    described = {"file": str(path), "units": len(ids), "new": len(ids) - n_saved}
+    return Result(described, f"{path}: {len(ids):,} units, {len(ids) - n_saved:,} new.", ("doctor", path))
+
+
+def read_saved_units(path: Path) -> list[dict[str, Any]]:
+    """Return the units that an earlier call saved, and remove an incomplete last line from the file."""
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    complete = content[: content.rfind(b"\n") + 1]
+    try:
+        units = [json.loads(line) for line in complete.splitlines()]
+    except ValueError:
+        raise InputError(f"{path}: is no file of units", action="Choose another --output.") from None
+    if not all(isinstance(unit, dict) and {"id", "time"} <= set(unit) for unit in units):
+        raise InputError(f"{path}: is no file of units", action="Choose another --output.")
+    if len(complete) < len(content):
+        with path.open("r+b") as file:
+            file.truncate(len(complete))
+    return units
+
+
+def milliseconds(text: str | None, option: str) -> int | None:
+    """Return a date as milliseconds since 1970; without a time zone it is in UTC."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{option} is no date", given=repr(text), allowed="such as 2026-03-02") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(1000 * moment.timestamp())
+
+
+def queue_name(sample: Sample) -> str:
+    """Return the name of the queue of a sample: the same for all of its rounds, and for no other sample."""
+    first_round = sorted(map(str, sample.ids[sample.round == sample.round.min()].tolist()))
+    return f"stratal-{hashlib.sha256(json.dumps(first_round).encode()).hexdigest()[:12]}"
+
+
+class QueueOptions(Struct, frozen=True, kw_only=True):
+    """The options of `platform queue`.
+
+    Parameters
+    ----------
+    choices : ANSWER,…
+        Answers, such as Pass,Fail.
+    question : str, default Is the answer correct?
+        Question about each unit.
+    """
+
+    source: Source
+    sample: SampleFile
+    choices: str
+    question: Text = None
+
+
+@command(QueueOptions, name="platform queue")
+def queue(requested: QueueOptions) -> Result:
+    """Put the drawn units into a queue for review on the platform.
+
+    The queue has the units in random order, and neither strata nor scores. A unit is queued once, however
+    often the command is repeated; a further round is added to the same queue.
+    """
+    from stratal.tables.platforms.platform import open_platform
+
+    sample = stratal.Sample.read(requested.sample)
+    name = queue_name(sample)
+    ids = [str(unit) for unit in sample.ids.tolist()]
+    question = requested.question or DEFAULT_QUESTION
+    with show_progress("queueing"):
+        new = open_platform(requested.source).queue_units(name, ids, question, split_names(requested.choices))
+    next_command = ("platform", "labels", requested.source, requested.sample, "--output", "labels.csv")
+    line = f"Queue {name}: {len(ids):,} units, {new:,} new."
+    return Result({"queue": name, "n": len(ids), "new": new}, line, next_command)
+
+
+class LabelsOptions(Struct, frozen=True, kw_only=True):
+    """The options of `platform labels`."""
+
+    source: Source
+    sample: SampleFile
+    output: OutputFile
+
+
+@command(LabelsOptions, name="platform labels")
+def labels(requested: LabelsOptions) -> Result:
+    """Read the answers of the queue into a CSV file: who, when, and what was skipped.
+
+    The file is written anew each time.
+    """
+    from stratal.designs.files import replacing
+    from stratal.tables.files import csv_line
+    from stratal.tables.platforms.platform import SKIPPED, open_platform
+
+    sample = stratal.Sample.read(requested.sample)
+    drawn = [str(unit) for unit in sample.ids.tolist()]
+    with show_progress("reading"):
+        answers = open_platform(requested.source).read_answers(queue_name(sample), drawn)
+    answers_by_id = {answer.id: answer for answer in answers}
+    answers = [answers_by_id[unit] for unit in drawn if unit in answers_by_id]
+    rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]
+    for answer in answers:
+        moment = datetime.fromtimestamp(answer.time / 1000, UTC).isoformat()
+        rows.append([answer.id, answer.label, answer.annotator, answer.status, moment, answer.note])
+    with replacing(requested.output) as partial:
+        partial.write_text("".join(map(csv_line, rows)), encoding="utf-8", newline="")
+    skipped = sum(answer.status == SKIPPED for answer in answers)
+    labelled = len(answers) - skipped
+    line = f"{requested.output}: {labelled:,} labels, {skipped:,} skipped, of {len(drawn):,} units."
+    described = {"file": str(requested.output), "labels": labelled, "skipped": skipped}
+    return Result(described, line, ("estimate", requested.sample, requested.output))
+
+
+class WriteOptions(Struct, frozen=True, kw_only=True):
+    """The options of `platform write`.
+
+    Parameters
+    ----------
+    map : LABEL=NUMBER,…
+        Values of labels, as for `estimate`.
+    confidence_level : float
+        Confidence level, between 0 and 1.
+    """
+
+    source: Source
+    sample: SampleFile
+    labels: Annotated[Path, argument("LABELS", "File of the labels.")]
+    map: Text = None
+    confidence_level: float = 0.95
+
+
+@command(WriteOptions, name="platform write")
+def write(requested: WriteOptions) -> Result:
+    """Write labels and the estimate to the platform.
+
+    Each label becomes feedback of its unit, and the estimate becomes figures of the project. What the
+    platform already has is not written again.
+    """
+    from stratal.cli.parsing import mapping
+    from stratal.tables.platforms.platform import open_platform
+
+    sample = stratal.Sample.read(requested.sample)
+    read_labels = stratal.read_labels(requested.labels, id_name=sample.question.id)
+    number_of = mapping("--map", requested.map)
+    evaluation = stratal.evaluate(
+        requested.sample,
+        [requested.labels],
+        mapping=number_of,
+        confidence_level=requested.confidence_level,
+    )
+    described = evaluation.estimate.to_dict(requested.confidence_level)
+    by_unit = {
+        str(unit): str(label)
+        for unit, label in zip(read_labels.ids, read_labels.values, strict=True)
+        if label is not None
+    }
+    name = queue_name(sample)
+    with show_progress("writing"):
+        new = open_platform(requested.source).write_results(name, by_unit, estimate_figures(described))
+    line = f"{name}: {len(by_unit):,} labels, {new:,} new."
+    return Result({"queue": name, "labels": len(by_unit), "new": new}, line)
+
+
+def estimate_figures(estimate: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of an estimate by the names of metrics, without those that are unknown."""
+    low, high = estimate["confidence_interval"] or (None, None)
+    figures = {
+        "estimate": estimate["estimate"],
+        "estimate_low": low,
+        "estimate_high": high,
+        "standard_error": estimate["standard_error"],
+        "labels": estimate["n"],
+    }
+    return {name: float(value) for name, value in figures.items() if value is not None}

@@ -1,0 +1,160 @@
+"""Phoenix: root spans of a project and their annotations. The server is `PHOENIX_BASE_URL`.
+
+Phoenix has no queues for review. The drawn spans are tagged by an annotation of code with the name of the
+sample; the answers are annotations of people with the same name. Phoenix stores one annotation for each
+span, name and identifier, so that a repeated call changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from stratal.errors import InputError, optional_import
+from stratal.tables.platforms.platform import SKIPPED, SUBMITTED, Answer, Unit, text_of
+
+with optional_import("arize-phoenix-client", extra="phoenix"):
+    import httpx
+    from phoenix.client import Client
+
+PER_PAGE = 100
+# The client reads pages of 100 spans until it has so many.
+MAX_SPANS = 10_000_000
+HUMAN = "HUMAN"
+CODE = "CODE"
+TAG = "to review"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project of a Phoenix server."""
+
+    spans: Any
+    name: str
+
+    def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:
+        """Yield pages of root spans, oldest first."""
+        end = None if until is None else datetime.fromtimestamp(until / 1000, UTC)
+        with translate_errors():
+            spans = self.spans.get_spans(
+                project_identifier=self.name,
+                start_time=datetime.fromtimestamp(since / 1000, UTC),
+                end_time=end,
+                parent_id="null",
+                limit=MAX_SPANS,
+            )
+        spans = sorted(spans, key=lambda span: milliseconds(span["start_time"]))
+        for start in range(0, len(spans), PER_PAGE):
+            page = spans[start : start + PER_PAGE]
+            scores: dict[str, dict[str, Any]] = {}
+            for annotation in self._annotations([span["context"]["span_id"] for span in page]):
+                result = annotation.get("result") or {}
+                value = result.get("score")
+                if value is None:
+                    value = result.get("label")
+                if annotation["annotator_kind"] != HUMAN and value not in (None, TAG):
+                    scores.setdefault(annotation["span_id"], {})[annotation["name"]] = value
+            yield [_unit(span, scores.get(span["context"]["span_id"], {})) for span in page]
+
+    def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
+        """Tag the spans; the explanation of the tag is the question with its choices."""
+        tagged = {entry["span_id"] for entry in self._annotations(ids, name) if _label(entry) == TAG}
+        missing = [unit for unit in ids if unit not in tagged]
+        explanation = f"{question} ({', '.join(choices)})"
+        self._annotate(name, dict.fromkeys(missing, TAG), CODE, explanation=explanation)
+        return len(missing)
+
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+        """Return the last annotation of a person on each span; one without a label is a skip."""
+        answers = {}
+        for entry in self._human_annotations(name, ids):
+            label = _label(entry)
+            status = SKIPPED if label is None else SUBMITTED
+            note = (entry.get("result") or {}).get("explanation") or ""
+            person = entry["user_id"] or entry["identifier"]
+            time = milliseconds(entry["updated_at"])
+            answers[entry["span_id"]] = Answer(entry["span_id"], label, person, status, time, note)
+        return list(answers.values())
+
+    def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
+        """Write each label as an annotation of its span; the figures are its metadata."""
+        existing = {entry["span_id"]: _label(entry) for entry in self._human_annotations(name, list(labels))}
+        new = {unit: label for unit, label in labels.items() if existing.get(unit) != label}
+        self._annotate(name, new, HUMAN, metadata=dict(figures))
+        return len(new)
+
+    def _human_annotations(self, name: str, ids: Sequence[str]) -> list[Any]:
+        """Return the annotations of people with this name, the oldest first."""
+        entries = [entry for entry in self._annotations(ids, name) if entry["annotator_kind"] == HUMAN]
+        return sorted(entries, key=lambda entry: milliseconds(entry["updated_at"]))
+
+    def _annotations(self, ids: Sequence[str], name: str | None = None) -> list[Any]:
+        """Return the annotations of spans, of one name if it is given."""
+        annotations = []
+        names = None if name is None else [name]
+        for start in range(0, len(ids), PER_PAGE):
+            with translate_errors():
+                annotations += self.spans.get_span_annotations(
+                    span_ids=list(ids[start : start + PER_PAGE]),
+                    project_identifier=self.name,
+                    include_annotation_names=names,
+                )
+        return annotations
+
+    def _annotate(self, name: str, labels: Mapping[str, str], kind: str, **more: Any) -> None:
+        """Write an annotation with a label for each span."""
+        entries = [
+            {"span_id": unit, "name": name, "annotator_kind": kind, "identifier": f"stratal-{kind.lower()}"}
+            | {"result": {"label": label, "explanation": more.get("explanation")}}
+            | {"metadata": more.get("metadata", {})}
+            for unit, label in labels.items()
+        ]
+        for start in range(0, len(entries), PER_PAGE):
+            with translate_errors():
+                self.spans.log_span_annotations(span_annotations=entries[start : start + PER_PAGE], sync=True)
+
+
+def open_project(project: str) -> Project:
+    """Return a project by its name."""
+    client = Client()
+    with translate_errors():
+        names = [entry["name"] for entry in client.projects.list()]
+    if project not in names:
+        action = "PHOENIX_BASE_URL names the server."
+        raise InputError(f"no project {project!r}", allowed=", ".join(names), action=action)
+    return Project(client.spans, project)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise an `InputError` for an error of the server. It contains its kind, never the request."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        action = "Check PHOENIX_BASE_URL and PHOENIX_API_KEY."
+        raise InputError(f"Phoenix does not answer ({type(error).__name__})", action=action) from None
+
+
+def milliseconds(text: str) -> int:
+    """Return an ISO time as milliseconds since 1970."""
+    return int(1000 * datetime.fromisoformat(text).timestamp())
+
+
+def _label(annotation: Mapping[str, Any]) -> str | None:
+    """Return the label of an annotation."""
+    return (annotation.get("result") or {}).get("label")
+
+
+def _unit(span: Mapping[str, Any], scores: Mapping[str, Any]) -> Unit:
+    """Return a root span with its scores."""
+    attributes = span.get("attributes") or {}
+    return Unit(
+        span["context"]["span_id"],
+        milliseconds(span["start_time"]),
+        text_of(attributes.get("input.value")),
+        text_of(attributes.get("output.value")),
+        scores,
+    )

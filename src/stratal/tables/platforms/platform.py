@@ -1,0 +1,112 @@
+"""The protocol of a platform, and the records that are exchanged with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from stratal.errors import InputError, check_choice
+
+# Module of each platform.
+PLATFORMS = {
+    "mlflow": "stratal.tables.platforms.mlflow",
+    "phoenix": "stratal.tables.platforms.phoenix",
+}
+
+# The status of an answer in a file of labels.
+SUBMITTED = "submitted"
+SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of a platform: a trace, a run or a span.
+
+    Parameters
+    ----------
+    id : str
+    time : int
+        Milliseconds since 1970, at which it started.
+    input, answer : str
+    scores : mapping of str to value
+        Scores of judges and of code by name; none of people.
+    """
+
+    id: str
+    time: int
+    input: str
+    answer: str
+    scores: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row of a table."""
+        row = {"id": self.id, "time": self.time, "input": self.input, "answer": self.answer}
+        return row | {f"score_{name}" if name in row else name: value for name, value in self.scores.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a person on a platform; a skipped unit has no label."""
+
+    id: str
+    label: str | None
+    annotator: str
+    status: str
+    time: int
+    note: str
+
+
+class Platform(Protocol):
+    """A project of a platform, such as an experiment. Each function can be repeated, and repeats nothing."""
+
+    def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:
+        """Yield the units that started from `since` on and before `until` (milliseconds), oldest first."""
+        ...
+
+    def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
+        """Put units into the queue for review of this name; return how many were not yet in it."""
+        ...
+
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+        """Return the answers to the question of a queue, whose units are `ids`."""
+        ...
+
+    def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
+        """Write labels by unit and figures of the estimate; return how many labels were not yet there."""
+        ...
+
+
+def open_platform(source: str) -> Platform:
+    """Return a project by its source, such as `mlflow:EXPERIMENT`.
+
+    Raises
+    ------
+    InputError
+        For a source of another form, and for an unknown platform.
+    """
+    platform, colon, project = source.partition(":")
+    if not colon or not project:
+        raise InputError(
+            "this is no source",
+            given=repr(source),
+            allowed=", ".join(f"{name}:PROJECT" for name in PLATFORMS),
+        )
+    check_choice("platform", platform, PLATFORMS)
+    opened: Platform = import_module(PLATFORMS[platform]).open_project(project)
+    return opened
+
+
+def text_of(value: Any) -> str:
+    """Return an input or an output as text: JSON unless it is a text, or a text in JSON."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        decoded = json.loads(value)
+    except ValueError:
+        return value
+    return decoded if isinstance(decoded, str) else value
