@@ -96,6 +96,9 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         required = []
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
     rows, request = _with_lists(rows, request)
+    if request.population_size == len(rows):
+        # The rows are the population; those without a label have proxies, too.
+        request = replace(request, population_size=None)
     rows, request = _with_outcomes_of_answers(rows, request)
     if request.chosen is None:
         stated = None

@@ -56,7 +56,8 @@ class LabelledGroups:
         such groups is bounded by exp(−M · KL(share ‖ expected share)) (Hoeffding 1963, theorem 1), which also
         holds for draws without replacement.
         """
-        _, codes = np.unique(np.asarray(levels, dtype=str), return_inverse=True)
+        number_of_level = {level: number for number, level in enumerate(dict.fromkeys(levels))}
+        codes = np.array([number_of_level[level] for level in levels])
         sizes = np.bincount(codes)
         counts = np.bincount(codes, weights=is_labelled)
         expected_without = float(np.sum((1.0 - is_labelled.mean()) ** sizes))

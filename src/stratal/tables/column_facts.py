@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import heapq
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
 from stratal.arrays import number_of_text
 from stratal.protocols import JsonMapping
@@ -82,10 +82,7 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
         numbers = []
     is_number = bool(numbers) and None not in numbers
     finite = [number for number in numbers if number is not None]
-    if len(texts) <= _MAX_VALUES:
-        values = frozenset(texts)
-    else:
-        values = frozenset(islice(sorted(texts), _MAX_VALUES))
+    values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(heapq.nsmallest(_MAX_VALUES, texts))
     return ColumnFacts(
         name=name,
         rows=len(entries),

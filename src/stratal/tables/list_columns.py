@@ -79,6 +79,9 @@ def list_columns(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
     """Return the columns of lists: each cell a list or None; lists of objects become a column per name."""
     columns: dict[str, list[list[Any] | None]] = {}
     for name, entries in rows.lists.items():
+        first = next((entry for entry in entries if not is_missing(entry)), None)
+        if _list_of(first) is None:
+            continue
         cells = [_list_of(entry) for entry in entries]
         is_list = [cell is not None for cell in cells]
         is_absent = [is_missing(entry) for entry in entries]

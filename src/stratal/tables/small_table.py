@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -199,6 +200,13 @@ def is_missing(entry: object) -> bool:
     """Return whether an entry is None, NaN (of any kind), masked or blank."""
     if isinstance(entry, str):
         return not entry.strip()
+    # Nearly all other entries are of these types, and tables have millions.
+    if entry is None:
+        return True
+    if type(entry) in (int, bool):
+        return False
+    if type(entry) is float:
+        return math.isnan(entry)
     if is_null(entry):
         return True
     # Comparing containers compares their entries, and comparing a signalling NaN raises an error.

@@ -17,6 +17,8 @@ from stratal.tables.small_table import SmallTable, plain_text
 # Standard deviations of the number of missing verdicts in labelled rows: a false alarm in about 1 of 370
 # tables.
 _MAX_MISSING_DEVIATIONS = 3.0
+# Distinct texts of a column of verdicts, the spellings of a missing one among them; scores have more.
+_MAX_TEXTS = 50
 
 
 def are_verdict_words(rows: SmallTable, column: str) -> bool:
@@ -26,7 +28,11 @@ def are_verdict_words(rows: SmallTable, column: str) -> bool:
 
 def numbers_of_column(rows: SmallTable, column: str) -> dict[str, float] | None:
     """Return the number of each verdict in a column; None for scores."""
-    texts = {plain_text(entry) for entry in rows.values(column)}
+    texts = set[str | None]()
+    for entry in rows.values(column):
+        texts.add(plain_text(entry))
+        if len(texts) > _MAX_TEXTS:
+            return None
     verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
     return verdict_numbers(verdicts) if len(verdicts) <= 3 else None
 

@@ -732,3 +732,10 @@ def test_totals_of_margins_are_units_of_one_population(tmp_path):
     totals.write_text("level,total\nyoung,400\n")
     with pytest.raises(InputError, match="variable, level and total"):
         stratal.evaluate(table, value="satisfied", margins=str(totals))
+
+
+def test_a_population_of_as_many_rows_keeps_the_proxy():
+    table, _ = table_of()
+    stated = stratal.evaluate(table, population_size=ROWS).estimate
+
+    assert stated.limits(0.95) == stratal.evaluate(table).estimate.limits(0.95)
