@@ -13,6 +13,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import tail_shares
 from stratal.report.figures import Intervals, PlotDisplay
+from stratal.report.notes import warnings_among
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, UNDECIDED, Alarm, raise_alarms
@@ -374,7 +375,13 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
     if latest.evaluation is not None:
         table = latest.evaluation.table
         roles = () if table is None else table.recognition.notes
-        notes += [f"{latest.name}: {text}" for text in latest.evaluation.to_dict().get("warnings", ())]
+        evaluation = latest.evaluation
+        results = (evaluation.estimate, *evaluation.tables)
+        warnings = warnings_among(note for result in results for note in result.notes)
+        # That a judge is worse in a group.
+        for judge_table in (each for each in evaluation.tables if each.kind == "judge_groups"):
+            warnings += judge_table.remarks
+        notes += [f"{latest.name}: {text}" for text in dict.fromkeys(warnings)]
         notes += [f"{latest.name}: {text}" for text in roles]
     return notes
 
