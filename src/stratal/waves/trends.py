@@ -219,8 +219,8 @@ def trend(
         (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1 2026) they
         keep the order of the rows, if the rows of each wave are adjacent and years rise.
     require : str or sequence of str, optional
-        An alarm for `>=.9` or `<=.05` (the level of every wave), `fell<=.03` or `rose<=.03` (the change
-        since the reference).
+        An alarm for `>=.9` or `<=.05` (the level of every wave), `value@de>=.9` (the level of a group of
+        `by`), `fell<=.03` or `rose<=.03` (the change since the reference).
     reference : int
         Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
     **options
