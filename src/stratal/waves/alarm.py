@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stratal.randomness import id_texts
 from stratal.report.text import json_dict
 from stratal.waves.changes import have_same_items
 from stratal.waves.e_process import (
+    EFFECTS,
     centred_rates,
     expected_variances,
     log_e_process,
@@ -103,6 +104,12 @@ class WaveOutcomes:
         Its lowest possible value, its mean over the population, and its highest possible value, of a proxy
         with bounds.
     exact : bool
+    groups : (n,), optional
+        The group of each unit.
+    group_shares : mapping of str to float
+        Share of the population in each group, as far as it is known.
+    effect : float
+        Fall of the mean as a share of the fall that the bets are for.
     """
 
     name: str
@@ -115,6 +122,25 @@ class WaveOutcomes:
     score_means: FloatArray | None
     score_range: tuple[float, float, float] | None
     exact: bool
+    groups: AnyArray | None = None
+    group_shares: Mapping[str, float] = field(default_factory=dict)
+    effect: float = 1.0
+
+    def of_group(self, group: str, level: float) -> WaveOutcomes:
+        """Return the wave with the level as outcome of all units outside a group.
+
+        Its mean is below the level if that of the group is. The e-value is therefore exact for any strata,
+        also if the size of the group in each of them is unknown.
+        """
+        members = np.zeros(len(self.outcomes), dtype=bool) if self.groups is None else self.groups == group
+        return replace(
+            self,
+            outcomes=np.where(members, self.outcomes, level),
+            scores=None,
+            score_means=None,
+            score_range=None,
+            effect=self.group_shares.get(group, 1.0),
+        )
 
     @property
     def mirrored(self) -> WaveOutcomes:
@@ -230,6 +256,7 @@ def wave_log_e_values(wave: WaveOutcomes, prediction: Prediction, levels: FloatA
         weights,
         wave.by_draw(wave.weights * variances) / weights,
         len(wave.outcomes),
+        EFFECTS * wave.effect,
     )
 
 
@@ -295,7 +322,8 @@ def raise_alarms(
     ----------
     waves : sequence of Wave
     requirements : sequence of str
-        Such as `>=.9`, `<=.05`, `fell<=.03` and `rose<=.03`; of several, each has its part of the error.
+        Such as `>=.9`, `<=.05`, `value@de>=.9` for a group, `fell<=.03` and `rose<=.03`; of several, each has
+        its part of the error.
     reference : int
         Number of first waves with labels that a fall or rise is measured from.
     confidence_level : float
@@ -311,7 +339,9 @@ def raise_alarms(
     error = (1.0 - confidence_level) / len(requirements)
     bounds = _common_bounds(labelled)
     outcomes = [_wave_outcomes(wave, bounds) for wave in labelled]
-    return tuple(_alarm(outcomes, _parse(text, bounds), bounds, reference, error) for text in requirements)
+    groups = {str(group) for wave in outcomes if wave.groups is not None for group in wave.groups.tolist()}
+    parsed = [_parse(text, bounds, groups) for text in requirements]
+    return tuple(_alarm(outcomes, requirement, bounds, reference, error) for requirement in parsed)
 
 
 def _require_independent_draws(waves: Sequence[Wave]) -> None:
@@ -342,18 +372,26 @@ def _are_independent(later: Wave, earlier: Wave) -> bool:
     return is_drawn and samples[0].seed != samples[1].seed
 
 
-def _parse(text: str, bounds: tuple[float, float]) -> Requirement:
+def _parse(text: str, bounds: tuple[float, float], groups: Collection[str]) -> Requirement:
     requirement = Requirement.parse(text)
     is_change = requirement.name in (FELL, ROSE)
     is_possible = 0 <= requirement.limit < bounds[1] - bounds[0]
-    if requirement.name == "value":
+    quantity, _, group = requirement.name.partition("@")
+    if quantity == "value":
         requirement.check(bounds)
+        if group and group not in groups:
+            raise InputError(
+                "no wave has this group",
+                given=repr(text),
+                allowed=", ".join(sorted(groups)) or "none",
+                action="Name the column of groups: by= (--by).",
+            )
     elif not is_change or requirement.sign != "<=" or not is_possible:
         raise InputError(
             "this requirement cannot raise an alarm",
             given=repr(text),
-            allowed="a level of all items ('>=.9', '<=.05'), or a change since the first waves ('fell<=.03', "
-            "'rose<=.03')",
+            allowed="a level ('>=.9', '<=.05', of a group 'value@de>=.9'), or a change since the first waves "
+            "('fell<=.03', 'rose<=.03')",
         )
     return requirement
 
@@ -368,11 +406,11 @@ def _alarm(
     """Return the verdict on one requirement."""
     low, high = bounds
     is_change = requirement.name in (FELL, ROSE)
-    is_upper = requirement.name == ROSE or (requirement.name == "value" and requirement.sign == "<=")
-    if is_upper:
-        oriented = [wave.mirrored for wave in waves]
-    else:
-        oriented = list(waves)
+    is_upper = requirement.name == ROSE or (not is_change and requirement.sign == "<=")
+    group = requirement.name.partition("@")[2]
+    if group:
+        waves = [wave.of_group(group, (requirement.limit - low) / (high - low)) for wave in waves]
+    oriented = [wave.mirrored for wave in waves] if is_upper else list(waves)
     n_reference = min(reference, len(waves)) if is_change else 0
     if is_change and n_reference < len(waves):
         process = fall_process(oriented, n_reference, requirement.limit / (high - low))
@@ -441,14 +479,12 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     score_means = None
     score_range = None
     labelled = join_labels(sample, wave.evaluation.labels).labelled
-    if weighting.random_within_strata:
-        shares = weighting.shares
-    else:
-        shares = np.ones(1)
-    if len(shares) > 1:
-        means = sample.summary.proxy_means
-    else:
-        means = sample.summary.overall_means[None, :]
+    by = wave.evaluation.request.by or ""
+    groups_of_units = sample.groups.get(by)
+    has_groups = groups_of_units is not None and int(labelled.sum()) == count
+    totals = sample.totals.get(by, {})
+    shares = weighting.shares if weighting.random_within_strata else np.ones(1)
+    means = sample.summary.proxy_means if len(shares) > 1 else sample.summary.overall_means[None, :]
     if sample.proxy_info and int(labelled.sum()) == count and len(means) == len(shares):
         info = sample.proxy_info[0]
         scores = sample.proxies[labelled, 0]
@@ -466,4 +502,6 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
         score_means=score_means,
         score_range=score_range,
         exact=weighting.random_within_strata and not weighting.sizes_follow_labels,
+        groups=groups_of_units[labelled] if has_groups and groups_of_units is not None else None,
+        group_shares={level: size / sample.population_size for level, size in totals.items()},
     )

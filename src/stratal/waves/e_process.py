@@ -79,6 +79,7 @@ def log_e_values(
     weights: FloatArray,
     variances: FloatArray,
     labels: int | IntArray,
+    effects: FloatArray = EFFECTS,
 ) -> FloatArray:
     """Return the logarithm of a wave's e-value (…, D) for each effect: Σ log(1 + c w_i (m_i − z_i)).
 
@@ -98,15 +99,17 @@ def log_e_values(
         Expected variance of z in each draw.
     labels : int or int (…)
         n.
+    effects : float (D,)
+        δ, as shares of the outcome's range.
     """
     variance = np.sum(weights**2 * variances, axis=-1)[..., None]
     # The largest loss of a draw is w (1 − m).
     loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
     count = np.asarray(labels)[..., None]
-    stakes = np.minimum(EFFECTS / (variance + EFFECTS**2 / count), _LARGEST_STAKE / loss)
+    stakes = np.minimum(effects / (variance + effects**2 / count), _LARGEST_STAKE / loss)
     gains = expected - outcomes
     return np.stack(
-        [np.sum(np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(EFFECTS))], axis=-1
+        [np.sum(np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))], axis=-1
     )
 
 

@@ -14,6 +14,7 @@ from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import tail_shares
 from stratal.protocols import JsonDict
 from stratal.report.figures import Intervals, PlotDisplay
+from stratal.report.notes import warnings_among
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, UNDECIDED, Alarm, raise_alarms
@@ -230,8 +231,8 @@ def trend(
         (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1 2026) they
         keep the order of the rows, if the rows of each wave are adjacent and years rise.
     require : str or sequence of str, optional
-        An alarm for `>=.9` or `<=.05` (the level of every wave), `fell<=.03` or `rose<=.03` (the change
-        since the reference).
+        An alarm for `>=.9` or `<=.05` (the level of every wave), `value@de>=.9` (the level of a group of
+        `by`), `fell<=.03` or `rose<=.03` (the change since the reference).
     reference : int
         Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
     **options
@@ -389,7 +390,13 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
     if latest.evaluation is not None:
         table = latest.evaluation.table
         roles = () if table is None else table.recognition.notes
-        notes += [f"{latest.name}: {text}" for text in latest.evaluation.to_dict().get("warnings", ())]
+        evaluation = latest.evaluation
+        results = (evaluation.estimate, *evaluation.tables)
+        warnings = warnings_among(note for result in results for note in result.notes)
+        # That a judge is worse in a group.
+        for judge_table in (each for each in evaluation.tables if each.kind == "judge_groups"):
+            warnings += judge_table.remarks
+        notes += [f"{latest.name}: {text}" for text in dict.fromkeys(warnings)]
         notes += [f"{latest.name}: {text}" for text in roles]
     return notes
 

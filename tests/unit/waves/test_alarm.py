@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -216,7 +217,9 @@ def test_clusters_are_independent_draws_and_the_bound_is_marked_as_approximate()
 
 
 def test_requirements_that_no_alarm_follows_are_refused(falling):
-    for text in ("recall>=.9", "fell>=.03", "fell<=1", "value@de>=.9"):
+    with pytest.raises(InputError, match="no wave has this group"):
+        stratal.trend(falling[:2], require="value@de>=.9")
+    for text in ("recall>=.9", "fell>=.03", "fell<=1", "fell@de<=.03"):
         with pytest.raises(InputError, match="cannot raise an alarm"):
             stratal.trend(falling[:2], require=text)
     with pytest.raises(InputError, match="never met"):
@@ -295,3 +298,65 @@ def test_row_numbers_of_one_seed_are_assumed_to_be_other_items():
     result = stratal.trend(waves, require=">=.5")
 
     assert any("same row numbers" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_expected_e_value_of_a_group_is_at_most_one(seed):
+    """Over all stratified samples, with a group whose size in each stratum is not used."""
+    rng = np.random.default_rng(seed)
+    sizes, counts = (5, 4), (2, 2)
+    values = [(rng.random(size) < 0.7).astype(float) for size in sizes]
+    members = [rng.random(size) < 0.6 for size in sizes]
+    members[0][0] = True
+    shares = np.array(sizes) / sum(sizes)
+    level = np.concatenate(values)[np.concatenate(members)].mean()
+    prediction = Prediction(rates=rng.uniform(0.05, 0.95, 2), slope=0.0, ratio=0.5)
+    e_values = []
+    draws = [combinations(range(size), count) for size, count in zip(sizes, counts, strict=True)]
+    for first, second in product(*map(list, draws)):
+        outcomes = np.concatenate([values[0][list(first)], values[1][list(second)]])
+        groups = np.concatenate([members[0][list(first)], members[1][list(second)]])
+        drawn = wave_of(outcomes, [0] * counts[0] + [1] * counts[1], shares)
+        drawn = replace(drawn, groups=np.where(groups, "de", "en"), group_shares={"de": 0.6})
+        of_group = drawn.of_group("de", level)
+        e_values.append(np.exp(wave_log_e_values(of_group, prediction, np.array([level])))[0])
+
+    assert np.all(np.mean(e_values, axis=0) <= 1 + 1e-12)
+
+
+def test_an_alarm_of_a_group_is_raised_where_only_that_group_fell():
+    rng = np.random.default_rng(4)
+    waves = []
+    for wave in range(16):
+        language = np.where(np.arange(1000) % 2 == 0, "de", "en")
+        units = stratal.Population.from_arrays(
+            ids=[f"w{wave}-{row}" for row in range(1000)], groups={"language": language}
+        )
+        drawn = stratal.designs.SimpleRandom(budget=120).draw(units, seed=7)
+        rates = np.where((drawn.groups["language"] == "de") & (wave >= 6), 0.7, 0.94)
+        waves.append((drawn, (rng.random(120) < rates).astype(float)))
+    result = stratal.trend(waves, by="language", require="value@de>=.9;value@en>=.9")
+    of_de, of_en = result.alarms
+
+    assert (of_de.verdict, of_en.verdict) == ("ALARM", "NO ALARM")
+    assert of_de.threshold == pytest.approx(40)
+    assert of_de.exact
+    errors = [(drawn, 1 - right) for drawn, right in waves]
+    mirrored = stratal.trend(errors, by="language", require="value@de<=.1;value@en<=.1").alarms[0]
+    assert mirrored.e_values == pytest.approx(of_de.e_values)
+
+
+def test_false_alarms_of_a_group_stay_below_five_percent():
+    rng = np.random.default_rng(6)
+    series, waves, n = sized(100, 500), 40, 60
+    ever = []
+    for _ in range(series):
+        drawn = []
+        for _ in range(waves):
+            groups = np.where(rng.random(n) < 0.3, "de", "en")
+            outcomes = rng.random(n) < np.where(groups == "de", 0.9, 0.6)
+            drawn.append(replace(wave_of(outcomes), groups=groups, group_shares={"de": 0.3}))
+        process = level_process([wave.of_group("de", 0.9) for wave in drawn], 0.9)
+        ever.append(process.max() >= 20)
+
+    assert np.mean(ever) <= 0.05
