@@ -14,9 +14,9 @@ from stratal.strata import strata as partitions
 def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch):
     listed, scenarios = [], partitions.scenarios
 
-    def noted(strata):
+    def noted(strata, expected_slope):
         listed.append(strata)
-        return scenarios(strata)
+        return scenarios(strata, expected_slope)
 
     monkeypatch.setattr(partitions, "scenarios", noted)
     population = stratal.Population.from_arrays(proxy=np.random.default_rng(3).beta(3, 1, 2_000))
