@@ -105,7 +105,7 @@ class Successive(Design):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy={"p": [0.9, 0.5, 0.1, 0.8]})
-    >>> Successive(budgets=(2,), predicted=(Number(name="p"),)).draw(population, seed=7).size
+    >>> Successive(budgets=(2,), predicted=(NumberColumn(name="p"),)).draw(population, seed=7).size
     2
     """
 

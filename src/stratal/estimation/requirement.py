@@ -273,7 +273,7 @@ def joint_verdict(entries: Sequence[JsonMapping]) -> str:
 
     Examples
     --------
-    >>> status_of([{"verdict": PASS}, {"verdict": UNDECIDED}]), status_of([])
+    >>> joint_verdict([{"verdict": PASS}, {"verdict": UNDECIDED}]), joint_verdict([])
     ('UNDECIDED', 'PASS')
     """
     verdicts = {entry["verdict"] for entry in entries}

@@ -161,7 +161,8 @@ def bounds_of_worst_case(strata: Strata) -> tuple[float, float]:
     Examples
     --------
     >>> import stratal
-    >>> worst_bounds(stratal.strata.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
+    >>> population = stratal.Population.from_arrays(groups={"g": ["a"]})
+    >>> bounds_of_worst_case(stratal.strata.stratify(population, "none"))
     (0.0, 1.0)
     """
     low, high = strata.bounds
