@@ -31,19 +31,37 @@ def test_results_of_ragas_and_output_items_of_openai(tmp_path):
 
 
 @pytest.mark.slow
-def test_logs_of_inspect_lm_eval_and_deepeval(tmp_path):
-    python = python_with("inspect_ai", "deepeval", "lm_eval", "evaluate", "datasets")
-    run_script(python, TOOLS / "make_logs.py", tmp_path / "made", cwd=tmp_path)
+def test_logs_of_inspect_lm_eval_and_hugging_face(tmp_path):
+    python = python_with("inspect_ai", "lm_eval", "evaluate", "datasets")
+    writers = ("lm_eval_log", "inspect_log", "inspect_odd_log", "hugging_face_logs")
+    run_script(python, TOOLS / "make_logs.py", tmp_path / "made", *writers, cwd=tmp_path)
 
     logs = find_logs(tmp_path / "made")
-    assert {"Inspect", "DeepEval", "lm-evaluation-harness", "Hugging Face evaluate"} <= set(logs.values())
-    read = {path: stratal.Population.read(path) for path in logs if path.suffix != ".eval"}
-    sizes = {tool: set() for tool in logs.values()}
-    for path, population in read.items():
-        assert population.proxy_names, path
-        sizes[logs[path]].add(population.size)
-    assert sizes["Inspect"] >= {8}
-    assert sizes["DeepEval"] >= {4, 1}
+    sizes = sizes_of_logs(logs)
+    assert sizes["Inspect"] == {8, 4}
     assert sizes["lm-evaluation-harness"] == {4, 2}
-    choose = next(population for path, population in read.items() if "choose" in path.name)
-    assert "confidence" in choose.proxy_names
+    assert "Hugging Face evaluate" in sizes
+    [choose] = [path for path in logs if path.name.startswith("samples_choose")]
+    # The probability of the chosen answer among the choices.
+    assert stratal.Population.read(choose, proxy="confidence").size == 2
+
+
+@pytest.mark.slow
+def test_logs_of_deepeval(tmp_path):
+    # Together with other tools, an old version would be installed.
+    python = python_with("deepeval>=4")
+    writers = ("deepeval_log", "deepeval_odd_log")
+    run_script(python, TOOLS / "make_logs.py", tmp_path / "made", *writers, cwd=tmp_path)
+
+    assert sizes_of_logs(find_logs(tmp_path / "made"))["DeepEval"] == {4, 1}
+
+
+def sizes_of_logs(logs):
+    """Return the numbers of units of each tool's logs, all of which have a score; `.eval` needs Inspect."""
+    sizes = {}
+    for path, tool in logs.items():
+        if path.suffix != ".eval":
+            population = stratal.Population.read(path, missing="own-stratum")
+            assert population.proxy_names, path
+            sizes.setdefault(tool, set()).add(population.size)
+    return sizes

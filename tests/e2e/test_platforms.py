@@ -144,8 +144,10 @@ def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     assert [client.stratal(*write)["new"] for _ in range(2)] == [0, 0]
     result = client.count()
     assert len(result["feedback"]) == 51
-    [figures] = result["figures"]
-    assert figures["estimate"] == pytest.approx(estimate["estimate"])
+    if platform == "mlflow":
+        # Phoenix has no place for figures without a label that is written.
+        [figures] = result["figures"]
+        assert figures["estimate"] == pytest.approx(estimate["estimate"])
 
     # Labels that people wrote elsewhere: each is written once.
     client.stratal(*draw, "--budget", 40, "--seed", 2, "--output", "second")
@@ -161,4 +163,4 @@ def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     result = client.count()
     assert len(result["feedback"]) == 51 + 40
     assert len({tuple(entry[:2]) for entry in result["feedback"]}) == 91
-    assert len(result["figures"]) == 2
+    assert len(result["figures"]) == {"mlflow": 2, "phoenix": 1}[platform]

@@ -1,4 +1,4 @@
-"""Write the logs of this folder anew, with the tools themselves: `python make_logs.py FOLDER`, offline.
+"""Write the logs of this folder anew, by the tools themselves: `make_logs.py FOLDER [NAME…]`, offline.
 
 Needs lm-eval, inspect_ai, deepeval, evaluate and datasets, in an environment of their own; promptfoo comes
 from npm (see README.md).
@@ -228,15 +228,19 @@ def hugging_face_logs(folder: Path) -> None:
     datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)}).save_to_disk(folder / "datasets")
 
 
+WRITERS = (
+    lm_eval_log,
+    inspect_log,
+    inspect_odd_log,
+    deepeval_log,
+    deepeval_odd_log,
+    hugging_face_logs,
+)
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    for write in (
-        lm_eval_log,
-        inspect_log,
-        inspect_odd_log,
-        deepeval_log,
-        deepeval_odd_log,
-        hugging_face_logs,
-    ):
-        (place / write.__name__).mkdir(parents=True)
-        write(place / write.__name__)
+    names = sys.argv[2:] or [write.__name__ for write in WRITERS]
+    for write in WRITERS:
+        if write.__name__ in names:
+            (place / write.__name__).mkdir(parents=True)
+            write(place / write.__name__)

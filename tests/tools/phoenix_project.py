@@ -83,17 +83,11 @@ def count() -> None:
     queues: dict[str, list[str]] = {}
     for entry in annotations_of("CODE"):
         queues.setdefault(entry["name"], []).append(entry["span_id"])
-    feedback = [
-        [entry["span_id"], entry["name"], entry["result"].get("label")] for entry in annotations_of("HUMAN")
-    ]
-    figures = [
-        dict(figures)
-        for figures in {
-            tuple(sorted(entry["metadata"].items()))
-            for entry in annotations_of("HUMAN")
-            if entry.get("metadata")
-        }
-    ]
+    answers = annotations_of("HUMAN")
+    labels = [[entry["span_id"], entry["name"], entry["result"].get("label")] for entry in answers]
+    feedback = [entry for entry in labels if entry[2] is not None]
+    metadata = {tuple(sorted(entry["metadata"].items())) for entry in answers if entry.get("metadata")}
+    figures = [dict(entries) for entries in metadata]
     print(json.dumps({"units": units(), "queues": queues, "feedback": feedback, "figures": figures}))
 
 
