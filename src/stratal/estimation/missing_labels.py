@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs.clusters import ClusterSample
 from stratal.designs.margins import PostStratified
 from stratal.designs.sample import Sample
+from stratal.intervals.stratified import hypergeometric_upper_tail
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Crossed, Rule
-from stratal.report.notes import UNREPRESENTATIVE, Note
+from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note
 
 # Chance of a warning in total, over all proxies and both statistics, where labels are missing at random.
 RISK = 0.01
@@ -160,13 +162,14 @@ _LEAST_SHOWN = 0.001
 
 
 def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
-    """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy.
+    """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy or answer.
 
     Labelled rows are compared with all rows of the table, within the strata in which they are declared a
-    random sample. No warning is no evidence that they are one.
+    random sample; of whole clusters the clusters' means are compared. No warning is no evidence that they are
+    one.
     """
     population = sample.population
-    if not sample.declared_random or not sample.proxy_names or not isinstance(population, ArrayPopulation):
+    if not sample.declared_random or not isinstance(population, ArrayPopulation):
         return ()
     block = _blocks_of_table(sample, population)
     if block is None:
@@ -176,11 +179,19 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
     else:
         ids = population.ids
     labelled = np.isin(ids, sample.ids)
+    is_of_rows = not isinstance(sample.design, ClusterSample) and not np.any(block)
+    answer = sample.question.answer
+    tests_answer = is_of_rows and answer is not None and answer in population.groups
+    if not sample.proxy_names:
+        return _answer_notes(str(answer), population, labelled) if tests_answer else ()
     values = np.column_stack([population.values[name] for name in sample.proxy_names])
+    if isinstance(sample.design, ClusterSample):
+        values, labelled = _of_clusters(population.groups[sample.design.cluster], values, labelled)
+        block = np.zeros(len(labelled), dtype=np.int64)
     rows = _thinned(labelled, sample.seed)
     pattern = missing_pattern(values[rows], ~labelled[rows], block[rows], seed=sample.seed)
     if pattern is None:
-        return ()
+        return _answer_notes(str(answer), population, labelled) if tests_answer else ()
     name = sample.proxy_names[pattern.column]
     column = values[:, pattern.column]
     means = f"mean {column[labelled].mean():.3g} of labelled rows, {column.mean():.3g} of all"
@@ -190,7 +201,41 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
         f"interval may miss the value of all rows. If rows were chosen by {name!r}, weight by its strata: "
         f"post_stratify={name!r} (--post-stratify {name}); this corrects only for choices that depend on it"
     )
-    return (Note(UNREPRESENTATIVE, text),)
+    return (Note(LABELS_BY_PROXY, text),)
+
+
+def _answer_notes(answer: str, population: ArrayPopulation, labelled: BoolArray) -> tuple[Note, ...]:
+    """Return a warning if rows of one of the model's answers got labels more or less often than others.
+
+    The number of labelled rows of an answer is hypergeometric if they were chosen at random.
+    """
+    levels, codes = np.unique(population.groups[answer].astype(np.str_), return_inverse=True)
+    totals = np.bincount(codes, minlength=len(levels))
+    counts = np.bincount(codes[labelled], minlength=len(levels))
+    size = len(codes)
+    n = int(labelled.sum())
+    drawn = np.full(len(levels), n)
+    at_least = hypergeometric_upper_tail(counts, drawn, size, totals)
+    at_most = hypergeometric_upper_tail(drawn - counts, drawn, size, size - totals)
+    p_values = np.minimum(2.0 * np.minimum(at_least, at_most) * len(levels), 1.0)
+    rarest = int(np.argmin(p_values))
+    if p_values[rarest] > RISK:
+        return ()
+    shares = f"{counts[rarest] / n:.1%} of labelled rows, {totals[rarest] / size:.1%} of all"
+    text = (
+        f"the labelled rows are not a random sample of the table: {answer!r} is {str(levels[rarest])!r} in "
+        f"{shares} (hypergeometric test, p = {p_values[rarest]:.1g}), and the interval may miss the value of "
+        f"all rows. If rows were chosen by {answer!r}, weight by it: post_stratify={answer!r} "
+        f"(--post-stratify {answer}); this corrects only for choices that depend on it"
+    )
+    return (Note(LABELS_BY_ANSWER, text),)
+
+
+def _of_clusters(clusters: AnyArray, values: FloatArray, labelled: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Return the means of proxies (M, k) of all clusters, and which of these were drawn (M,)."""
+    _, codes, sizes = np.unique(clusters.astype(np.str_), return_inverse=True, return_counts=True)
+    means = np.stack([np.bincount(codes, column) / sizes for column in values.T], axis=1)
+    return means, np.bincount(codes, labelled) > 0
 
 
 # Where labels are more frequent, by where they are missing more often.

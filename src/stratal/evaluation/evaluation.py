@@ -29,7 +29,7 @@ from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
-from stratal.report.notes import FIRST_MODEL, UNREPRESENTATIVE, Note
+from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
@@ -75,7 +75,8 @@ class Evaluation:
     table : LabelledTable, optional
         The table that the labels are from, with the recognised roles of its columns.
     post_stratified : Estimate, optional
-        Weighted by quantiles of the proxy, if the labelled rows of a table are not a random sample of it.
+        Weighted by quantiles of the proxy, or by the model's answers, if the labelled rows of a table are
+        not a random sample of it.
     """
 
     request: EvaluationRequest
@@ -160,7 +161,9 @@ class Evaluation:
         if self.table is not None:
             described["roles"] = self._roles(self.table)
         if self.post_stratified is not None:
-            described["post_stratified"] = self.post_stratified.to_dict(level)
+            by_answers = LABELS_BY_ANSWER in _codes(self.estimate)
+            by = "the model's answers" if by_answers else "quantiles of the proxy"
+            described["post_stratified"] = {"by": by, **self.post_stratified.to_dict(level)}
         if self.new is not None:
             described["new_version"] = self.new.to_dict()
             described["notes"] = [self._note_on_new_answers(self.new), *described["notes"]]
@@ -554,19 +557,32 @@ def _evaluate_evidence(evidence: LabelledSample) -> Evaluation:
 
 
 def _is_unrepresentative(result: Estimate | Estimates) -> bool:
-    """Return whether the labelled rows are not a random sample of their table, as far as proxies show."""
-    return any(isinstance(note, Note) and note.code == UNREPRESENTATIVE for note in result.notes)
+    """Return whether the labelled rows are not a random sample of their table, as far as columns show."""
+    return bool(_codes(result) & NOT_AT_RANDOM)
+
+
+def _codes(result: Estimate | Estimates) -> set[str]:
+    return {note.code for note in result.notes if isinstance(note, Note)}
 
 
 def _post_stratified(
     evidence: LabelledSample, columns: Sequence[str], result: Estimate | Estimates
 ) -> Estimate | None:
-    """Return the estimate weighted by quantiles of the proxy, if labelled rows are no random sample."""
+    """Return the estimate weighted by the answers or the proxy's quantiles that rows were chosen by."""
     if evidence.table is None or columns or not isinstance(result, Estimate):
         return None
-    if not _is_unrepresentative(result) or not evidence.sample.proxy_names:
+    codes = _codes(result)
+    if LABELS_BY_ANSWER in codes:
+        column = str(evidence.sample.question.answer)
+        drawn = {str(answer) for answer in evidence.sample.groups[column].tolist()}
+        if len(drawn) < len(evidence.sample.totals.get(column, ())):
+            # An answer without a label cannot be weighted.
+            return None
+    elif LABELS_BY_PROXY in codes and evidence.sample.question.cluster is None:
+        column = evidence.sample.proxy_names[0]
+    else:
         return None
-    weighted = post_stratify(evidence.sample, evidence.sample.proxy_names[0])
+    weighted = post_stratify(evidence.sample, column)
     estimate_of_strata, _ = _estimate_and_labels(replace(evidence, sample=weighted), columns)
     if isinstance(estimate_of_strata, Estimate):
         return estimate_of_strata

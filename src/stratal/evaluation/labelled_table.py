@@ -28,7 +28,7 @@ from stratal.question.recognition import (
     recognise,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
-from stratal.report.notes import RANDOM_ROWS, UNREPRESENTATIVE, Note, without_code
+from stratal.report.notes import LABELS_BY_GROUP, RANDOM_ROWS, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
     ENTRY,
@@ -510,7 +510,7 @@ def _group_warning(group: LabelledGroups) -> Note:
     )
     if group.are_whole:
         text += f"; if whole levels were drawn: cluster={group.column!r} (--cluster {quote(group.column)})"
-    return Note(UNREPRESENTATIVE, text)
+    return Note(LABELS_BY_GROUP, text)
 
 
 def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:

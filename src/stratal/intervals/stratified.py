@@ -185,7 +185,7 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
     while np.any(open_ := smallest - below > 1):
         middle = (below + smallest) // 2
         enough = np.zeros(len(k), dtype=bool)
-        enough[open_] = _upper_tail(k[open_], n[open_], size, middle[open_]) > error
+        enough[open_] = hypergeometric_upper_tail(k[open_], n[open_], size, middle[open_]) > error
         smallest = np.where(open_ & enough, middle, smallest)
         below = np.where(open_ & ~enough, middle, below)
     return np.asarray(smallest[back.ravel()].reshape(shape))
@@ -230,7 +230,7 @@ def _rarest_count(n: int, size: int, total: int, error: float) -> int:
     rare = min(n, total) + 1
     while rare - certain > 1:
         middle = (certain + rare) // 2
-        tail = _upper_tail(np.array([middle]), np.array([n]), size, np.array([total]))[0]
+        tail = hypergeometric_upper_tail(np.array([middle]), np.array([n]), size, np.array([total]))[0]
         if tail <= error:
             rare = middle
         else:
@@ -238,7 +238,7 @@ def _rarest_count(n: int, size: int, total: int, error: float) -> int:
     return rare
 
 
-def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) -> FloatArray:
+def hypergeometric_upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) -> FloatArray:
     """Return P(K ≥ k) (R,) of k among n drawn of N units, M of them 1: the first term and its ratios.
 
     k ones can be drawn: k ≤ M, and n − k ≤ N − M.

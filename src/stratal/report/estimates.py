@@ -239,7 +239,8 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         lines.append(f"{result['roles']['sentence'][:1].upper()}{result['roles']['sentence'][1:]}.")
         notes = [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
     if "post_stratified" in result:
-        lines.append(f"Weighted by quantiles of the proxy: {value_with_interval(result['post_stratified'])}.")
+        weighted = result["post_stratified"]
+        lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
     tables = []
     for kind in TABLES:
         rows = result.get(kind, ())

@@ -9,8 +9,12 @@ REMARK = "remark"
 
 # Codes of warnings, which are printed among the first lines.
 NO_MATCH = "answers-match-no-label"
-UNREPRESENTATIVE = "labels-by-proxy"
-WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
+# Of labelled rows that are no random sample of their table, by a proxy, the model's answer or groups of rows.
+LABELS_BY_PROXY = "labels-by-proxy"
+LABELS_BY_ANSWER = "labels-by-answer"
+LABELS_BY_GROUP = "labels-by-group"
+NOT_AT_RANDOM = frozenset({LABELS_BY_PROXY, LABELS_BY_ANSWER, LABELS_BY_GROUP})
+WARNINGS = frozenset({NO_MATCH, *NOT_AT_RANDOM})
 
 # Of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"

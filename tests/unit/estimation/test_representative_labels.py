@@ -13,7 +13,7 @@ import stratal
 from stratal.designs import post_stratify
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.missing_labels import RISK, unrepresentative_notes
-from stratal.report.notes import UNREPRESENTATIVE
+from stratal.report.notes import LABELS_BY_PROXY
 
 SIZE, LABELS = 600, 80
 
@@ -91,7 +91,7 @@ def test_the_warning_is_in_the_first_lines_and_in_json():
     sample, labels = quietly(table, proxy="confidence")
     found = stratal.estimate(sample, labels)
     assert "not a random sample" in str(found).splitlines()[1]
-    assert [note.code for note in found.notes if note in found.to_dict()["warnings"]] == [UNREPRESENTATIVE]
+    assert [note.code for note in found.notes if note in found.to_dict()["warnings"]] == [LABELS_BY_PROXY]
     assert "--post-stratify confidence" in found.to_dict()["warnings"][0]
 
 
@@ -145,3 +145,57 @@ def test_the_command_warns_and_post_stratifies(tmp_path, run_command):
     found = json.loads(weighted.stdout)
     assert found["design"] == "post-stratified"
     assert "warnings" not in found
+
+
+def answers_table(draws, *, shares, size=600, labels=120):
+    """Return predictions of three classes; `shares` are the relative chances of a label by class."""
+    answer = draws.choice(["bird", "cat", "dog"], size, p=[0.2, 0.3, 0.5])
+    right = draws.random(size) < np.select([answer == "bird", answer == "cat"], [0.4, 0.7], 0.9)
+    truth = np.where(right, answer, "other")
+    chance = np.select([answer == "bird", answer == "cat"], shares[:2], shares[2])
+    rows = np.argsort(-(draws.random(size) ** (1 / chance)))[:labels]
+    label = np.full(size, None, dtype=object)
+    label[rows] = truth[rows]
+    table = {"id": list(range(size)), "prediction": answer.tolist(), "label": label.tolist()}
+    return table, right
+
+
+def test_labels_chosen_by_the_models_answer_are_warned_of_and_weighted():
+    tries = sized(10, 200)
+    covered = {"as declared": 0, "weighted": 0}
+    for seed in range(tries):
+        table, right = answers_table(np.random.default_rng([9, seed]), shares=(5.0, 1.0, 1.0))
+        result = stratal.evaluate(table, require=">=.5")
+        assert any("'prediction' is 'bird'" in note for note in result.estimate.notes)
+        assert result.verdicts[0]["verdict"] != "PASS"
+        assert result.to_dict()["post_stratified"]["by"] == "the model's answers"
+        covered["as declared"] += right.mean() in result.estimate.confidence_interval()
+        covered["weighted"] += right.mean() in result.post_stratified.confidence_interval()
+    assert covered["as declared"] < 0.7 * tries
+    assert covered["weighted"] > 0.94 * tries - 3.5 * np.sqrt(0.0564 * tries)
+
+
+def test_labels_at_random_by_answer_are_hardly_ever_warned_of():
+    tries = sized(60, 2000)
+    warned = 0
+    for seed in range(tries):
+        table, _ = answers_table(np.random.default_rng([10, seed]), shares=(1.0, 1.0, 1.0))
+        sample, _ = quietly(table, predicted="prediction", groups=["prediction"])
+        warned += bool(unrepresentative_notes(sample))
+    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
+
+
+def test_whole_clusters_are_compared_by_their_means():
+    """Scores alike within clusters: single rows would be warned of in half of the tables."""
+    tries = sized(40, 1000)
+    warned = 0
+    for seed in range(tries):
+        draws = np.random.default_rng([11, seed])
+        question = np.repeat(np.arange(200), 5)
+        score = np.repeat(draws.random(200), 5).round(3)
+        is_drawn = np.isin(question, draws.choice(200, 40, replace=False))
+        label = np.where(is_drawn, (draws.random(1000) < score).astype(object), None)
+        table = {"question": question.tolist(), "p": score.tolist(), "label": label.tolist()}
+        sample, _ = quietly(table, proxy="p", cluster="question")
+        warned += bool(unrepresentative_notes(sample))
+    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
