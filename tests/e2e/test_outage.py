@@ -320,8 +320,8 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
         return {"id": "nobody's"}
 
     monkeypatch.setattr("tests.e2e.test_notebook_page.answer", answering)
-    joined = notebook.content.joined
-    monkeypatch.setattr(notebook.content, "joined", lambda *names: _impatient(joined(*names)))
+    join_scripts = notebook.content.join_scripts
+    monkeypatch.setattr(notebook.content, "join_scripts", lambda *names: _impatient(join_scripts(*names)))
     with study_in(tmp_path / "study") as study:
         window = shown(browser, tmp_path, study)
         window.focus(".stratal")

@@ -436,7 +436,7 @@ def test_the_owners_figures_are_counted_once_for_many_requests(page, monkeypatch
         calls.append(folder)
         return {"rounds": []}
 
-    monkeypatch.setattr(server, "status_of", counted)
+    monkeypatch.setattr(server, "public_status", counted)
     for _ in range(20):
         page.client.get(owner_path(page, "api/status"))
 
