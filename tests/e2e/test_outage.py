@@ -47,13 +47,13 @@ def fail(window, *keys):
     """Press keys, of which the last saves, and wait until the page says that it could not."""
     for key in keys:
         window.keyboard.press(key)
-    window.wait_for_selector(".banner:not([hidden])", timeout=15_000)
+    window.wait_for_selector(".banner:not([hidden])", timeout=60_000)
     window.wait_for_selector("#root:not([aria-busy]), .stratal:not([aria-busy])")
 
 
 def recovered(window):
     """Wait until nothing waits for the server any more."""
-    window.wait_for_selector(".waiting[hidden]", state="attached", timeout=20_000)
+    window.wait_for_selector(".waiting[hidden]", state="attached", timeout=60_000)
     window.wait_for_selector(".stratal:not([aria-busy])")
 
 
