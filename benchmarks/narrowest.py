@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +108,8 @@ def of_counts(
 
 def strata_of(plan: Any) -> FloatArray:
     """Return the stratum of every unit (N,)."""
-    sizes = plan.strata.sizes
-    whole = replace(
-        plan, allocation=replace(plan.allocation, n_h=sizes.copy(), budget=int(sizes.sum()))
-    ).draw(1)
-    found = np.empty(whole.size, dtype=np.int64)
-    found[whole.ids] = whole.stratum
-    return found
+    codes: FloatArray = plan.population.codes(plan.strata.rule)
+    return codes
 
 
 def planned(
