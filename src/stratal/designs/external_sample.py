@@ -19,7 +19,6 @@ from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
-from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
@@ -28,6 +27,7 @@ from stratal.randomness import id_array, id_texts
 from stratal.report.notes import RANDOM_ROWS, Note
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
+from stratal.tables.row_groups import labelled_groups
 from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.small_table import SmallTable, is_missing
 
@@ -535,7 +535,7 @@ def _require_whole_clusters(columns: SmallTable, options: ExternalSample, labell
             allowed="weight= (--weight COL) or sizes= (--sizes FILE)",
         )
     is_labelled = np.isin(np.arange(len(columns)), labelled)
-    groups = LabelledGroups.of(options.cluster, columns.texts(options.cluster).tolist(), is_labelled)
+    groups = labelled_groups(columns, options.cluster, is_labelled)
     if groups.are_whole:
         return
     raise InputError(

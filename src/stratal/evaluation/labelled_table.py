@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from stratal.question.recognition import (
     recognise,
 )
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
-from stratal.report.notes import LABELS_BY_GROUP, RANDOM_ROWS, Note, without_code
+from stratal.report.notes import RANDOM_ROWS, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
     ENTRY,
@@ -40,6 +39,7 @@ from stratal.tables.list_columns import (
 from stratal.tables.list_columns import FORMS as LIST_FORMS
 from stratal.tables.list_columns import ROWS as LIST_ROWS
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
+from stratal.tables.row_groups import chosen_groups, group_warning, labelled_groups, recognised_clusters
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
@@ -117,16 +117,15 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     _refuse_missing_code(rows, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
-    groups = _chosen_groups(rows, request, recognition, selection)
+    groups = _groups_of_labels(rows, request, recognition, selection)
     clusters = None
     if request.cluster is not None:
         clusters = next((group for group in groups if group.are_whole), None)
         groups = []
     elif stated is None:
-        clusters = next((group for group in groups if group.are_clusters), None)
-        if clusters is None:
-            _refuse_second_stage(rows, groups)
-        else:
+        otherwise = "; if single rows were chosen at random all the same: chosen='random' (--chosen random)"
+        clusters = recognised_clusters(rows, groups, otherwise)
+        if clusters is not None:
             request = replace(request, cluster=clusters.column)
     named = _proxies(request, recognition, rows)
     proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
@@ -145,7 +144,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
         score=score,
         clusters=clusters,
-        warnings=() if clusters is not None else tuple(_group_warning(group) for group in groups[:1]),
+        warnings=() if clusters is not None else group_warning(groups),
         numeric_names=numeric_names,
     )
 
@@ -456,61 +455,19 @@ def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelec
     return RowSelection(kind=RANDOM)
 
 
-def _chosen_groups(
+def _groups_of_labels(
     rows: SmallTable, request: EvaluationRequest, recognition: Recognition, selection: RowSelection
 ) -> list[LabelledGroups]:
-    """Return the groups of rows that were chosen, and not single rows; the column of fewest groups first.
-
-    Of conversations within users, all rows of some users are also those of their conversations.
-    """
+    """Return the stated clusters, or the groups of rows that were chosen although rows are to be."""
     design = (request.sizes, request.weight, request.population_size, request.population)
-    if selection.kind != RANDOM or any(value is not None for value in design):
-        return []
     is_labelled = _is_labelled(rows, request)
-    if np.all(is_labelled) or not np.any(is_labelled):
+    if selection.kind != RANDOM or any(value is not None for value in design) or np.all(is_labelled):
         return []
     if request.cluster is not None:
-        return [LabelledGroups.of(request.cluster, rows.texts(request.cluster).tolist(), is_labelled)]
+        return [labelled_groups(rows, request.cluster, is_labelled)]
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
     roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id}
-    groups = []
-    for facts in recognition.columns.values():
-        # A table with a row for each unit and model has become one with a row for each unit.
-        if facts.name in roles or facts.name not in rows.lists or not facts.may_be_groups:
-            continue
-        group = LabelledGroups.of(facts.name, rows.texts(facts.name).tolist(), is_labelled)
-        if group.are_chosen and not group.are_marks:
-            groups.append(group)
-    return sorted(groups, key=lambda group: group.groups)
-
-
-def _refuse_second_stage(rows: SmallTable, groups: Sequence[LabelledGroups]) -> None:
-    """Refuse labels of some rows of some groups, which an interval of single rows is too narrow for."""
-    for group in groups:
-        if group.are_whole or not group.are_many:
-            continue
-        raise InputError(
-            f"{rows.label}: some rows of some {group.column!r} have labels, as in two stages of sampling",
-            given=f"labels in {group.labelled:,} of {group.groups:,} {group.column!r}, about "
-            f"{group.expected:,.0f} if rows were chosen at random, and in {group.labelled_share:.0%} of the "
-            "rows of these",
-            allowed="labels in all rows of the chosen groups, or rows that were chosen one by one",
-            action="Label the other rows of these groups, or leave them out of the table; if single rows "
-            "were chosen at random all the same: chosen='random' (--chosen random).",
-        )
-
-
-def _group_warning(group: LabelledGroups) -> Note:
-    """Return the warning that labels are concentrated in some groups of rows."""
-    text = (
-        "the labelled rows are not a random sample of the table: labels occur in "
-        f"{group.labelled:,} of {group.groups:,} levels of {group.column!r}, and of as many rows chosen at "
-        f"random in about {group.expected:,.0f}. The interval may miss the value of all rows. If rows of the "
-        "other levels are not of interest, leave them out"
-    )
-    if group.are_whole:
-        text += f"; if whole levels were drawn: cluster={group.column!r} (--cluster {quote(group.column)})"
-    return Note(LABELS_BY_GROUP, text)
+    return chosen_groups(rows, recognition.columns.values(), is_labelled, roles)
 
 
 def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:

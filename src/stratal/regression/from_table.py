@@ -19,6 +19,7 @@ from stratal.protocols import Keywords
 from stratal.question.recognition import StatedRoles, recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
+from stratal.tables.row_groups import chosen_groups, group_warning, recognised_clusters
 from stratal.tables.small_table import SmallTable, is_missing
 from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
@@ -31,7 +32,8 @@ def sample_of_formula(
 ) -> tuple[Sample, Labels, dict[str, Any]]:
     """Return sample, labels and the options `features` or `formula` of a table's outcome `y ~ x1 + x2`.
 
-    Rows with an outcome are taken as a simple random sample of all rows. `words` are those of the formula.
+    Rows with an outcome are taken as a simple random sample of all rows, or of clusters where all rows of
+    some groups have one. `words` are those of the formula.
     """
     outcome, tilde, right = formula.partition("~")
     if not tilde or not outcome.strip() or not right.strip():
@@ -48,8 +50,13 @@ def sample_of_formula(
             rows.values(name)
         if all(rows.is_numeric(name) for name in names):
             options = {"features": names}
-    sample, labels = _sample_of_rows(rows, outcome, proxy, features)
-    return sample, replace(labels, notes=(*labels.notes, *notes)), options
+    is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
+    groups = chosen_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
+    clusters = recognised_clusters(rows, groups)
+    warnings = group_warning(groups) if clusters is None else ()
+    cluster = None if clusters is None else clusters.column
+    sample, labels = _sample_of_rows(rows, outcome, proxy, features, cluster)
+    return sample, replace(labels, notes=(*warnings, *labels.notes, *notes)), options
 
 
 def _with_numeric_proxy(
@@ -101,7 +108,7 @@ def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, A
         columns[proxy] = np.asarray(arrays[2])
     same_length(**columns)
     rows = SmallTable.of(columns, "the arrays")
-    sample, labels = _sample_of_rows(rows, outcome, proxy, names)
+    sample, labels = _sample_of_rows(rows, outcome, proxy, names, None)
     return sample, labels, {"features": names}
 
 
@@ -113,14 +120,19 @@ def _free_name(name: str, names: Sequence[str]) -> str:
 
 
 def _sample_of_rows(
-    rows: SmallTable, outcome: str, proxy: str | None, features: Sequence[str]
+    rows: SmallTable, outcome: str, proxy: str | None, features: Sequence[str], cluster: str | None
 ) -> tuple[Sample, Labels]:
-    """Return the rows with an outcome as a sample of all rows, which are its population."""
+    """Return the rows, or clusters, with an outcome as a sample of all rows, which are its population."""
     is_partial = any(map(is_missing, rows.values(outcome)))
     has_proxy = proxy is not None and is_partial
     categories = {name: rows.texts(name) for name in features if not rows.is_numeric(name)}
     sample, labels = Sample.from_labelled(
-        rows, value=outcome, proxy=proxy if has_proxy else None, groups=tuple(categories), has_all_units=True
+        rows,
+        value=outcome,
+        proxy=proxy if has_proxy else None,
+        groups=tuple(categories),
+        cluster=cluster,
+        has_all_units=True,
     )
     numbers: Mapping[str, Any] = {
         name: rows.numbers(name) for name in features if rows.is_numeric(name) and name != proxy
@@ -128,7 +140,7 @@ def _sample_of_rows(
     population = Population.from_arrays(
         proxy={proxy: rows.numbers(proxy)} if has_proxy and proxy is not None else None,
         features=numbers,
-        groups=categories,
+        groups=categories if cluster is None else categories | {cluster: rows.texts(cluster)},
         ids=ids_of(rows, None),
     )
     return replace(sample, population=population), labels

@@ -46,6 +46,7 @@ from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.protocols import JsonDict
 from stratal.question.selection import UNKNOWN
+from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_html, threshold_page
 from stratal.thresholds.curves import CURVES, Curve, curve_of
@@ -325,7 +326,16 @@ def threshold(
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
     return _decide(
-        sample, outcomes, units, requirement, names, by, target, confidence_level, is_named=is_named
+        sample,
+        outcomes,
+        units,
+        requirement,
+        names,
+        by,
+        target,
+        confidence_level,
+        is_named=is_named,
+        warnings=() if evidence.table is None else evidence.table.warnings,
     )
 
 
@@ -426,8 +436,12 @@ def _decide(
     confidence_level: float,
     *,
     is_named: bool,
+    warnings: tuple[Note, ...],
 ) -> Threshold:
-    """Return the accepted sets of labelled outcomes; `is_named`: whether the user named the scores."""
+    """Return the accepted sets of labelled outcomes.
+
+    `is_named` says whether the user named the scores; `warnings` are those of the table's labels.
+    """
     if sample.question.chosen == UNKNOWN:
         raise InputError(
             "a guarantee needs labels of rows that were chosen at random",
@@ -459,7 +473,7 @@ def _decide(
     evidence = set_evidence(requirement.metric, labels, sets)
     decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
     rows = _rows(requirement, evidence, labels, sets, decision)
-    warnings = unrepresentative_notes(sample)
+    warnings = (*warnings, *unrepresentative_notes(sample))
     if warnings:
         # Nothing is guaranteed by labels that are not a random sample of the table.
         rows = tuple(replace(row, accepted=False) for row in rows)

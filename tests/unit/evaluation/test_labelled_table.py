@@ -739,3 +739,20 @@ def test_a_population_of_as_many_rows_keeps_the_proxy():
     stated = stratal.evaluate(table, population_size=ROWS).estimate
 
     assert stated.limits(0.95) == stratal.evaluate(table).estimate.limits(0.95)
+
+
+def test_a_threshold_is_not_guaranteed_by_labels_in_some_weeks():
+    rng = np.random.default_rng(2)
+    week = np.repeat(np.arange(10), 100)
+    score = rng.random(1000).round(3)
+    right = rng.random(1000) < score
+    table = {
+        "id": [f"a{row}" for row in range(1000)],
+        "week": week.tolist(),
+        "score": score.tolist(),
+        "label": [int(value) if number < 3 else None for value, number in zip(right, week, strict=True)],
+    }
+    result = stratal.threshold(table, require="error<=.4")
+
+    assert result.verdict == "UNDECIDED"
+    assert any("levels of 'week'" in note for note in result.notes)

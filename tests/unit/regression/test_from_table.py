@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError, MissingColumnError
@@ -139,3 +140,38 @@ def test_a_table_with_all_outcomes_is_about_future_rows(arrays, table):
     assert any("target superpopulation" in note for note in result.notes)
     exact = stratal.regress("y ~ x1 + x2", table, target="population")
     assert all(row.standard_error == 0 for row in exact)
+
+
+def of_questions(rng, *, questions=200, drawn=40, rank=5):
+    """Return rows of questions with effects of their own; the outcomes of some questions are known."""
+    question = np.repeat(np.arange(questions), 5)
+    x = rng.normal(size=questions)[question] + rng.normal(size=5 * questions)
+    y = x + rng.normal(size=questions)[question] + rng.normal(size=5 * questions)
+    is_known = np.isin(question, rng.choice(questions, drawn, replace=False))
+    is_known &= np.arange(5 * questions) % 5 < rank
+    table = {
+        "question": [f"q{number}" for number in question],
+        "x": x.tolist(),
+        "y": [float(value) if known else None for value, known in zip(y, is_known, strict=True)],
+    }
+    slope = np.polyfit(x, y, 1)[0]
+    return table, slope
+
+
+def test_outcomes_of_whole_groups_are_a_sample_of_clusters():
+    tries = sized(40, 400)
+    covered = 0
+    for seed in range(tries):
+        table, slope = of_questions(np.random.default_rng(seed))
+        result = stratal.regress("y ~ x", table)
+        assert any("40 'question' with labels" in note for note in result.notes)
+        low, high = result[1].limits(0.95)
+        covered += low <= slope <= high
+    assert covered > 0.93 * tries - 3.5 * np.sqrt(0.065 * tries)
+
+
+def test_outcomes_of_some_rows_of_some_groups_are_refused():
+    table, _ = of_questions(np.random.default_rng(0), drawn=30, rank=3)
+
+    with pytest.raises(InputError, match="two stages"):
+        stratal.regress("y ~ x", table)
