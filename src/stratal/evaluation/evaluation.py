@@ -715,7 +715,7 @@ def _metric_table(evidence: LabelledSample) -> Estimates:
 
 def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
     """Return metrics of classes."""
-    from stratal.metrics.classification import ClassReport
+    from stratal.metrics.class_report import ClassReport
 
     request = evidence.request
     sample = evidence.sample

@@ -10,20 +10,17 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, check_choice, suggest_names
+from stratal.errors import InputError, suggest_names
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
     Estimand,
     LabelledInfluence,
     Request,
-    as_estimand,
 )
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
-from stratal.estimation.respondents import known_without_labels
-from stratal.labels.label_values import class_text
 from stratal.metrics import confusion as measures
 from stratal.metrics.answered_sets import (
     AnsweredSets,
@@ -41,7 +38,7 @@ from stratal.metrics.class_answers import (
     right_answers,
 )
 from stratal.population.answer_sets import population_tags, sets_by_text
-from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, implies, total
+from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, total
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
@@ -581,8 +578,8 @@ class Average(Classification, kind="average", listed="metric"):
     predicted: str | None = None
 
     def __post_init__(self) -> None:
-        _names(self.metric, measures.CLASS_METRICS, "metric of a class")
-        _names(self.average, measures.AVERAGES, "average")
+        measures.require_names(self.metric, measures.CLASS_METRICS, "metric of a class")
+        measures.require_names(self.average, measures.AVERAGES, "average")
 
     @property
     def name(self) -> str:
@@ -886,146 +883,3 @@ class FBeta(ClassMetric, kind="fbeta"):
     def name(self) -> str:
         """The metric, as `ClassReport` calls it."""
         return f"f{self.beta:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class ClassReport(Estimand, kind="metrics", listed="metrics"):
-    """Metrics of a classifier: of all classes, of each class, and averaged.
-
-    Parameters
-    ----------
-    metrics : sequence of str
-        Of `accuracy`, `balanced_accuracy`, `mcc`, `kappa`, and per class `precision`, `recall`, `f1` (`f2`,
-        `f0.5` for other weights of recall), `specificity`, `negative_predictive_value`,
-        `false_discovery_rate`, `false_positive_rate`, `false_negative_rate`, `jaccard`, `prevalence`,
-        `predicted_prevalence`.
-    classes : sequence, optional
-        The classes to report; if not given all that occur in the sample, or in the population where the
-        sample knows the model's answers there.
-    average : sequence of str
-        Of `macro`, `micro`, `weighted` (by true share): rows over the reported classes, if there are several.
-    predicted : str, optional
-        The group column of the model's answers; the sample's own unless given. Answers that are no column
-        come with the labels: `{"label": labels, "predicted": answers}`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
-    >>> table = stratal.estimate(sample, {"label": [1, 1, 0, 1, 0], "predicted": [1, 1, 0, 0, 1]},
-    ...                          estimand=ClassReport(["recall"]))
-    >>> [(row.label["class"], round(row.value, 3), row.n) for row in table]
-    [('0', 0.5, 2), ('1', 0.667, 3), ('macro', 0.583, 5)]
-    """
-
-    of_classes = True
-    metrics: Sequence[str] = ("accuracy", "precision", "recall", "f1")
-    classes: Sequence[Any] = ()
-    average: Sequence[str] = ("macro",)
-    predicted: str | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.classes, str):
-            raise InputError(
-                "classes must be a list", given=repr(self.classes), action="Write a list of one."
-            )
-        self._set(
-            metrics=_names(self.metrics, measures.METRICS, "metric"),
-            average=_names(self.average, measures.AVERAGES, "average"),
-            classes=tuple(class_text(entry) for entry in self.classes),
-        )
-
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
-        """Return the metrics, a row for each metric and class."""
-        if compares_sets(sample, labels, self.predicted):
-            return self._of_sets(sample, labels, request)
-        class_labels, answers = split_answers(labels)
-        compared = answers
-        column = None
-        if answers is None:
-            compared = self.predicted
-            column = self.predicted or sample.question.answer
-        # A sample that was drawn for one metric has no label where this needs none, and tells no other.
-        planned_estimand = as_estimand(sample.question.estimand)
-        unlabelled_parts = known_without_labels(sample)
-        needless = None
-        if unlabelled_parts and isinstance(planned_estimand, Classification):
-            needless = needless_units(planned_estimand.name, planned_estimand.of, column)
-        answered = answered_classes(sample, class_labels, compared, self.classes or None, needless)
-        levels = answered.levels
-        remarks = list(answered.frame.notes)
-        reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
-        # Averages are over the reported classes alone.
-        averaged = answered
-        if len(set(reported)) < len(levels):
-            averaged = replace(answered, confusion=answered.confusion.restricted(reported))
-        rows = []
-        lacking = []
-        for name in self.metrics:
-            for which in (None,) if name in measures.OVERALL_METRICS else each:
-                level = levels[which] if isinstance(which, int) else which
-                needless_part = needless_units(name, level if isinstance(which, int) else None, column)
-                if not all(implies(part, needless_part) for part in unlabelled_parts):
-                    lacking.append(
-                        f"{name} of {level!r}" if isinstance(which, int) else f"{which or ''} {name}"
-                    )
-                    continue
-                if name == "accuracy":
-                    estimate = Accuracy(self.predicted).estimate(
-                        sample, labels, Request(target=request.target)
-                    )
-                else:
-                    if isinstance(which, str):
-                        units = averaged
-                    else:
-                        units = answered
-                    estimate = units.metric(sample, name, which, request.target)
-                rows.append(replace(estimate, label={"metric": name, "class": level}))
-        if not rows:
-            answered_classes(sample, class_labels, compared)  # says why this sample cannot tell them
-        if lacking:
-            names = ", ".join(map(str.strip, lacking))
-            remarks.append(f"drawn for {planned_estimand.text!r}, this sample cannot tell {names}")
-        if "balanced_accuracy" in self.metrics and not self.classes and not answered.known_levels:
-            remarks.append(_ONLY_SEEN.format(len(levels)))
-        return Estimates.from_rows(sample, rows, "metrics", remarks)
-
-    def _of_sets(self, sample: Sample, labels: object, request: Request) -> Estimates:
-        """Return the metrics of sets of tags, a row for each metric and tag."""
-        sets = answered_sets(sample, labels, self.predicted)
-        target = Request(target=request.target)
-        reported = [sets.number(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
-        averages = self.average if len(reported) > 1 else ()
-        averaged = sets.counts.restricted(reported)
-        rows: list[Estimate] = []
-        for name in self.metrics:
-            if name in measures.OVERALL_METRICS:
-                estimand: Estimand = Estimand.of_kind(name)(predicted=self.predicted)
-                overall: Any = estimand.estimate(sample, labels, target)
-                rows.append(replace(overall, label={"metric": name, "class": None}))
-                continue
-            of_each = {sets.tags[tag]: sets.counts.metric(name, tag, target.target) for tag in reported}
-            of_each |= {average: averaged.metric(name, average, target.target) for average in averages}
-            for tag_name, metric in of_each.items():
-                label = {"metric": name, "class": tag_name}
-                rows.append(sets.frame.complete(metric, sample, label=label))
-        return Estimates.from_rows(sample, rows, "metrics", (*sets.frame.notes, *sets.remarks))
-
-
-_ONLY_SEEN = (
-    "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
-    "--class), for a class without a label makes it unknown"
-)
-
-
-def _names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    if isinstance(requested, str):
-        names = [part.strip() for part in requested.split(",")]
-    else:
-        names = list(requested)
-    for name in names:
-        if kind == "average" or not measures.is_f_measure(str(name)):
-            check_choice(kind, name, allowed)
-    return tuple(dict.fromkeys(names))

@@ -311,6 +311,18 @@ def is_f_measure(name: str) -> bool:
     return bool(re.fullmatch(r"f\d+(\.\d+)?", name)) and float(name[1:]) > 0
 
 
+def require_names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """Return the names of metrics or averages, once each; refuses others, of the `kind` in the message."""
+    if isinstance(requested, str):
+        names = [part.strip() for part in requested.split(",")]
+    else:
+        names = list(requested)
+    for name in names:
+        if kind == "average" or not is_f_measure(str(name)):
+            check_choice(kind, name, allowed)
+    return tuple(dict.fromkeys(names))
+
+
 def _is_mean_of_classes(name: str, which: int | str | None) -> bool:
     """Return whether a metric is the unweighted mean of a rate of each class."""
     return which == "macro" or name == "balanced_accuracy"

@@ -6,6 +6,7 @@ from stratal.estimation.means import *
 from stratal.metrics.at_threshold import *
 from stratal.metrics.calibration import *
 from stratal.metrics.class_losses import *
+from stratal.metrics.class_report import *
 from stratal.metrics.classification import *
 from stratal.metrics.comparison import *
 from stratal.metrics.functions_of_means import *
