@@ -18,7 +18,7 @@ from stratal.protocols import JsonDict
 # Keywords of `stratal.threshold` whose values are passed on as they are.
 _SAME = (
     *("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population"),
-    *("chosen", "sizes", "cluster", "weight", "population_size", "tags"),
+    *("chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
 )
 
 

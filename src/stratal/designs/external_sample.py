@@ -464,7 +464,7 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
         is_partial = len(labelled) < len(columns)
         if is_partial and options.cluster is not None:
             _require_whole_clusters(columns, options, labelled)
-        if is_partial or (options.has_all_units and options.cluster is None):
+        if is_partial or options.has_all_units:
             return _parts_of_whole_table(columns, options, labelled)
         # Placeholders such as NA for labels that are not there yet.
         refuse_no_answer_words(

@@ -459,9 +459,8 @@ def _groups_of_labels(
     rows: SmallTable, request: EvaluationRequest, recognition: Recognition, selection: RowSelection
 ) -> list[LabelledGroups]:
     """Return the stated clusters, or the groups of rows that were chosen although rows are to be."""
-    design = (request.sizes, request.weight, request.population_size, request.population)
     is_labelled = _is_labelled(rows, request)
-    if selection.kind != RANDOM or any(value is not None for value in design) or np.all(is_labelled):
+    if selection.kind != RANDOM or request.states_design or np.all(is_labelled):
         return []
     if request.cluster is not None:
         return [labelled_groups(rows, request.cluster, is_labelled)]

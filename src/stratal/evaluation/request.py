@@ -159,8 +159,8 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def states_design(self) -> bool:
-        """Whether the request states how the rows with a label represent the population."""
-        stated = (self.sizes, self.cluster, self.weight, self.population_size, self.population)
+        """Whether the request states which population the rows are a part of."""
+        stated = (self.sizes, self.weight, self.population_size, self.population)
         return any(value is not None for value in stated)
 
     @property
