@@ -10,6 +10,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote
@@ -237,8 +238,17 @@ def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]
 
 def first_line_delimiter(path: Path) -> str | None:
     """Return the delimiter in the first line `sep=;` of a CSV file, None without such a line."""
-    with open_text(path) as text:
+    with open_text(path) as text, translate_read_errors(path):
         return named_delimiter(next(bounded_lines(text, path), ""))
+
+
+@contextmanager
+def translate_read_errors(path: Path) -> Iterator[None]:
+    """Translate the errors of a damaged file into an `InputError`."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        raise unreadable_file_error(path, error) from None
 
 
 def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list[str] | None]:
@@ -246,7 +256,7 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
 
     Without a stated delimiter it is the default of the suffix, unless the header contains only another one.
     """
-    with open_text(path) as text:
+    with open_text(path) as text, translate_read_errors(path):
         if delimiter is None:
             if ".tsv" in (suffix.lower() for suffix in path.suffixes):
                 default_delimiter = "\t"

@@ -398,3 +398,25 @@ def test_a_model_answer_is_suggested_with_what_the_proxy_predicts(tmp_path, monk
     assert "plan file.csv --id id --proxy confidence --predicted answer" in plain.stdout
     assert declared.status == 0
     assert "--proxy confidence --predicted answer --predicts confidence=right" in declared.stdout
+
+
+@pytest.mark.parametrize("content", [b'"a"b,label\n1,1\n2,0\n', b"id,label\n1,\xff\xfe1\n"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "bad.csv"],
+        ["estimate", "bad.csv"],
+        ["report", "bad.csv", "--output", "page.html"],
+        ["threshold", "bad.csv", "--require", "error<=.1"],
+    ],
+)
+def test_damaged_text_is_one_message(tmp_path, monkeypatch, content, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_bytes(content)
+
+    result = run(*words)
+
+    assert result.exit_code != 0
+    assert isinstance(result.exception, InputError)
+    assert "bad.csv cannot be read" in str(result.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
