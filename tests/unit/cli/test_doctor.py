@@ -16,6 +16,7 @@ from pyarrow import csv
 
 import stratal
 from stratal.cli.application import app
+from stratal.errors import InputError
 from stratal.study import StudyQuestion, create_study
 
 TOOLS = Path(__file__).parents[2] / "tools"
