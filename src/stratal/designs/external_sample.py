@@ -536,11 +536,11 @@ def _require_whole_clusters(columns: SmallTable, options: ExternalSample, labell
         )
     is_labelled = np.isin(np.arange(len(columns)), labelled)
     groups = labelled_groups(columns, options.cluster, is_labelled)
-    if groups.are_whole:
+    if groups.are_whole_as_stated:
         return
     raise InputError(
         f"{columns.label}: only some rows of the clusters with labels have one",
-        given=f"labels in {groups.labelled:,} of {groups.groups:,} {options.cluster!r}, and in "
+        given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} {options.cluster!r}, and in "
         f"{groups.labelled_share:.0%} of the rows of these",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
         "(--sizes FILE) or population_size= (--population-size N)",

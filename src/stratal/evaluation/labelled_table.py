@@ -39,7 +39,13 @@ from stratal.tables.list_columns import (
 from stratal.tables.list_columns import FORMS as LIST_FORMS
 from stratal.tables.list_columns import ROWS as LIST_ROWS
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
-from stratal.tables.row_groups import chosen_groups, group_warning, labelled_groups, recognised_clusters
+from stratal.tables.row_groups import (
+    RowGroups,
+    candidate_groups,
+    groups_as_drawn,
+    labelled_groups,
+    with_missing_groups,
+)
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
@@ -95,7 +101,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if request.lists is not None:
         required = []
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
-    rows, request = _with_lists(rows, request)
+    rows, request, unit_of_lists = _with_lists(rows, request)
     if request.population_size == len(rows):
         # The rows are the population; those without a label have proxies, too.
         request = replace(request, population_size=None)
@@ -117,16 +123,10 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     _refuse_missing_code(rows, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
-    groups = _groups_of_labels(rows, request, recognition, selection)
-    clusters = None
-    if request.cluster is not None:
-        clusters = next((group for group in groups if group.are_whole), None)
-        groups = []
-    elif stated is None:
-        otherwise = "; if single rows were chosen at random all the same: chosen='random' (--chosen random)"
-        clusters = recognised_clusters(rows, groups, otherwise)
-        if clusters is not None:
-            request = replace(request, cluster=clusters.column)
+    row_groups = _groups_as_drawn(rows, request, recognition, selection, unit_of_lists)
+    if row_groups.clusters is not None and row_groups.clusters.column != request.cluster:
+        rows = with_missing_groups(rows, row_groups.clusters.column)
+        request = replace(request, cluster=row_groups.clusters.column)
     named = _proxies(request, recognition, rows)
     proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
     notes = (*recognition.notes, *notes)
@@ -143,8 +143,8 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         selection=selection,
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
         score=score,
-        clusters=clusters,
-        warnings=() if clusters is not None else group_warning(groups),
+        clusters=row_groups.clusters,
+        warnings=row_groups.warnings,
         numeric_names=numeric_names,
     )
 
@@ -237,22 +237,29 @@ def _stated_roles(
     )
 
 
-def _with_lists(rows: SmallTable, request: EvaluationRequest) -> tuple[SmallTable, EvaluationRequest]:
-    """Return the table with rows or numbers in place of lists, as requested; other tables as they are."""
+def _with_lists(
+    rows: SmallTable, request: EvaluationRequest
+) -> tuple[SmallTable, EvaluationRequest, str | None]:
+    """Return the table with rows or numbers in place of lists, as requested; other tables as they are.
+
+    The column of the units whose lists became rows is returned, too, if no clusters are stated.
+    """
     if request.lists is None:
-        return rows, request
+        return rows, request, None
     rule = ListRule.parse(request.lists)
     labels = lists_of_labels(rows)
     if request.value is None and len(labels) == 1:
         # Means of lists are no longer recognised as labels by their values.
         request = replace(request, value=labels[0])
     if rule.kind != LIST_ROWS:
-        return with_numbers_of_lists(rows, rule), request
+        return with_numbers_of_lists(rows, rule), request, None
     unit = request.id or rows.find(*ID_NAMES)
     if unit is None:
         unit = next((column.name for column in facts_of_table(rows) if _may_be_units(column)), None)
     rows, unit = with_rows_of_lists(rows, unit)
-    return rows, replace(request, id=ENTRY, cluster=request.cluster or unit)
+    if request.cluster is not None:
+        return rows, replace(request, id=ENTRY), None
+    return rows, replace(request, id=ENTRY, cluster=unit), unit
 
 
 def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) -> EvaluationRequest:
@@ -455,18 +462,34 @@ def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelec
     return RowSelection(kind=RANDOM)
 
 
-def _groups_of_labels(
-    rows: SmallTable, request: EvaluationRequest, recognition: Recognition, selection: RowSelection
-) -> list[LabelledGroups]:
-    """Return the stated clusters, or the groups of rows that were chosen although rows are to be."""
+def _groups_as_drawn(
+    rows: SmallTable,
+    request: EvaluationRequest,
+    recognition: Recognition,
+    selection: RowSelection,
+    unit_of_lists: str | None,
+) -> RowGroups:
+    """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""
     is_labelled = _is_labelled(rows, request)
-    if selection.kind != RANDOM or request.states_design or np.all(is_labelled):
-        return []
-    if request.cluster is not None:
-        return [labelled_groups(rows, request.cluster, is_labelled)]
+    may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN) and not np.all(is_labelled)
+    if not may_be_grouped or request.states_design:
+        return RowGroups()
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
-    roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id}
-    return chosen_groups(rows, recognition.columns.values(), is_labelled, roles)
+    roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id, selection.column}
+    groups = candidate_groups(rows, recognition.columns.values(), is_labelled, roles, selection.column)
+    unit = None
+    if request.cluster is not None:
+        unit = labelled_groups(rows, request.cluster, is_labelled, selection.column)
+        if not unit.are_whole_as_stated:
+            # The reader of the sample refuses these, with the ways to state how they were drawn.
+            return RowGroups(clusters=unit)
+    return groups_as_drawn(
+        rows,
+        groups,
+        unit,
+        is_stated=request.cluster != unit_of_lists or request.chosen is not None,
+        otherwise="; if single rows were chosen at random all the same: chosen='random' (--chosen random)",
+    )
 
 
 def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:

@@ -121,7 +121,9 @@ _MAX_VERDICTS = 3
 # Mean characters: longer texts are answers in sentences and no classes.
 _MAX_CLASS_LENGTH = 60
 # Mean rows of a group below which groups say little more than single rows.
-_LEAST_GROUP_SIZE = 1.5
+_LEAST_GROUP_SIZE = 1.2
+# Share of the rows that have an entry in a column of groups.
+_LEAST_PRESENT = 0.95
 # Whole numbers with more distinct values are not ratings.
 _MAX_RATINGS = 11
 
@@ -196,8 +198,8 @@ class ColumnFacts:
     def may_be_groups(self) -> bool:
         """Whether equal entries may be groups of rows, such as the answers to a question."""
         is_category = not self.is_number or self.is_whole
-        is_plain = self.is_complete and not self.is_nested
-        has_groups = self.distinct > 1 and _LEAST_GROUP_SIZE * self.distinct <= self.rows
+        is_plain = self.present >= _LEAST_PRESENT * self.rows and not self.is_nested
+        has_groups = self.distinct > 1 and _LEAST_GROUP_SIZE * self.distinct <= self.present
         return is_category and is_plain and has_groups
 
     @property

@@ -19,7 +19,7 @@ from stratal.protocols import Keywords
 from stratal.question.recognition import StatedRoles, recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
-from stratal.tables.row_groups import chosen_groups, group_warning, recognised_clusters
+from stratal.tables.row_groups import candidate_groups, groups_as_drawn, with_missing_groups
 from stratal.tables.small_table import SmallTable, is_missing
 from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
@@ -51,12 +51,14 @@ def sample_of_formula(
         if all(rows.is_numeric(name) for name in names):
             options = {"features": names}
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
-    groups = chosen_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
-    clusters = recognised_clusters(rows, groups)
-    warnings = group_warning(groups) if clusters is None else ()
-    cluster = None if clusters is None else clusters.column
+    groups = candidate_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
+    row_groups = groups_as_drawn(rows, groups)
+    cluster = None
+    if row_groups.clusters is not None:
+        cluster = row_groups.clusters.column
+        rows = with_missing_groups(rows, cluster)
     sample, labels = _sample_of_rows(rows, outcome, proxy, features, cluster)
-    return sample, replace(labels, notes=(*warnings, *labels.notes, *notes)), options
+    return sample, replace(labels, notes=(*row_groups.warnings, *labels.notes, *notes)), options
 
 
 def _with_numeric_proxy(

@@ -240,8 +240,9 @@ def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
         "school": ["a", "b", "b", "a", "c", "c", "a", "b"],
     }
 
+    sparse = rows | {"label": [1, 0, None, None, None, None, None, None]}
     with pytest.raises(InputError, match="only some rows of the clusters") as error:
-        stratal.Sample.from_labelled(rows, value="label", cluster="school")
+        stratal.Sample.from_labelled(sparse, value="label", cluster="school")
     assert "2 of 3 'school'" in str(error.value)
     assert "weight=" in str(error.value)
     whole = rows | {"school": ["a", "a", "b", "b", "c", "c", "d", "d"]}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError, LabelError
@@ -756,3 +758,127 @@ def test_a_threshold_is_not_guaranteed_by_labels_in_some_weeks():
 
     assert result.verdict == "UNDECIDED"
     assert any("levels of 'week'" in note for note in result.notes)
+
+
+# ---- groups of groups, groups in an order, and groups within strata
+
+
+def messages(rng, labelled_column, share, *, users=60):
+    """Return four messages in each of up to eleven conversations of each user, labelled by whole levels."""
+    columns = {"user": [], "conversation": [], "message": []}
+    quality = []
+    for user in range(users):
+        level = rng.normal()
+        for conversation in range(int(rng.integers(2, 12))):
+            name = f"u{user}-c{conversation}"
+            of_conversation = level + 0.3 * rng.normal()
+            for message in range(4):
+                columns["user"].append(f"u{user}")
+                columns["conversation"].append(name)
+                columns["message"].append(f"{name}-m{message}")
+                quality.append(of_conversation)
+    right = (rng.random(len(quality)) < 1 / (1 + np.exp(-1.5 * np.array(quality)))).astype(int)
+    levels = list(dict.fromkeys(columns[labelled_column]))
+    drawn = set(rng.choice(levels, int(share * len(levels)), replace=False))
+    columns["right"] = [
+        int(label) if level in drawn else None
+        for label, level in zip(right, columns[labelled_column], strict=True)
+    ]
+    return columns, right.mean()
+
+
+@pytest.mark.parametrize("column", ["user", "conversation"])
+def test_the_level_that_was_drawn_is_recognised(column):
+    table, _ = messages(np.random.default_rng(3), column, 0.3)
+    result = stratal.evaluate(table)
+
+    assert result.sample.question.cluster == column
+    assert not [note for note in result.estimate.notes if "random sample of the table" in note]
+
+
+def test_the_interval_of_users_covers():
+    """Conversations as clusters covered in two thirds of the draws if users were drawn."""
+    covers = []
+    for seed in range(sized(40, 400)):
+        table, value = messages(np.random.default_rng(100 + seed), "user", 0.3)
+        result = stratal.evaluate(table)
+        assert result.sample.question.cluster == "user"
+        low, high = result.estimate.limits(0.95)
+        covers.append(low <= value <= high)
+    assert np.mean(covers) >= 0.9
+
+
+def test_conversations_of_some_languages_are_not_a_random_sample():
+    """A language has many conversations: labels in two of six are a warning beside the clusters."""
+    table, _ = messages(np.random.default_rng(3), "conversation", 1.0)
+    language = [int(user[1:]) % 6 for user in table["user"]]
+    drawn = set(np.random.default_rng(8).permutation(sorted(set(table["conversation"])))[:150])
+    has_label = [
+        code < 2 and name in drawn for code, name in zip(language, table["conversation"], strict=True)
+    ]
+    table |= {
+        "language": [f"language {code}" for code in language],
+        "right": [label if has else None for label, has in zip(table["right"], has_label, strict=True)],
+    }
+    del table["user"]
+    result = stratal.evaluate(table, require=">=.1")
+
+    assert result.sample.question.cluster == "conversation"
+    assert any("2 of 6 levels of 'language'" in note for note in result.estimate.notes)
+    assert result.verdicts[0]["verdict"] == "UNDECIDED"
+
+
+def days(labelled_days):
+    rng = np.random.default_rng(2)
+    day = np.repeat(np.arange(60), 20)
+    right = (rng.random(1200) < 0.9 - 0.01 * day).astype(int)
+    return {
+        "id": [f"a{row}" for row in range(1200)],
+        "date": [f"2026-{1 + number // 28:02d}-{1 + number % 28:02d}" for number in day],
+        "right": [
+            int(label) if number in labelled_days else None for label, number in zip(right, day, strict=True)
+        ],
+    }
+
+
+def test_days_that_follow_each_other_are_not_a_random_sample():
+    first = stratal.evaluate(days(range(20)), require=">=.1")
+    spread = stratal.evaluate(days(range(0, 60, 3)), require=">=.1")
+
+    assert first.sample.question.cluster == "date"
+    assert first.verdicts[0]["verdict"] == "UNDECIDED"
+    assert any("follow each other" in note for note in first.estimate.notes)
+    assert spread.verdicts[0]["verdict"] == "PASS"
+
+
+def test_the_largest_groups_are_not_a_random_sample():
+    table, _ = messages(np.random.default_rng(3), "user", 1.0)
+    size = Counter(table["user"])
+    largest = {user for user, _ in size.most_common(20)}
+    table["right"] = [
+        label if user in largest else None for user, label in zip(table["user"], table["right"], strict=True)
+    ]
+    result = stratal.evaluate(table, require=">=.1")
+
+    assert result.verdicts[0]["verdict"] == "UNDECIDED"
+    assert any("rows on average, the others" in note for note in result.estimate.notes)
+
+
+def test_rows_without_a_group_are_groups_of_one_row():
+    table, _ = messages(np.random.default_rng(3), "user", 0.3)
+    table["user"] = [None if row % 50 == 7 else user for row, user in enumerate(table["user"])]
+    del table["conversation"]
+    result = stratal.evaluate(table)
+
+    assert result.sample.question.cluster == "user"
+
+
+def test_groups_within_stated_strata_are_a_warning():
+    table, _ = messages(np.random.default_rng(3), "conversation", 0.3)
+    del table["user"]
+    half = [len(name) % 2 for name in table["conversation"]]
+    table["region"] = [f"region {code}" for code in half]
+    result = stratal.evaluate(table, chosen="random-within:region", require=">=.1")
+
+    assert result.verdicts[0]["verdict"] == "UNDECIDED"
+    assert any("levels of 'conversation'" in note for note in result.estimate.notes)
