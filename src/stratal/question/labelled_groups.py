@@ -10,8 +10,8 @@ import scipy.special
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 
-# Probability below which labels in groups are not explained by rows that were labelled at random. A table has
-# up to a few hundred columns with two bounds each, so that a false alarm occurs in less than one of 1,000 tables.
+# Probability below which labels in groups are not explained by rows that were labelled at random. A table
+# has up to a few hundred columns with two bounds each: less than one false alarm in 1,000 tables.
 _LEAST_PROBABILITY = 1e-6
 # Labelled share of the rows of groups with labels from which the other rows are missing labels rather than
 # rows that a second stage of sampling left out.
@@ -22,8 +22,8 @@ _STATED_WHOLE_SHARE = 0.5
 # which they are units that are drawn rather than categories.
 _LEAST_DRAWN = 5
 _LEAST_GROUPS = 15
-# Probability below which labelled groups of other sizes, or next to each other, were not drawn at random. Only
-# the groups that are taken as clusters are tested, which is one column of a table.
+# Probability below which labelled groups of other sizes, or next to each other, were not drawn at random.
+# Only the groups that are taken as clusters are tested, which is one column of a table.
 _LEAST_PROBABILITY_OF_CLUSTERS = 1e-3
 
 
@@ -106,7 +106,7 @@ class LabelledGroups:
 
     @property
     def are_whole_as_stated(self) -> bool:
-        """Whether enough rows of the groups with labels have one if the user states that they are clusters."""
+        """Whether enough rows of the groups with labels have one if they are stated to be clusters."""
         return self.labelled_share >= _STATED_WHOLE_SHARE
 
     @property

@@ -190,7 +190,7 @@ def _concentration_warning(of_column: LabelledGroups, clusters: LabelledGroups |
 
 
 def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
-    """Return the warnings that the labelled clusters are larger, smaller, earlier or later than the others."""
+    """Return the warnings that the labelled clusters are of other sizes, or follow each other."""
     column = clusters.column
     warnings = []
     if clusters.differ_in_size:
