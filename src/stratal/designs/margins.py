@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,11 +13,12 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, check_choice, suggest_names, warn_caller
+from stratal.errors import InputError, check_choice, suggest_names
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonMapping
+from stratal.report.notes import LABELS_BY_GROUP, REMARK, Note
 
 MARGIN_METHODS = ("raking", "regression")
 # Newton steps at most; fewer than ten are usual.
@@ -27,6 +29,9 @@ _CLOSE = 1e-10
 
 # Halvings of a step before it is given up: 1e-9 of it is left.
 _HALVINGS = 30
+
+# Chance that a random sample has no label in some levels, below which the labels are no random sample.
+_LEAST_CHANCE = 0.01
 
 # Share of the population by which given sizes may differ from counted ones, for rounding.
 _AS_MANY = 1e-6
@@ -215,7 +220,7 @@ class Margins(Design):
                 means.append(np.array(margin_means))
                 continue
             codes = np.searchsorted(np.array(levels), sample.groups[column][labelled].astype(np.str_))
-            shares = _shares_of_labelled_levels(column, levels, np.array(margin_means), codes)
+            shares = _shares_of_labelled_levels(levels, np.array(margin_means), codes)
             labelled_levels = np.flatnonzero(shares > 0)[1:]
             parts.append((codes[:, None] == labelled_levels).astype(np.float64))
             means.append(shares[labelled_levels])
@@ -333,7 +338,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
         raise InputError(f"how many units each level of {name!r} has is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
-    drawn = {str(value) for value in sample.groups[name].tolist()}
+    drawn = Counter(str(value) for value in sample.groups[name].tolist())
     expected: Mapping[str, float]
     if stored_sizes is None:
         expected = {level: sizes.get(level, 1.0) for level in drawn}
@@ -352,6 +357,13 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     if abs(sum(sizes.values()) - size) > _AS_MANY * size:
         problem = f"the sizes of {name!r} do not add up to the population"
         raise InputError(problem, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
+    for level, units in drawn.items():
+        if units > sizes[level] + _AS_MANY * size:
+            raise InputError(
+                f"more units with {name} = {level} were drawn than the population has",
+                given=f"{units:,} drawn, {sizes[level]:,.10g} in the population",
+                allowed="totals of the population that the units were drawn from",
+            )
     return dict(sorted(sizes.items()))
 
 
@@ -372,18 +384,37 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         raise InputError(f"margin {name!r} is not numeric", action="Give a total for each level.") from None
 
 
-def _shares_of_labelled_levels(
-    column: str, levels: tuple[str, ...], shares: FloatArray, codes: AnyArray
-) -> FloatArray:
+def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]:
+    """Return a warning for each margin of which some level has no label among the drawn units (n,)."""
+    design = sample.design
+    if not isinstance(design, Margins):
+        return ()
+    notes = []
+    for column, levels, means in zip(design.columns, design.levels, design.means, strict=True):
+        if not levels:
+            continue
+        with_label = set(sample.groups[column][labelled].astype(np.str_).tolist())
+        empty = [level not in with_label for level in levels]
+        if not any(empty):
+            continue
+        share = float(np.sum(np.array(means)[empty]))
+        named = ", ".join(level for level, is_empty in zip(levels, empty, strict=True) if is_empty)
+        text = (
+            f"no unit with {column} = {named} has a label ({share:.1%} of the population): the margin is "
+            "fitted to the other levels, and these units are taken to be like the others"
+        )
+        code = REMARK
+        if (1.0 - share) ** int(labelled.sum()) < _LEAST_CHANCE:
+            code = LABELS_BY_GROUP
+        notes.append(Note(code, text))
+    return tuple(notes)
+
+
+def _shares_of_labelled_levels(levels: tuple[str, ...], shares: FloatArray, codes: AnyArray) -> FloatArray:
     """Return the shares of the levels (H,), those without a labelled unit left to the others."""
     empty = np.bincount(codes, minlength=len(levels)) == 0
     if not np.any(empty):
         return shares
-    named = ", ".join(levels[h] for h in np.flatnonzero(empty)[:3])
-    warn_caller(
-        f"no unit with {column} = {named} has a label ({shares[empty].sum():.1%} of the population): the "
-        "margin is fitted to the other levels, and these units are taken to be like the others"
-    )
     labelled_shares = np.where(empty, 0.0, shares)
     return np.asarray(labelled_shares / labelled_shares.sum())
 

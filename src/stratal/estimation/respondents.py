@@ -9,6 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.margins import unlabelled_level_notes
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds, warn_caller
@@ -295,7 +296,10 @@ class Respondents(Record):
             for note in by_proxy:
                 warn_caller(note)
             notes = (*by_proxy, *notes)
-        notes = (*unrepresentative_notes(sample), *notes)
+        without_label = unlabelled_level_notes(sample, labelled)
+        for note in without_label:
+            warn_caller(note)
+        notes = (*without_label, *unrepresentative_notes(sample), *notes)
         if empty:
             codes = merge_empty(counts)
             without_proxy = np.zeros(len(counts), dtype=bool)

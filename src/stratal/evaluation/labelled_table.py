@@ -270,9 +270,17 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
     if request.margins is None or request.population_size is not None or request.population is not None:
         return request
     size = StatedMargins.of(request.margins).population_size
-    if size is None or size <= len(rows) or not np.all(_is_labelled(rows, request)):
+    if size is None or size == len(rows):
         return request
-    return replace(request, population_size=size)
+    if size > len(rows) and np.all(_is_labelled(rows, request)):
+        return replace(request, population_size=size)
+    labelled = int(np.sum(_is_labelled(rows, request)))
+    raise InputError(
+        f"{rows.label}: the totals of margins are those of another population",
+        given=f"totals of {size:,} units, {len(rows):,} rows, {labelled:,} of them with a label",
+        allowed="totals that add up to the rows of the table; or a table of labelled rows alone, which are "
+        "then a sample of the units",
+    )
 
 
 def _require_use_of_lists(rows: SmallTable, request: EvaluationRequest, recognition: Recognition) -> None:

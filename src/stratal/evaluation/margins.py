@@ -11,12 +11,20 @@ import numpy as np
 from stratal.designs.margins import MARGIN_METHODS
 from stratal.errors import InputError
 from stratal.protocols import JsonMapping
+from stratal.tables.files import FORMATS, existing_file
 from stratal.tables.small_table import SmallTable
 
 # Names of the columns of a file of totals.
 _VARIABLE_NAMES = ("variable", "column", "margin", "group")
 _LEVEL_NAMES = ("level", "value", "category", "class")
 _TOTAL_NAMES = ("total", "count", "size", "units", "n", "population")
+
+_FORMS = "names of columns, a file of totals, or a mapping of column to a mapping of level to units"
+
+# Units by which sums of totals may differ that were rounded to whole units.
+_ROUNDING = 0.5
+# Sum of totals up to which they are shares, which add up to 1 but for rounding.
+_MOST_SHARES = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +44,29 @@ class StatedMargins:
     method: str
 
     @classmethod
-    def of(cls, margins: str | Path | JsonMapping) -> StatedMargins:
+    def of(cls, margins: str | Path | JsonMapping | StatedMargins) -> StatedMargins:
         """Return the margins that a text, a file or a mapping states.
 
         Raises
         ------
         InputError
-            For a file without the needed columns or with a level twice, and totals of different populations.
+            For a missing file, one without the needed columns or with a level twice, totals that are no
+            numbers of units, and totals of different populations.
         """
+        if isinstance(margins, StatedMargins):
+            return margins
         if isinstance(margins, Mapping):
-            totals = {str(column): dict(levels) for column, levels in margins.items()}
+            totals = {str(column): _stated_totals(column, levels) for column, levels in margins.items()}
             return cls(columns=tuple(totals), totals=_checked(totals), method=MARGIN_METHODS[0])
+        if not isinstance(margins, str | Path):
+            raise InputError("margins= cannot be read", given=repr(margins), allowed=_FORMS)
         method, colon, text = str(margins).partition(":")
         if not colon or method not in MARGIN_METHODS:
             method = MARGIN_METHODS[0]
             text = str(margins)
-        if Path(text).is_file():
-            totals = _totals_of_file(Path(text))
+        path = Path(text)
+        if path.is_file() or path.suffix.lower() in FORMATS:
+            totals = _totals_of_file(existing_file(path))
             return cls(columns=tuple(totals), totals=_checked(totals), method=method)
         names = tuple(name.strip() for name in text.split(",") if name.strip())
         return cls(columns=names, totals=None, method=method)
@@ -63,6 +77,21 @@ class StatedMargins:
         if self.totals is None:
             return None
         return round(sum(self.totals[self.columns[0]].values()))
+
+
+def _stated_totals(column: object, levels: object) -> dict[str, float]:
+    """Return the units of each level of a column."""
+    if not isinstance(levels, Mapping):
+        raise InputError(f"margins= of {column!r} cannot be read", given=repr(levels), allowed=_FORMS)
+    for level, units in levels.items():
+        is_number = isinstance(units, int | float | np.number) and not isinstance(units, bool)
+        if not is_number or not np.isfinite(units) or units < 0:
+            raise InputError(
+                f"the total of level {level!r} of {column!r} is no number of units",
+                given=repr(units),
+                allowed="a number of at least 0",
+            )
+    return {str(level): float(units) for level, units in levels.items()}
 
 
 def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
@@ -91,14 +120,16 @@ def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
 
 def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """Return totals of one population, refusing others."""
+    if not totals:
+        raise InputError("margins= names no column", given="{}", allowed=_FORMS)
     sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
-    if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=0.5):
+    if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=_ROUNDING):
         raise InputError(
             "the totals of margins do not add up to the same population",
             given=", ".join(f"{units:,.10g} in {column!r}" for column, units in sums.items()),
             allowed="the same sum over the levels of every margin",
         )
-    if next(iter(sums.values())) <= 1.5:
+    if next(iter(sums.values())) <= _MOST_SHARES:
         raise InputError(
             "the totals of margins are shares",
             given=", ".join(f"{units:g} in {column!r}" for column, units in sums.items()),

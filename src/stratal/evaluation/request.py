@@ -8,6 +8,7 @@ from typing import Any
 
 from stratal.arrays import field_values
 from stratal.errors import InputError, check_choice
+from stratal.evaluation.margins import StatedMargins
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.question import NOT_COMPARED
 from stratal.question.recognition import NO_COLUMN
@@ -47,7 +48,7 @@ class EvaluationRequest(DeclaredRoles):
     estimand: Any = None
     estimator: str = "auto"
     post_stratify: str | None = None
-    margins: str | JsonMapping | None = None
+    margins: str | JsonMapping | StatedMargins | None = None
     cross_fit: int | None = None
     calibration: Any = None
     features: tuple[str, ...] = ()
@@ -85,6 +86,14 @@ class EvaluationRequest(DeclaredRoles):
         for name, names in field_values(self, listed).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})
         self._set(metric=tuple(map(metric_name, self.metric)))
+        if self.margins is not None:
+            self._set(margins=StatedMargins.of(self.margins))
+            if self.post_stratify is not None:
+                raise InputError(
+                    "both state how rows are weighted",
+                    given="post_stratify= (--post-stratify) and margins= (--margins)",
+                    action="Leave one of them out; margins= takes several columns.",
+                )
         if self.chosen is not None:
             RowSelection.parse(self.chosen)
         if self.lists is not None:

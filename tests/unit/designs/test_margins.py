@@ -9,6 +9,7 @@ import stratal
 from stratal.designs.margins import Margins
 from stratal.errors import InputError, StratalWarning
 from stratal.estimands import ClassReport
+from stratal.report.notes import LABELS_BY_GROUP, has_code
 
 N = 2000
 
@@ -116,8 +117,16 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
         int(u): 1 for u, tongue in zip(sample.ids, sample.groups["tongue"], strict=True) if tongue != "fr"
     }
     with pytest.warns(StratalWarning, match=r"no unit with tongue = fr has a label \(\d"):
-        found = stratal.estimate(fitted, labels)
-    assert found.value == pytest.approx(1)
+        estimate = stratal.estimate(fitted, labels)
+    assert estimate.value == pytest.approx(1)
+    assert has_code(estimate.notes, LABELS_BY_GROUP)
+
+
+def test_totals_below_the_units_that_were_drawn_are_refused():
+    table = {"right": [1, 0] * 20, "kind": ["chat"] * 30 + ["code"] * 10}
+    sample, _ = stratal.Sample.from_labelled(table, value="right", groups=("kind",), population_size=100)
+    with pytest.raises(InputError, match="more units with kind = chat were drawn"):
+        stratal.designs.fit_margins(sample, "kind", totals={"kind": {"chat": 20, "code": 80}})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, StratalWarning
 
 TOOLS = Path(__file__).parents[2] / "tools"
 ROWS = 1200
@@ -734,6 +734,50 @@ def test_totals_of_margins_are_units_of_one_population(tmp_path):
     totals.write_text("level,total\nyoung,400\n")
     with pytest.raises(InputError, match="variable, level and total"):
         stratal.evaluate(table, value="satisfied", margins=str(totals))
+
+
+@pytest.mark.parametrize(
+    ("margins", "message"),
+    [
+        ({}, "names no column"),
+        ({"age": {}}, "are shares"),
+        ({"age": 5}, "cannot be read"),
+        ({"age": [400, 600]}, "cannot be read"),
+        (5, "cannot be read"),
+        ({"age": {"young": "many", "old": 600}}, "no number of units"),
+        ({"age": {"young": -100, "old": 1100}}, "no number of units"),
+        ({"age": {"young": float("nan"), "old": 600}}, "no number of units"),
+        ("totals-of-last-year.csv", "no such file"),
+        ({"age": {"young": 100, "old": 900}}, "more units with age = young"),
+        ({"age": {"young": 100, "old": 200}}, "another population"),
+    ],
+)
+def test_totals_that_cannot_be_meant_are_refused(margins, message):
+    with pytest.raises(InputError, match=message):
+        stratal.evaluate(survey(), value="satisfied", margins=margins)
+
+
+def test_totals_of_a_larger_population_need_a_table_of_labelled_rows():
+    table = survey()
+    table["satisfied"] = [label if row % 4 == 0 else None for row, label in enumerate(table["satisfied"])]
+    with pytest.raises(InputError, match="another population"):
+        stratal.evaluate(table, value="satisfied", margins={"age": {"young": 400, "old": 600}})
+
+
+def test_a_level_that_no_labelled_row_has_leaves_a_requirement_undecided():
+    margins = {"age": {"young": 400, "old": 600, "middle": 300}}
+    with pytest.warns(StratalWarning, match="age = middle"):
+        result = stratal.evaluate(survey(), value="satisfied", margins=margins, require=">=.5")
+
+    assert result.verdicts[0]["verdict"] == "UNDECIDED"
+    assert any("23.1% of the population" in note for note in result.estimate.notes)
+
+
+def test_margins_and_groups_to_weight_by_are_stated_once():
+    with pytest.raises(InputError, match="both state how rows are weighted"):
+        stratal.evaluate(
+            survey(), value="satisfied", margins={"age": {"young": 400, "old": 600}}, post_stratify="age"
+        )
 
 
 def test_a_population_of_as_many_rows_keeps_the_proxy():
