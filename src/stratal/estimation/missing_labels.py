@@ -32,6 +32,9 @@ _CHOICES = 4000
 # Random numbers that are drawn at once.
 _NUMBERS_AT_ONCE = 2**18
 
+# Answers whose shares of clusters are compared: the most frequent ones.
+_MOST_ANSWERS = 20
+
 # Unlabelled units, or labelled ones, below which nothing can be told.
 _FEWEST = 4
 
@@ -179,29 +182,86 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
     else:
         ids = population.ids
     labelled = np.isin(ids, sample.ids)
-    is_of_rows = not isinstance(sample.design, ClusterSample) and not np.any(block)
-    answer = sample.question.answer
-    tests_answer = is_of_rows and answer is not None and answer in population.groups
-    if not sample.proxy_names:
-        return _answer_notes(str(answer), population, labelled) if tests_answer else ()
-    values = np.column_stack([population.values[name] for name in sample.proxy_names])
     if isinstance(sample.design, ClusterSample):
-        values, labelled = _of_clusters(population.groups[sample.design.cluster], values, labelled)
-        block = np.zeros(len(labelled), dtype=np.int64)
+        return _notes_of_clusters(sample, population, sample.design.cluster, labelled)
+    notes = _proxy_notes(sample, population, labelled, block)
+    answer = sample.question.answer
+    if notes or np.any(block) or answer is None or answer not in population.groups:
+        return notes
+    return _answer_notes(answer, population, labelled)
+
+
+def _proxy_notes(
+    sample: Sample, population: ArrayPopulation, labelled: BoolArray, block: IntArray
+) -> tuple[Note, ...]:
+    """Return a warning if rows got labels more or less often for some values of a proxy."""
+    if not sample.proxy_names:
+        return ()
+    values = np.column_stack([population.values[name] for name in sample.proxy_names])
     rows = _thinned(labelled, sample.seed)
     pattern = missing_pattern(values[rows], ~labelled[rows], block[rows], seed=sample.seed)
     if pattern is None:
-        return _answer_notes(str(answer), population, labelled) if tests_answer else ()
+        return ()
     name = sample.proxy_names[pattern.column]
-    column = values[:, pattern.column]
-    means = f"mean {column[labelled].mean():.3g} of labelled rows, {column.mean():.3g} of all"
+    remedy = (
+        f". If rows were chosen by {name!r}, weight by its strata: post_stratify={name!r} "
+        f"(--post-stratify {name}); this corrects only for choices that depend on it"
+    )
+    return (_proxy_warning(name, pattern, values[:, pattern.column], labelled, remedy),)
+
+
+def _notes_of_clusters(
+    sample: Sample, population: ArrayPopulation, cluster: str, labelled: BoolArray
+) -> tuple[Note, ...]:
+    """Return a warning if clusters got labels more or less often by their proxies' means or answers."""
+    values = [population.values[name] for name in sample.proxy_names]
+    answer = sample.question.answer
+    levels: list[str] = []
+    if answer is not None and answer in population.groups:
+        answers = population.groups[answer].astype(np.str_)
+        names, counts = np.unique(answers, return_counts=True)
+        levels = names[np.argsort(-counts, kind="stable")[:_MOST_ANSWERS]].tolist()
+        values += [(answers == level).astype(np.float64) for level in levels]
+    if not values:
+        return ()
+    means, drawn = _of_clusters(population.groups[cluster], np.column_stack(values), labelled)
+    rows = _thinned(drawn, sample.seed)
+    one_block = np.zeros(len(rows), dtype=np.int64)
+    pattern = missing_pattern(means[rows], ~drawn[rows], one_block, seed=sample.seed)
+    if pattern is None:
+        return ()
+    column = values[pattern.column]
+    proxies = len(sample.proxy_names)
+    if pattern.column < proxies:
+        return (_proxy_warning(sample.proxy_names[pattern.column], pattern, column, labelled),)
+    level = levels[pattern.column - proxies]
+    shares = (float(column[labelled].mean()), float(column.mean()))
+    return (_answer_warning(str(answer), level, shares, f"randomisation test, {_chance(pattern)}"),)
+
+
+def _proxy_warning(
+    name: str, pattern: MissingPattern, values: FloatArray, labelled: BoolArray, remedy: str = ""
+) -> Note:
+    """Return the warning that labels depend on a proxy with these values (N,)."""
+    means = f"mean {values[labelled].mean():.3g} of labelled rows, {values.mean():.3g} of all"
     text = (
         "the labelled rows are not a random sample of the table: they are more often rows where "
         f"{name!r} is {_OPPOSITE[pattern.where]} (randomisation test, {_chance(pattern)}; {means}), and the "
-        f"interval may miss the value of all rows. If rows were chosen by {name!r}, weight by its strata: "
-        f"post_stratify={name!r} (--post-stratify {name}); this corrects only for choices that depend on it"
+        f"interval may miss the value of all rows{remedy}"
     )
-    return (Note(LABELS_BY_PROXY, text),)
+    return Note(LABELS_BY_PROXY, text)
+
+
+def _answer_warning(
+    answer: str, level: str, shares: tuple[float, float], test: str, remedy: str = ""
+) -> Note:
+    """Return the warning that labels depend on the answer; `shares` are of labelled rows and of all."""
+    text = (
+        f"the labelled rows are not a random sample of the table: {answer!r} is {level!r} in "
+        f"{shares[0]:.1%} of labelled rows, {shares[1]:.1%} of all ({test}), and the interval may miss the "
+        f"value of all rows{remedy}"
+    )
+    return Note(LABELS_BY_ANSWER, text)
 
 
 def _answer_notes(answer: str, population: ArrayPopulation, labelled: BoolArray) -> tuple[Note, ...]:
@@ -221,14 +281,13 @@ def _answer_notes(answer: str, population: ArrayPopulation, labelled: BoolArray)
     rarest = int(np.argmin(p_values))
     if p_values[rarest] > RISK:
         return ()
-    shares = f"{counts[rarest] / n:.1%} of labelled rows, {totals[rarest] / size:.1%} of all"
-    text = (
-        f"the labelled rows are not a random sample of the table: {answer!r} is {str(levels[rarest])!r} in "
-        f"{shares} (hypergeometric test, p = {p_values[rarest]:.1g}), and the interval may miss the value of "
-        f"all rows. If rows were chosen by {answer!r}, weight by it: post_stratify={answer!r} "
+    shares = (float(counts[rarest] / n), float(totals[rarest] / size))
+    remedy = (
+        f". If rows were chosen by {answer!r}, weight by it: post_stratify={answer!r} "
         f"(--post-stratify {answer}); this corrects only for choices that depend on it"
     )
-    return (Note(LABELS_BY_ANSWER, text),)
+    test = f"hypergeometric test, p = {p_values[rarest]:.1g}"
+    return (_answer_warning(answer, str(levels[rarest]), shares, test, remedy),)
 
 
 def _of_clusters(clusters: AnyArray, values: FloatArray, labelled: BoolArray) -> tuple[FloatArray, BoolArray]:

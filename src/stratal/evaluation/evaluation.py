@@ -323,10 +323,12 @@ class Evaluation:
     def _roles(self, table: LabelledTable) -> JsonDict:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
-        if table.clusters is not None:
-            sentence = table.clusters.sentence
-        else:
-            sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
+        sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
+        if table.clusters is not None and table.selection.kind == UNKNOWN:
+            sentence = f"{table.clusters.description} (clusters), {sentence}"
+        elif table.clusters is not None:
+            clusters = table.clusters.description
+            sentence = f"{clusters}, taken as a random sample of whole groups (clusters)"
         return {
             **recognition.to_dict(),
             "chosen": str(table.selection),
@@ -571,6 +573,9 @@ def _post_stratified(
     """Return the estimate weighted by the answers or the proxy's quantiles that rows were chosen by."""
     if evidence.table is None or columns or not isinstance(result, Estimate):
         return None
+    if evidence.sample.question.cluster is not None:
+        # Clusters that were chosen by their rows are not a random sample within strata of rows.
+        return None
     codes = _codes(result)
     if LABELS_BY_ANSWER in codes:
         column = str(evidence.sample.question.answer)
@@ -578,7 +583,7 @@ def _post_stratified(
         if len(drawn) < len(evidence.sample.totals.get(column, ())):
             # An answer without a label cannot be weighted.
             return None
-    elif LABELS_BY_PROXY in codes and evidence.sample.question.cluster is None:
+    elif LABELS_BY_PROXY in codes:
         column = evidence.sample.proxy_names[0]
     else:
         return None

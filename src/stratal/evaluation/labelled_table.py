@@ -479,7 +479,7 @@ def _groups_as_drawn(
 ) -> RowGroups:
     """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""
     is_labelled = _is_labelled(rows, request)
-    may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN) and not np.all(is_labelled)
+    may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN, UNKNOWN) and not np.all(is_labelled)
     if not may_be_grouped or request.states_design:
         return RowGroups()
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
@@ -495,7 +495,8 @@ def _groups_as_drawn(
         rows,
         groups,
         unit,
-        is_stated=request.cluster != unit_of_lists or request.chosen is not None,
+        is_stated=request.cluster != unit_of_lists or request.chosen not in (None, UNKNOWN),
+        allows_stages=selection.kind == UNKNOWN,
         otherwise="; if single rows were chosen at random all the same: chosen='random' (--chosen random)",
     )
 

@@ -160,12 +160,9 @@ class LabelledGroups:
         return LabelledGroups(column=self.column, codes=codes, is_labelled=clusters.counts > 0, strata=strata)
 
     @property
-    def sentence(self) -> str:
-        """How the groups are taken as chosen, in words."""
-        return (
-            f"all rows of {self.labelled:,} of {len(self.sizes):,} `{self.column}`, taken as a random sample "
-            "of whole groups (clusters)"
-        )
+    def description(self) -> str:
+        """Which groups have labels, in words."""
+        return f"all rows of {self.labelled:,} of {len(self.sizes):,} `{self.column}`"
 
     def _product(self, probabilities: FloatArray) -> FloatArray:
         """Return the product of the rows' probabilities (N,) in each group (M,)."""

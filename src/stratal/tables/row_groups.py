@@ -79,6 +79,7 @@ def groups_as_drawn(
     unit: LabelledGroups | None = None,
     *,
     is_stated: bool = False,
+    allows_stages: bool = False,
     otherwise: str = "",
 ) -> RowGroups:
     """Return the groups that were drawn as a whole, and warnings about others in which labels concentrate.
@@ -94,7 +95,10 @@ def groups_as_drawn(
     unit : LabelledGroups, optional
         Groups that are drawn as a whole in any case, such as the questions of lists.
     is_stated : bool
-        Whether the user stated what was drawn: single rows, or `unit`. Nothing else is recognised then.
+        Whether the user stated what was drawn: single rows, or `unit`. Nothing else is recognised or refused
+        then.
+    allows_stages : bool
+        Whether labels in some rows of some groups are a warning.
     otherwise : str
         What a user can state if single rows were drawn all the same.
 
@@ -109,7 +113,7 @@ def groups_as_drawn(
         if is_unit and _are_concentrated(of_column, clusters):
             clusters = of_column
     concentrated = [of_column for of_column in groups if _are_concentrated(of_column, clusters)]
-    if not is_stated:
+    if not is_stated and not allows_stages:
         for of_column in concentrated:
             _refuse_second_stage(rows.label, of_column, clusters, otherwise)
     warnings = [_concentration_warning(of_column, clusters) for of_column in concentrated[-1:]]

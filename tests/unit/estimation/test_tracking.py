@@ -59,6 +59,7 @@ def test_without_mlflow_the_extra_is_named(estimate, monkeypatch):
         stratal.log_to_mlflow(estimate)
 
 
+@pytest.mark.slow
 def test_mlflow_itself_keeps_the_estimate(estimate, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")

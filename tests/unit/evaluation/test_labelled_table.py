@@ -12,6 +12,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.report.notes import LABELS_BY_ANSWER, has_code
 
 TOOLS = Path(__file__).parents[2] / "tools"
 ROWS = 1200
@@ -926,3 +927,35 @@ def test_groups_within_stated_strata_are_a_warning():
 
     assert result.verdicts[0]["verdict"] == "UNDECIDED"
     assert any("levels of 'conversation'" in note for note in result.estimate.notes)
+
+
+@pytest.mark.parametrize("by_answer", [True, False])
+def test_clusters_that_were_chosen_by_the_answers_are_no_random_sample(by_answer):
+    rng = np.random.default_rng(9)
+    question = np.repeat(np.arange(300), 4)
+    answers = np.where(rng.random(1200) < np.repeat(rng.random(300), 4), "yes", "no")
+    labels = np.where(rng.random(1200) < 0.9, answers, "no")
+    shares = np.bincount(question, answers == "yes")
+    order = np.argsort(-shares, kind="stable") if by_answer else rng.permutation(300)
+    drawn = np.isin(question, order[:60])
+    table = {
+        "question": [f"q{number}" for number in question],
+        "prediction": answers.tolist(),
+        "label": [str(label) if is_drawn else None for label, is_drawn in zip(labels, drawn, strict=True)],
+    }
+    result = stratal.evaluate(table, require=">=.1")
+
+    assert result.sample.question.cluster == "question"
+    assert has_code(result.estimate.notes, LABELS_BY_ANSWER) == by_answer
+    assert result.verdicts[0]["verdict"] == ("UNDECIDED" if by_answer else "PASS")
+    assert not any("post_stratify" in note for note in result.estimate.notes)
+
+
+def test_rows_chosen_in_an_unknown_way_are_clusters_if_they_were_labelled_in_groups():
+    result = stratal.evaluate(passages(), chosen="unknown")
+    stated = stratal.evaluate(passages(), chosen="unknown", cluster="question_id")
+
+    assert result.sample.question.cluster == "question_id"
+    assert result.estimate.limits(0.95) == stated.estimate.limits(0.95)
+    sentence = result.to_dict()["roles"]["sentence"]
+    assert "50 of 200 `question_id` (clusters), chosen in an unknown way" in sentence

@@ -117,6 +117,7 @@ def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):
     assert said in refusal(changed(found, how))
 
 
+@pytest.mark.slow
 def test_packed_logs_are_read_by_inspects_own_reader(tools):
     pytest.importorskip("inspect_ai")
     packed = Population.read(tools / "inspect-0.3.285.eval")
