@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import warnings
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from stratal.cli.output import Result, in_options, new_folder_name, show_progres
 from stratal.cli.parsing import join_names, meanings
 from stratal.cli.study import annotator_option
 from stratal.errors import InputError, StratalError
+from stratal.protocols import JsonDict
 
 if TYPE_CHECKING:
     from stratal.labels.annotation_tools import ToolAnswers
@@ -162,21 +164,30 @@ def _plan_command(plan_words: Sequence[object], rows: int) -> Any:
 
 def _problem_of(name: str, options: Sequence[object]) -> str:
     """Return why a command fails, which is run without output; empty if it runs, or the file is too large."""
+    return _run(name, options)[0]
+
+
+def _run(name: str, options: Sequence[object]) -> tuple[str, str]:
+    """Return why a command fails, and what it prints; both are empty for a file that is too large to try."""
     from stratal.cli.application import app
 
     file = Path(str(options[0]))
     if file.is_file() and _too_large(file):
-        return ""
+        return "", ""
     arguments = [name, *map(str, options)]
-    silence = io.StringIO()
+    output = io.StringIO()
     try:
-        with warnings.catch_warnings(action="ignore"), redirect_stdout(silence), redirect_stderr(silence):
+        with (
+            warnings.catch_warnings(action="ignore"),
+            redirect_stdout(output),
+            redirect_stderr(io.StringIO()),
+        ):
             app.main(args=arguments, standalone_mode=False)
     except StratalError as error:
-        return in_options(error.args[0])
+        return in_options(error.args[0]), ""
     except click.ClickException as error:
-        return error.format_message()
-    return ""
+        return error.format_message(), ""
+    return "", output.getvalue()
 
 
 @command(Reading, without="by show features")
@@ -357,13 +368,17 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
         return [*lines, in_options(open_questions[0].error(str(file)).args[0])]
     if recognition.value is None and not recognition.models:
         return _with_possible_labels(file, recognition.possible_labels)
-    lines += [f"{recognition.sentence()[:1].upper()}{recognition.sentence()[1:]}."]
-    lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
-    lines += [f"Note: {note}." for note in recognition.notes]
     command = ["estimate", file, *recognition.options]
     if recognition.positive_class is not None:
         command += ["--positive", recognition.positive_class]
-    problem = _problem_of(str(command[0]), command[1:])
+    problem, output = _run(str(command[0]), [*command[1:], "--json"])
+    roles: JsonDict = {"sentence": recognition.sentence(), "notes": recognition.notes}
+    result = {} if problem else json.loads(output)
+    roles = result.get("roles", roles)
+    lines += [f"{roles['sentence'][:1].upper()}{roles['sentence'][1:]}."]
+    lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
+    lines += [f"{warning[:1].upper()}{warning[1:]}." for warning in result.get("warnings", ())]
+    lines += [f"Note: {in_options(note)}." for note in roles["notes"]]
     if problem:
         return [*lines, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")

@@ -151,23 +151,35 @@ def default_estimator(
     proxy_strata : bool
         Whether the strata may have been built from the proxy, which leaves λ little within them.
     """
-    design_type = Design.of_kind(design)
-    if design_type is None:
-        least = 0
-    else:
-        least = design_type.hajek_below
+    least = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
+    if k > 0 and scaled and least is not None and n >= least:
+        return "ppi++"
+    # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
+    return "hajek" if _least_for_weights(design) else "horvitz-thompson"
+
+
+def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool = True) -> int | None:
+    """Return the labels from which `auto` uses k proxies; None if it never does.
+
+    The parameters are those of `default_estimator`.
+    """
+    least = _least_for_weights(design)
     if least:
-        # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
-        if k > 0 and scaled and n >= least * k:
-            return "ppi++"
-        return "hajek"
+        return least * k
     # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
-    within = design == "stratified" and not proxy_strata and n >= _LABELS_PER_STRATUM * n_strata
-    if within and k > 0 and scaled and n - n_strata >= MINIMUM_FOR_FITTING * k:
-        return "ppi++"
-    if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
-        return "ppi++"
-    return "horvitz-thompson"
+    if design == "stratified" and not proxy_strata:
+        return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
+    if design == "simple-random" and n_strata <= 1:
+        return MINIMUM_FOR_FITTING * k
+    return None
+
+
+def _least_for_weights(design: str) -> int:
+    """Return the labels or clusters for each proxy under a design of unequal weights; 0 for others."""
+    design_type: type[Design] | None = Design.of_kind(design)
+    if design_type is None:
+        return 0
+    return design_type.hajek_below
 
 
 def mean_estimate(
@@ -532,6 +544,26 @@ def _leaves_proxies_out(sample: Sample, estimate: Estimate, k: int, options: Est
     """Return whether `auto` ignored all of several proxies of a simple random sample for lack of labels."""
     is_simple_random = sample.design.kind == "simple-random" and estimate.estimator == "horvitz-thompson"
     return is_simple_random and options.estimator == "auto" and options.scaled and k > 1
+
+
+def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
+    """Return why `auto` estimated a mean without the sample's proxies; None if they are used."""
+    if estimate.lam or estimate.label or not sample.proxy_names:
+        return None
+    if not all(info.scaled for info in sample.proxy_info):
+        return "it only orders the rows"
+    strata = sample.design.strata
+    least = labels_for_proxies(
+        estimate.design,
+        max(len(estimate.strata), 1),
+        len(sample.proxy_names),
+        proxy_strata=strata is None or strata.from_proxy,
+    )
+    if least is None:
+        return "the strata replace it"
+    if sample.question.cluster is not None:
+        return f"fewer than {least:,} clusters"
+    return f"fewer than {least:,} labels"
 
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:

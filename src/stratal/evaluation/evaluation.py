@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from stratal.arrays import number_of_text
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import InputError, MissingExtraError, check_choice, listing, no_effect_error
 from stratal.estimation.entry_points import at_look, compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
-from stratal.estimation.resolve import class_column
+from stratal.estimation.outcome_means import unused_proxy_reason
+from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import BRIER, CONFUSION, LABEL, MISSING, WRONG, EvaluationRequest
@@ -171,20 +172,17 @@ class Evaluation:
 
     def page(self, described: JsonDict | None = None, *, details: bool = False) -> Page:
         """Return the page of the result; `described` is what `to_dict` returned, computed unless given."""
-        from stratal.report.estimates import answer_page, estimate_page
+        from stratal.report.estimates import answer_page, details_page
         from stratal.report.sections import new_answers_page
 
         if described is None:
             described = self.to_dict()
         if self.new_outcomes_missing:
             return new_answers_page(described, title=f"Answers in {self._new_answers_label()}")
-        if not isinstance(self.estimate, Estimates):
-            if details:
-                return estimate_page(described)
-            return answer_page(described)
+        quantity = self.estimate.title if isinstance(self.estimate, Estimates) else ""
         if details:
-            return self.estimate.page(self.request.confidence_level)
-        return answer_page(described, quantity=self.estimate.title)
+            return details_page(described, quantity)
+        return answer_page(described, quantity)
 
     def __repr__(self) -> str:
         from stratal.report.text import one_line
@@ -332,9 +330,19 @@ class Evaluation:
         return {
             **recognition.to_dict(),
             "chosen": str(table.selection),
-            "sentence": f"{recognition.sentence()}, {sentence}",
+            "sentence": f"{recognition.sentence(self._unused_proxy(table))}, {sentence}",
             "notes": list(recognition.notes),
         }
+
+    def _unused_proxy(self, table: LabelledTable) -> str | None:
+        """Return why the estimate does not use the proxy of a table; None if it does."""
+        request = self.request
+        is_stratifying = table.selection.kind == UNKNOWN or request.post_stratify is not None
+        if isinstance(self.estimate, Estimates) or is_stratifying or request.margins is not None:
+            return None
+        if request.estimator != "auto" and not self.estimate.lam:
+            return f"the estimator {request.estimator} leaves it out"
+        return unused_proxy_reason(self.sample, self.estimate)
 
     def _new_answers_label(self) -> str:
         against = self.request.against
@@ -735,11 +743,36 @@ def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
 
 
 def _brier_score(evidence: LabelledSample) -> Estimates:
-    """Return the Brier score of the first proxy."""
+    """Return the Brier score of the proxies that are probabilities; of classes, that of the named class."""
     options = evidence.request.target_option
-    table: Estimates = estimate(evidence.sample, evidence.labels, estimand="calibration", **options)
-    rows = [replace(row, label={"metric": BRIER}) for row in table if row.label["metric"] == BRIER]
+    sample = _with_score_of_class(evidence)
+    table: Estimates = estimate(sample, evidence.labels, estimand="calibration", **options)
+    rows = [
+        replace(row, label={"metric": BRIER, "class": row.label["class"]})
+        for row in table
+        if row.label["metric"] == BRIER
+    ]
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
+
+
+def _with_score_of_class(evidence: LabelledSample) -> Sample:
+    """Return the sample with its proxy as the probability of the requested class, if labels are classes."""
+    request = evidence.request
+    sample = evidence.sample
+    are_declared = any(score.of_class is not None for score in sample.question.scores)
+    if are_declared or compared_column(sample, evidence.labels, request.predicted) is None:
+        return sample
+    names = sample.proxy_names
+    if len(request.classes) != 1 or len(names) != 1:
+        raise InputError(
+            "brier is of the probability of one class",
+            given=f"classes {', '.join(map(repr, request.classes)) or 'none'}; "
+            f"probabilities {', '.join(map(repr, names)) or 'none'}",
+            allowed="one class and its probability",
+            action="Name them: classes= (--class CLASS) and proxy= (--proxy COL); or declare each: predicts= "
+            "(--predicts COL=class:CLASS).",
+        )
+    return with_declared_scores(sample, {names[0]: f"class:{request.classes[0]}"})
 
 
 def _confusion_matrix(evidence: LabelledSample) -> Estimates:

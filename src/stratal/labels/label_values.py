@@ -575,8 +575,8 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(distinct_answers)[:_MAX_VALUES_SHOWN])),
             action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
-            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
-            "mean is the share of right answers, or of wins.",
+            "classes: leave out predicted= (--predicted) and estimands of classes. Their mean is the share "
+            "of right answers, or of wins.",
         )
 
 

@@ -247,8 +247,12 @@ _CHANCE = 0.5
 _NOTE_LEVEL = 0.95
 
 
-def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatArray:
+def scores_of_class(
+    sample: Sample, positive: str, score: str | None, naming: str = "auc:{of_class},score={column}"
+) -> FloatArray:
     """Return the score (n,) of a class: the named proxy, or the only one if it may be a score of the class.
+
+    `naming` is what a user writes to name the score of a class, for an error.
 
     Raises
     ------
@@ -274,10 +278,12 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
         return values
     if not is_known:
         raise _unknown_class_error(positive, classes)
-    action = "Draw with a score of the class as a proxy and name it: auc:CLASS,score=COLUMN."
+    example = naming.format(of_class=positive, column="COLUMN")
+    action = f"Name a proxy that is a score of the class: {example}."
     if not role.declared:
+        example = naming.format(of_class=positive, column=name)
         action += (
-            f" If {name!r} is such a score all the same: auc:{positive},score={name}, or "
+            f" If {name!r} is such a score all the same: {example}, or "
             f"predicts= (--predicts {name}=class:{positive})."
         )
     raise InputError(

@@ -361,8 +361,8 @@ class Recognition:
         """The proxy of a plan: the recognised one, or the likeliest score."""
         return self.proxy or next(iter(self.scores), None)
 
-    def sentence(self) -> str:
-        """Return the roles in one line."""
+    def sentence(self, unused: str | None = None) -> str:
+        """Return the roles in one line; `unused` is why the proxy does not enter the estimate."""
         parts = []
         if self.models:
             parts.append(f"models: {', '.join(f'`{name}`' for name in self.models)}")
@@ -373,11 +373,14 @@ class Recognition:
                 count = 0
             parts.append(f"models: `{self.model}`{f' ({count:,})' if count else ''}")
         if self.judges:
-            parts.append(f"judge: {', '.join(self._with_values(name) for name in self.judges)}")
+            judges = ", ".join(self._with_values(name) for name in self.judges)
+            is_unused = unused is not None and self.proxy in self.judges
+            correction = f", which does not correct the estimate ({unused})" if is_unused else ""
+            parts.append(f"judge: {judges}{correction}")
         if self.answer is not None:
             parts.append(f"the model's answer: `{self.answer}`")
         if self.proxy is not None and self.proxy not in self.judges:
-            parts.append(f"proxy: `{self.proxy}`")
+            parts.append(f"proxy: `{self.proxy}`{f' (not used: {unused})' if unused else ''}")
         if self.value is not None and not self.models:
             labels = self.columns.get(self.value)
             if labels is None:
@@ -905,7 +908,8 @@ def _related(columns: Sequence[ColumnFacts], labels: ColumnFacts) -> list[Column
     return [column for column in columns if column.words & shared]
 
 
-def _may_be_proxy(column: ColumnFacts) -> bool:
+def may_be_proxy(column: ColumnFacts) -> bool:
+    """Return whether a column may hold scores, by its name and content."""
     is_labels = _label_level(column) >= 2
     if not column.is_number or column.is_measurement or is_labels:
         return False
@@ -921,7 +925,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
     ]
     if recognition.judges or named:
         return replace(recognition, proxy=next(iter((*named, *recognition.judges))))
-    candidates = [column for column in columns if _may_be_proxy(column)]
+    candidates = [column for column in columns if may_be_proxy(column)]
     levels: list[Callable[[ColumnFacts], bool]] = [
         lambda column: column.plain_name in ("proxy", "confidence", "score", "judge"),
         lambda column: column.is_complete and bool(column.words & _PROXY_WORDS) and column.is_probability,
@@ -959,7 +963,7 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         unused = [column for column in columns if _may_be_quantity(column)]
         reason = "not recognised as a score"
     else:
-        unused = [column for column in columns if _may_be_proxy(column)]
+        unused = [column for column in columns if may_be_proxy(column)]
         reason = f"{recognition.proxy!r} is the proxy"
     if not unused:
         return recognition

@@ -163,25 +163,28 @@ def estimate_page(estimate: JsonMapping, most_strata: int = MOST_ROWS) -> Page:
     most_strata : int
         Strata shown, with a line that says how many more there are.
     """
-    strata = estimate.get("strata", ())
-    level = estimate["confidence_level"]
-    varied = len(strata) > 1 and any(row["mean"] is not None for row in strata)
-    if varied:
-        tables = [replace(table_of("Strata", strata, _STRATA), most=most_strata)]
-    else:
-        tables = []
-    if "leaderboard" in estimate:
-        tables.append(leaderboard_table(estimate["leaderboard"], level))
-    for kind, title in TABLES.items():
-        if kind == "judge" and kind in estimate:
-            tables += judge_tables(estimate[kind], level_text(level))
-        elif kind in estimate:
-            tables.append(estimates_table(title, estimate[kind], level))
     lines = sentences(estimate)
     warned = estimate.get("warnings", ())
     lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
     notes = [note for note in estimate.get("notes", ()) if note not in warned]
-    return Page(lines=lines, tables=tables, notes=noted(notes))
+    return Page(lines=lines, tables=_tables(estimate, most_strata), notes=noted(notes))
+
+
+def _tables(result: JsonMapping, most_strata: int) -> list[ReportTable]:
+    """Return all tables of a result: strata, leaderboard, metrics, comparisons, judges and groups."""
+    strata = result.get("strata", ())
+    level = result["confidence_level"]
+    tables = []
+    if len(strata) > 1 and any(row["mean"] is not None for row in strata):
+        tables.append(replace(table_of("Strata", strata, _STRATA), most=most_strata))
+    if "leaderboard" in result:
+        tables.append(leaderboard_table(result["leaderboard"], level))
+    for kind, title in TABLES.items():
+        if kind == "judge" and kind in result:
+            tables += judge_tables(result[kind], level_text(level))
+        elif kind in result:
+            tables.append(estimates_table(title, result[kind], level))
+    return tables
 
 
 _STRATA = {
@@ -211,14 +214,49 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         What a table of several alone is of.
     """
     level = result["confidence_level"]
+    board = result.get("leaderboard", ())
+    notes = _notes_of_answer(result)
+    if board:
+        notes = without_code(notes, FIRST_MODEL)
+    if len(result.get("judge_readings", ())) > 1:  # which has the shares
+        notes = without_code(notes, JUDGE_SHARES)
+    if unlabelled(result):  # its sentence says the same, with what the missing labels could change
+        notes = without_code(notes, UNLABELLED)
+    tables = []
+    for kind in TABLES:
+        rows = result.get(kind, ())
+        is_sentence = kind in ("judge", "judge_groups") or (kind == "comparisons" and len(rows) == 1)
+        # A judge's sentences are there, and a note on each group that is worse.
+        if rows and not is_sentence:
+            ranked = board if kind == "comparisons" else ()
+            tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
+    warned = result.get("warnings", ())
+    return brief(Page(lines=_answer_lines(result, quantity, warned[:1]), tables=tables, notes=noted(notes)))
+
+
+def details_page(result: JsonMapping, quantity: str = "") -> Page:
+    """Return the answer with the methods, all warnings and notes, and all rows of all tables.
+
+    The parameters are those of `answer_page`.
+    """
+    lines = _answer_lines(result, quantity, result.get("warnings", ()))
+    if "estimate" in result:
+        if "leaderboard" in result:
+            lines += [_value_sentence(result), *_worth_sentences(result)]
+        lines.append(_facts(result))
+        if result.get("lam"):
+            lines.append(_lam_text(result))
+    return Page(lines=lines, tables=_tables(result, MOST_ROWS), notes=noted(_notes_of_answer(result)))
+
+
+def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> list[str]:
+    """Return the sentences of the answer, with those of its warnings that are `warned`."""
     lines = [*([quantity] if quantity else []), *verdict_lines(result)]
     board = result.get("leaderboard", ())
-    notes = [note for note in result.get("notes", ()) if note not in result.get("warnings", ())]
     if "estimate" in result:
         lines = sentences(result, details=False, equivalent_labels=not board)
         if board:  # the best first: what else is known of one model alone is in the details
             lines[0] = answer_sentence({"estimate": result, "share": result.get("outcome") == "binary"})
-            notes = without_code(notes, FIRST_MODEL)
         else:
             more_labels = result.get("more_labels") or ()
             if len(more_labels) > 1:
@@ -229,33 +267,31 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         lines = [*judge_sentences(result["judge"]), *lines]
     if "unscored" in result and "estimate" not in result:
         lines += _unscored(result["unscored"])
-    warned = result.get("warnings", ())
-    if warned:
-        first = warned[0][:1].upper() + warned[0][1:]
-        others = len(warned) - 1
-        line = f"{first}{f' ({others} more: --details)' if others else ''}."
-        lines.insert(1 if "estimate" in result else len(lines), line)
+    warnings = [f"{text[:1].upper()}{text[1:]}." for text in warned]
+    omitted = len(result.get("warnings", ())) - len(warned)
+    if omitted:
+        warnings[-1] = f"{warnings[-1][:-1]} ({omitted} more: --details)."
+    first = 1 if "estimate" in result else len(lines)
+    lines[first:first] = warnings
     if "roles" in result:
         lines.append(f"{result['roles']['sentence'][:1].upper()}{result['roles']['sentence'][1:]}.")
-        notes = [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
     if "post_stratified" in result:
         weighted = result["post_stratified"]
         lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
-    tables = []
-    for kind in TABLES:
-        rows = result.get(kind, ())
-        if kind == "comparisons" and len(rows) == 1:
-            lines.append(_two_models(rows[0], level, shares=result.get("outcome") == "binary"))
-        elif kind in ("judge", "judge_groups"):
-            continue  # its sentences are there, and a note on each group that is worse
-        elif rows:
-            ranked = board if kind == "comparisons" else ()
-            tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
-    if len(result.get("judge_readings", ())) > 1:  # which has the shares
-        notes = without_code(notes, JUDGE_SHARES)
-    if unlabelled(result):  # its sentence says the same, with what the missing labels could change
-        notes = without_code(notes, UNLABELLED)
-    return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
+    comparisons = result.get("comparisons", ())
+    if len(comparisons) == 1:
+        shares = result.get("outcome") == "binary"
+        lines.append(_two_models(comparisons[0], result["confidence_level"], shares=shares))
+    return lines
+
+
+def _notes_of_answer(result: JsonMapping) -> list[str]:
+    """Return the notes, without those that the sentences of an answer contain."""
+    warned = result.get("warnings", ())
+    notes = [note for note in result.get("notes", ()) if note not in warned]
+    if "roles" not in result:
+        return notes
+    return [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
 
 
 def _lowest(rows: JsonRows, kind: str, level: float) -> ReportTable:
@@ -383,8 +419,12 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
             advice = "fill in its last column, and give it after the labels."
         lines.append(f"Disagreements: {file['items']:,} items in {file['file']}; {advice}")
     if details and estimate.get("lam"):
-        lines.append("λ = " + ", ".join(map(format_number, estimate["lam"])))
+        lines.append(_lam_text(estimate))
     return lines
+
+
+def _lam_text(estimate: JsonMapping) -> str:
+    return "λ = " + ", ".join(map(format_number, estimate["lam"]))
 
 
 def _value_sentence(estimate: JsonMapping) -> str:

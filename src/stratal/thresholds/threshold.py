@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from stratal.estimation.resolve import (
 from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
 from stratal.evaluation.evidence import LabelledSample, gather
+from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.intervals.evidence import require_target
@@ -45,6 +47,7 @@ from stratal.metrics.threshold_goal import (
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.protocols import JsonDict
+from stratal.question.recognition import may_be_proxy
 from stratal.question.selection import UNKNOWN
 from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict
@@ -67,6 +70,9 @@ _SAME_WEIGHT = 1e-9
 _HALVINGS = 6
 # Draws of the largest statistic there: the local error is simulated to a tenth of itself.
 _DRAWS_OF_FORECAST = 2_000
+
+# Words of a column that an error quotes.
+_MOST_WORDS = 3
 
 ACCEPTED_FILE = "accepted.csv"
 REVIEW_FILE = "review.csv"
@@ -307,7 +313,8 @@ def threshold(
     if evidence.table is not None and evidence.table.score is not None:
         names = names or (evidence.table.score,)
     names = names or (_default_score(sample, requirement),)
-    if is_table:
+    if evidence.table is not None:
+        _require_numbers(evidence.table, names)
         sample = _with_scores(sample, evidence, names)
     if len(names) > 2:
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
@@ -337,6 +344,28 @@ def threshold(
         is_named=is_named,
         warnings=() if evidence.table is None else evidence.table.warnings,
     )
+
+
+def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
+    """Refuse scores of a table that are words, such as a judge's verdicts."""
+    columns = table.recognition.columns
+    for name in names:
+        facts = columns.get(name)
+        if facts is None or facts.is_number or not facts.present:
+            continue
+        scores = [column.name for column in columns.values() if may_be_proxy(column)]
+        options = " or ".join(f"score={score!r} (--score {quote(score)})" for score in scores)
+        action = f"Name a score: {options or 'score= (--score COLUMN)'}."
+        if facts.verdicts is not None:
+            agreement = f"stratal estimate FILE --judge {quote(name)}"
+            action += f" Whether the verdicts agree with the labels: `{agreement}`."
+        examples = ", ".join(map(repr, sorted(facts.values or ())[:_MOST_WORDS]))
+        raise InputError(
+            f"{table.rows.label}: {name!r} holds words, and a threshold needs a score",
+            given=examples or f"text in {name!r}",
+            allowed="a number for every unit",
+            action=action,
+        )
 
 
 def _with_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
@@ -371,7 +400,10 @@ def _numbers(values: Sequence[Any], name: str) -> FloatArray:
     if not np.all(np.isfinite(numbers)):
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InputError(
-            f"score {name!r} is not numeric", given=repr(values[row])[:60], allowed="a number for every unit"
+            f"score {name!r} is not numeric",
+            given=repr(values[row])[:60],
+            allowed="a number for every unit",
+            action="Name another column: score= (--score COLUMN).",
         )
     return numbers
 
@@ -560,7 +592,8 @@ def _score(sample: Sample, name: str, requirement: SetRequirement, *, is_named: 
     """Return a score of the drawn units (n,), refusing one of something else than the requirement."""
     role = sample.question.score(name)
     if requirement.metric != ERROR and requirement.positive is not None:
-        return scores_of_class(sample, requirement.positive, name if is_named else None)
+        naming = "score='{column}' (--score {column})"
+        return scores_of_class(sample, requirement.positive, name if is_named else None, naming)
     if role is not None and role.of_class is not None and requirement.metric == ERROR:
         raise InputError(
             f"{name!r} is the probability of class {role.of_class!r}, not that an answer is right",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.e2e.pasted import invoke
 
 import stratal
 from stratal.errors import InputError, LabelError
@@ -302,8 +304,38 @@ def test_a_precision_of_a_class_needs_a_score_of_that_class(units):
 
 def test_a_score_in_words_is_refused(units):
     table = {"id": ["a", "b", "c"], "label": [1, 0, 1], "site": ["here", "there", "here"]}
-    with pytest.raises(InputError, match="not numeric"):
+    with pytest.raises(InputError, match="'site' holds words"):
         stratal.threshold(table, population_size=3, require="error<=.5", score="site")
+
+
+def test_a_judge_in_words_names_the_score_that_a_threshold_can_use(run_command, tmp_path):
+    file = tmp_path / "judged.csv"
+    rows = [
+        f"{row},{'pass' if row % 4 else 'fail'},{row / 100},{'pass' if row < 30 else ''}"
+        for row in range(100)
+    ]
+    file.write_text("\n".join(["id,verdict,judge_score,human", *rows]))
+
+    for options in ([], ["--score", "verdict"]):
+        refused = run_command("threshold", file, "--require", "precision>=.9", *options)
+        assert "Name a score: --score judge_score." in refused.message
+
+
+def test_messages_name_options_of_the_command(run_command, tmp_path):
+    file = tmp_path / "classes.csv"
+    rows = [
+        f"{row},{'ab'[row % 2]},{row / 200},{'ab'[row % 3 == 0] if row < 90 else ''}" for row in range(200)
+    ]
+    file.write_text("\n".join(["id,prediction,a_probability,label", *rows]))
+    options = set(re.findall(r"--[a-z-]+", invoke("threshold --help-all").output))
+
+    refused = run_command("threshold", file, "--require", "precision:a>=.9")
+    advised = re.findall(r"--score \w+", refused.message)
+
+    assert "auc:" not in refused.message
+    assert set(re.findall(r"--[a-z-]+", refused.message)) <= options
+    assert "--score a_probability" in advised
+    assert run_command("threshold", file, "--require", "precision:a>=.9", *advised[-1].split()).status == 5
 
 
 def test_all_units_are_accepted_for_recall_only_with_a_smaller_set(units):

@@ -1,0 +1,136 @@
+"""`stratal estimate` and `doctor` on a table with labels: what the lines of the answer say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import next_line, write
+
+ROWS = 400
+
+
+def judged_rows(labels):
+    """Rows of a score, a judge's verdict and a person's label of the first `labels` of them."""
+    rng = np.random.default_rng(3)
+    for row in range(ROWS):
+        score = rng.beta(5, 2)
+        verdict = "pass" if rng.random() < score else "fail"
+        yield (
+            row,
+            round(score, 3),
+            verdict,
+            ("pass" if rng.random() < score else "fail") if row < labels else "",
+        )
+
+
+def first_lines(text):
+    return text.split("\n\n", maxsplit=1)[0].splitlines()
+
+
+@pytest.mark.parametrize(("labels", "is_used"), [(40, False), (120, True)])
+def test_a_proxy_that_is_not_used_is_named_with_the_reason(run_command, tmp_path, labels, is_used):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "confidence", "label"], [[i, s, y] for i, s, _, y in judged_rows(labels)])
+
+    (roles,) = [
+        line for line in first_lines(run_command("estimate", file).stdout) if "labels: `label`" in line
+    ]
+
+    assert roles.startswith(
+        "Proxy: `confidence`; " if is_used else "Proxy: `confidence` (not used: fewer than 50 labels)"
+    )
+    # One more option, and the proxy is used.
+    assert "not used" not in run_command("estimate", file, "--estimator", "ppi++").stdout
+
+
+def test_a_judge_that_corrects_nothing_is_named_with_the_reason(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "verdict", "human"], [[i, v, y] for i, _, v, y in judged_rows(40)])
+
+    answer = run_command("estimate", file).stdout
+
+    assert "`verdict` (pass/fail), which does not correct the estimate (fewer than 50 labels)" in answer
+    assert "Labels only" in answer
+
+
+def test_clusters_are_counted_in_the_reason(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    rows = [[f"q{i // 4}", s, y == "pass" if y else ""] for i, s, _, y in judged_rows(48)]
+    write(file, ["question_id", "score", "label"], rows)
+
+    assert "`score` (not used: fewer than 20 clusters)" in run_command("estimate", file).stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["", "--judge verdict", "--by site", "--judge verdict --require value>=.5", "--compare first,second"],
+)
+def test_details_contain_the_answer(run_command, tmp_path, options):
+    file = tmp_path / "table.csv"
+    rows = [[i, s, v, y, "ns"[i % 2], y, v if y else ""] for i, s, v, y in judged_rows(120)]
+    write(file, ["id", "score", "verdict", "human", "site", "first", "second"], rows)
+    options = options.split() or ["--value", "human", "--judge", "none"]
+    if "--compare" not in options:
+        options += ["--value", "human"]
+
+    answer = run_command("estimate", file, *options)
+    details = run_command("estimate", file, *options, "--details")
+
+    assert answer.status == details.status == 0
+    assert set(first_lines(answer.stdout)) <= set(details.stdout.splitlines())
+    assert len(details.stdout) > len(answer.stdout)
+    assert "Standard error" in details.stdout
+
+
+def test_details_of_several_estimands_have_the_roles(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    write(
+        file,
+        ["id", "score", "label"],
+        [[i, s, int(y == "pass") if y else ""] for i, s, _, y in judged_rows(120)],
+    )
+    estimands = ["--estimand", "mean", "--estimand", "quantile:.5"]
+
+    details = run_command("estimate", file, *estimands, "--details").stdout
+
+    assert "labels: `label` in 120 of 400 rows, taken as a random sample" in details
+
+
+@pytest.fixture
+def classes(tmp_path):
+    """A file of two classes, the model's answers and the probability of one class; and its Brier score."""
+    rng = np.random.default_rng(8)
+    rows = []
+    errors = []
+    for row in range(ROWS):
+        probability = round(rng.random(), 3)
+        label = "spam" if rng.random() < probability else "ham"
+        rows.append([row, "spam" if probability > 0.5 else "ham", probability, label if row < 150 else ""])
+        errors += [(probability - (label == "spam")) ** 2] if row < 150 else []
+    file = tmp_path / "classes.csv"
+    write(file, ["id", "prediction", "spam_probability", "label"], rows)
+    return file, np.mean(errors)
+
+
+def test_the_brier_score_of_classes_is_of_the_named_class(run_command, classes):
+    file, brier = classes
+
+    unnamed = run_command("estimate", file, "--metric", "fpr,brier")
+    named = run_command("estimate", file, "--metric", "fpr,brier", "--class", "spam")
+
+    assert unnamed.status == 1
+    assert "--class CLASS" in unnamed.message
+    (row,) = [line for line in named.stdout.splitlines() if line.lstrip().startswith("brier")]
+    assert row.split()[:3] == ["brier", "spam", f"{brier:.4f}"]
+
+
+def test_the_doctor_states_how_rows_were_labelled(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    rows = [[f"q{i // 4}", s, y == "pass" if y else ""] for i, s, _, y in judged_rows(120)]
+    write(file, ["question_id", "score", "label"], rows)
+
+    inspected = run_command("doctor", file).stdout
+    (roles,) = [line for line in inspected.splitlines() if "labels: `label`" in line]
+
+    assert roles.endswith("taken as a random sample of whole groups (clusters).")
+    assert roles in run_command(*next_line(inspected).split()).stdout
