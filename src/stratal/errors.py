@@ -307,7 +307,9 @@ def invalid_confidence_level_error(level: object) -> InputError:
     return InputError("confidence_level is out of range", given=level, allowed=allowed, action=action)
 
 
-def suggest_names(name: str, names: Iterable[str], *, all_names: bool = False) -> str:
+def suggest_names(
+    name: str, names: Iterable[str], *, all_names: bool = False, synonyms: Iterable[str] = ()
+) -> str:
     """Return the names most like `name`, or all of them, as a readable list.
 
     Parameters
@@ -318,11 +320,13 @@ def suggest_names(name: str, names: Iterable[str], *, all_names: bool = False) -
         What exists.
     all_names : bool
         Whether the other names follow the most similar ones, up to 20.
+    synonyms : iterable of str
+        Other names of what exists, which are listed if they are similar.
     """
     existing = [str(entry) for entry in names]
     import difflib  # for mistakes alone
 
-    similar = difflib.get_close_matches(str(name), existing, n=3)
+    similar = difflib.get_close_matches(str(name), [*existing, *synonyms], n=3)
     shown = similar or existing
     if all_names:
         shown = list(dict.fromkeys([*similar, *existing]))

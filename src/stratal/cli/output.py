@@ -16,7 +16,7 @@ from textwrap import indent
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from stratal.cli.standard_input import hide_stored_path, is_repeatable
+from stratal.cli.standard_input import READING_COMMANDS, hide_stored_path, reads_standard_input
 from stratal.errors import QUOTED
 from stratal.protocols import JsonDict
 
@@ -74,11 +74,16 @@ class Result:
                 self._print(one)
         elif isinstance(part, str):
             print_text(part)
-        elif isinstance(part, tuple) and is_repeatable(part):
-            print_text("", "Next: " + shlex.join(["stratal", *map(str, part)]))
+        elif isinstance(part, tuple):
+            line = shlex.join(["stratal", *map(str, part)])
+            if not reads_standard_input(part):
+                print_text("", f"Next: {line}")
+            elif part[0] in READING_COMMANDS:
+                # It does not run as it is, since its input has been read.
+                print_text("", f"With the same input again: {line}")
         elif callable(part):
             self._print(part(self.described))
-        elif part is not None and not isinstance(part, tuple):
+        elif part is not None:
             print_text(*part.lines)
             for table in part.tables:
                 print_table(table)

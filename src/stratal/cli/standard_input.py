@@ -20,7 +20,7 @@ _SUFFIXES = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx"}
 _HEAD_BYTES = 2**16
 
 # The file of the current command, at most one. Messages print `-` instead of its path.
-STORED: list[Path] = []
+STORED_FILES: list[Path] = []
 
 
 def replace_standard_input(value: Any, command: str) -> Any:
@@ -60,7 +60,7 @@ def store_standard_input() -> Path:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     stored = path.rename(path.with_suffix(find_suffix(head)))
-    STORED[:] = [stored]
+    STORED_FILES[:] = [stored]
     return stored
 
 
@@ -83,11 +83,12 @@ def find_suffix(head: bytes) -> str:
 
 def hide_stored_path(text: str) -> str:
     """Return a text with `-` instead of the path of the stored file."""
-    for path in STORED:
+    for path in STORED_FILES:
         text = text.replace(str(path), STANDARD_INPUT)
     return text
 
 
-def is_repeatable(command: Sequence[Any]) -> bool:
-    """Return whether a next command can read its files: not if one of them is standard input."""
-    return command[0] in READING_COMMANDS or not any(path in command for path in STORED)
+def reads_standard_input(command: Sequence[Any]) -> bool:
+    """Return whether a command needs the content of standard input, which has been read."""
+    words = set(map(str, command))
+    return any(str(path) in words for path in STORED_FILES)

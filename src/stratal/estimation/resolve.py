@@ -177,10 +177,18 @@ def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) ->
     )
 
 
+def source_noun(sample: Sample) -> str:
+    """Return what the user gave instead of a sample: a table whose labelled rows are taken as one."""
+    if sample.declared_random:
+        return "the table"
+    return "this sample"
+
+
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text."""
     name = predicted if isinstance(predicted, str) else sample.question.answer
-    return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
+    what = f"{source_noun(sample)} does not hold the model's answers"
+    return group_column(sample, name, what, "predicted")
 
 
 def class_column(sample: Sample, column: object, what: str, answers: AnyArray | None = None) -> AnyArray:
@@ -224,7 +232,7 @@ def group_column(
         else:
             action = f"Draw again with {option}= (--{option} COL), so that the sample keeps the column."
         raise InputError(
-            what or f"this sample has no group column {name!r}",
+            what or f"{source_noun(sample)} has no group column {name!r}",
             allowed=suggest_names(name or "", sample.groups) or None,
             action=action,
         )
@@ -370,11 +378,13 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     columns = {**sample.shown, **sample.groups}
     if name not in columns:
         names = (*sample.proxy_names, *columns)
+        action = "Draw again with proxy= or groups= (--proxy COL, --groups COL), so that the sample keeps it."
+        if sample.declared_random:
+            action = "Name another column of the table."
         raise InputError(
-            f"this sample has no column {name!r} for the {what}",
+            f"{source_noun(sample)} has no column {name!r} for the {what}",
             allowed=suggest_names(name, names) or None,
-            action="Draw again with proxy= or groups= (--proxy COL, --groups COL), so that the sample keeps "
-            "the column.",
+            action=action,
         )
     numbers = np.full(sample.size, np.nan)
     for row, value in enumerate(columns[name].tolist()):

@@ -11,9 +11,16 @@ from stratal.arrays import number_of_text
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, with_declared_scores
-from stratal.errors import InputError, MissingExtraError, check_choice, listing, no_effect_error
+from stratal.errors import (
+    InputError,
+    MissingExtraError,
+    check_choice,
+    listing,
+    no_effect_error,
+    suggest_names,
+)
 from stratal.estimation.entry_points import at_look, compared_answers, estimate
-from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.outcome_means import unused_proxy_reason
@@ -29,6 +36,7 @@ from stratal.population.population import Population
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
+from stratal.question.vocabulary import METRIC_SYNONYMS
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
 
@@ -708,12 +716,9 @@ def _compute_tables(evidence: LabelledSample) -> list[Estimates]:
 
 def _metric_table(evidence: LabelledSample) -> Estimates:
     """Return the metrics of classes that are requested, the confusion matrix and the Brier score."""
-    from stratal.metrics.confusion import METRICS, is_f_measure
-
-    tables = []
     for name in evidence.request.metric:
-        if not is_f_measure(name):
-            check_choice("metric", name, (*METRICS, CONFUSION, BRIER))
+        _require_metric(name)
+    tables = []
     names = tuple(name for name in evidence.request.metric if name not in (BRIER, CONFUSION))
     if names:
         tables.append(_class_table(evidence, names))
@@ -726,6 +731,24 @@ def _metric_table(evidence: LabelledSample) -> Estimates:
     return replace(tables[0], estimates=tuple(row for table in tables for row in table), joint=None)
 
 
+def _require_metric(name: str) -> None:
+    """Refuse what is no metric of classes, naming similar ones, or the option for other quantities."""
+    from stratal.metrics.confusion import METRICS, is_f_measure
+
+    metrics = (*METRICS, CONFUSION, BRIER)
+    if name in metrics or is_f_measure(name):
+        return
+    action = None
+    if Estimand.of_kind(name) is not None:
+        action = f"It is an estimand: estimand={name!r} (--estimand {name})."
+    raise InputError(
+        "no such metric",
+        given=repr(name),
+        allowed=suggest_names(name, metrics, synonyms=METRIC_SYNONYMS),
+        action=action,
+    )
+
+
 def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
     """Return metrics of classes."""
     from stratal.metrics.class_report import ClassReport
@@ -736,7 +759,7 @@ def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
     columns = {"labels": labels, "predicted": request.answer_column}
     classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
     for name in request.classes:
-        check_choice("class among the drawn units", name, sorted(classes - {"None"}))
+        check_choice("class among the labels and answers", name, sorted(classes - {"None"}))
     report = ClassReport(names, request.classes, predicted=request.answer_column)
     table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
     return table

@@ -233,7 +233,8 @@ def _stated_roles(
         proxies=proxies,
         model=name(request.model),
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
-        others=tuple(str(name(other)) for other in (*others, request.by, request.post_stratify) if other),
+        groups=tuple(str(name(group)) for group in (request.by, request.post_stratify) if group),
+        others=tuple(str(name(other)) for other in others if other),
     )
 
 

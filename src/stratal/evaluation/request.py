@@ -85,7 +85,9 @@ class EvaluationRequest(DeclaredRoles):
         listed = ("features", "metric", "classes", "compare", "judge", "proxy")
         for name, names in field_values(self, listed).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})
-        self._set(metric=tuple(map(metric_name, self.metric)))
+        # No name of a metric has a comma.
+        metrics = (name for text in self.metric for name in text.split(",") if name.strip())
+        self._set(metric=tuple(map(metric_name, metrics)))
         if self.margins is not None:
             self._set(margins=StatedMargins.of(self.margins))
             if self.post_stratify is not None:

@@ -67,6 +67,13 @@ RATES = tuple(name for name in _FORMS if name != "f1")
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
 # Metrics of a class whose denominator has no units that are of it and answered as it.
 _OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
+# The metric of the other of two classes that each of these is: averages of both are the same number, and have
+# the interval of the second, whose pseudo-labels are of its class.
+_OF_OTHER_OF_TWO = {
+    "specificity": "recall",
+    "negative_predictive_value": "precision",
+    "false_positive_rate": "false_negative_rate",
+}
 # Metrics from −1 to 1; all others are from 0 to 1.
 SIGNED = ("mcc", "kappa")
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
@@ -371,6 +378,8 @@ class Confusion:
         InputError
             For an unknown metric or average.
         """
+        if which in ("macro", "micro") and name in _OF_OTHER_OF_TWO and self._are_two_classes:
+            return self.metric(_OF_OTHER_OF_TWO[name], which, target)
         function = metric_function(name, which, self.n_classes)
         counted = np.ones(len(self.true))
         if isinstance(which, int):
@@ -441,6 +450,11 @@ class Confusion:
             member=member,
             standard_error=float(np.sqrt(max(variance, 0.0))),
         )
+
+    @property
+    def _are_two_classes(self) -> bool:
+        """Whether every unit is of one of two classes, and is answered with one of them."""
+        return self.n_classes == 2 and max(self.true.max(initial=0), self.predicted.max(initial=0)) < 2
 
     def _interval_of_trials(
         self,

@@ -433,7 +433,10 @@ class Recognition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRoles:
-    """Roles that the user states; None where nothing is stated, and empty where no column has the role."""
+    """Roles that the user states; None where nothing is stated, and empty where no column has the role.
+
+    `groups` are columns by which results are reported or weighted, such as the model's answers.
+    """
 
     id: str | None = None
     value: str | None = None
@@ -444,6 +447,7 @@ class StatedRoles:
     proxies: tuple[str, ...] | None = None
     model: str | None = None
     models: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
@@ -460,7 +464,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     by_name = {column.name: column for column in columns}
     rows = max((column.rows for column in columns), default=0)
     taken = {stated.id, stated.value, stated.answer, stated.model, *stated.models, *stated.others}
-    taken |= {*(stated.judges or ()), *(stated.proxies or ())}
+    taken |= {*(stated.judges or ()), *(stated.proxies or ()), *stated.groups}
     recognition = Recognition(
         rows=rows,
         id=stated.id,
@@ -485,7 +489,9 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     labels = by_name.get(recognition.value or "")
     if labels is not None and recognition.model is None and not recognition.models:
         if stated.answer is None and stated.is_compared is None:
-            recognition = _with_answer(recognition, free, labels)
+            answers = [by_name[name] for name in stated.groups if name in by_name]
+            answers = [column for column in answers if column.words & _ANSWER_WORDS]
+            recognition = _with_answer(recognition, [*free, *answers], labels)
         free = [column for column in free if column.name != recognition.answer]
         if stated.judges is None and recognition.answer is None:
             recognition = _with_judges(recognition, free, labels)

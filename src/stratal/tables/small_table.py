@@ -136,6 +136,9 @@ class SmallTable:
         """Return the entries of a column, refusing a missing or duplicate column."""
         column = self.find(name)
         if column is None:
+            parts = [part.strip() for part in name.split(",")]
+            if len(parts) > 1 and all(self.find(part) is not None for part in parts):
+                action = f"Several columns are a list: {parts}."
             raise MissingColumnError(
                 f"{self.label}: no column {name!r}",
                 column=name,

@@ -344,7 +344,9 @@ def test_a_class_that_no_unit_has_is_refused(demo, tmp_path):
     sample, labels = classes_drawn(demo, tmp_path / "audit")
     words = ("--predicted", "predicted", "--metric", "recall", "--class", "none")
 
-    with pytest.raises(StratalError, match=r"class among the drawn units \(given: 'none'; allowed: '0'"):
+    with pytest.raises(
+        StratalError, match=r"class among the labels and answers \(given: 'none'; allowed: '0'"
+    ):
         run("estimate", sample, labels, *words)
 
 

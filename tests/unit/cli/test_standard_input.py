@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from click.testing import CliRunner
 from tests.e2e.pasted import write
 
 from stratal.cli.application import app
-from stratal.cli.standard_input import STORED, find_suffix
+from stratal.cli.standard_input import STORED_FILES, find_suffix
 
 TABLE = "id,label\n" + "".join(f"{unit},{int(unit % 10 > 0)}\n" for unit in range(200))
 
@@ -17,7 +18,7 @@ TABLE = "id,label\n" + "".join(f"{unit},{int(unit % 10 > 0)}\n" for unit in rang
 @pytest.fixture(autouse=True)
 def _no_stored_file():
     yield
-    STORED.clear()
+    STORED_FILES.clear()
 
 
 def run(*words, content=TABLE):
@@ -45,12 +46,27 @@ def test_a_table_from_standard_input_is_estimated_like_a_file(content, tmp_path,
 def test_the_path_of_the_stored_file_is_not_printed():
     done = run("estimate", "-", "--chosen", "all")
 
-    assert str(STORED[0]) not in done.stdout
-    assert "Next: stratal report - --chosen all" in done.stdout
+    assert str(STORED_FILES[0]) not in done.stdout
+    assert "With the same input again: stratal report - --chosen all" in done.stdout
 
 
-def test_no_next_command_would_read_standard_input_again():
-    assert "Next:" not in run("doctor", "-", content="id,score\n" + "a,0.5\nb,0.25\n" * 30).stdout
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        (("estimate", "-", "--chosen", "all"), TABLE),
+        (("doctor", "-"), TABLE),
+        (("doctor", "-"), "id,score\n" + "a,0.5\nb,0.25\n" * 30),
+    ],
+)
+def test_no_next_command_reads_standard_input_again(words, content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = run(*words, content=content).stdout
+
+    assert "Next:" not in printed
+    for line in printed.splitlines():
+        if line.startswith("With the same input again: "):
+            again = shlex.split(line.removeprefix("With the same input again: stratal "))
+            assert run(*again, content=content).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from tests.e2e.pasted import next_line, write
 
+import stratal
+from stratal.errors import InputError
+
 ROWS = 400
 
 
@@ -134,3 +137,56 @@ def test_the_doctor_states_how_rows_were_labelled(run_command, tmp_path):
 
     assert roles.endswith("taken as a random sample of whole groups (clusters).")
     assert roles in run_command(*next_line(inspected).split()).stdout
+
+
+def test_metrics_in_python_are_separated_as_in_the_command(classes):
+    file, _ = classes
+
+    one = stratal.evaluate(file, metric="fpr,fnr", classes="spam")
+    two = stratal.evaluate(file, metric=["fpr", "fnr"], classes="spam")
+
+    assert one.to_dict()["metrics"] == two.to_dict()["metrics"]
+    assert stratal.estimate_from(file, metric="fpr,fnr", classes="spam").to_dict() == one.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("metric", "advice"),
+    [
+        ("fprr", "allowed: 'fpr'"),
+        ("recal", "'recall'"),
+        ("mae", "It is an estimand: estimand='mae'"),
+    ],
+)
+def test_an_unknown_metric_names_similar_ones(classes, metric, advice):
+    with pytest.raises(InputError) as refused:
+        stratal.evaluate(classes[0], metric=metric)
+
+    assert advice in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"estimand": "auc:pass,score=nothing"},
+        {"metric": "f1"},
+        {"metric": "f1", "estimand": "recall:pass"},
+        {"look": 1},
+    ],
+)
+def test_errors_about_a_table_do_not_speak_of_a_sample(tmp_path, options):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "score", "verdict", "label"], judged_rows(120))
+
+    with pytest.raises(InputError) as refused:
+        stratal.evaluate(file, **options)
+
+    assert "this sample" not in str(refused.value)
+    assert "Draw again" not in str(refused.value)
+
+
+def test_names_in_one_text_are_to_be_a_list(tmp_path):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "score", "verdict", "label"], judged_rows(120))
+
+    with pytest.raises(InputError, match=r"Several columns are a list: \['score', 'verdict'\]"):
+        stratal.evaluate(file, judge="score,verdict")

@@ -959,3 +959,17 @@ def test_rows_chosen_in_an_unknown_way_are_clusters_if_they_were_labelled_in_gro
     assert result.estimate.limits(0.95) == stated.estimate.limits(0.95)
     sentence = result.to_dict()["roles"]["sentence"]
     assert "50 of 200 `question_id` (clusters), chosen in an unknown way" in sentence
+
+
+@pytest.mark.parametrize("option", ["by", "post_stratify"])
+def test_the_answers_may_also_be_the_groups(option):
+    rng = np.random.default_rng(4)
+    answers = rng.choice(["cat", "dog"], ROWS)
+    labels = np.where(rng.random(ROWS) < 0.9, answers, "cat")
+    table = {"id": list(range(ROWS)), "prediction": answers.tolist()}
+    table["label"] = [label if row < 300 else None for row, label in enumerate(labels.tolist())]
+
+    evaluation = stratal.evaluate(table, **{option: "prediction"})
+
+    assert evaluation.request.predicted == "prediction"
+    assert (answers == labels).mean() in evaluation.estimate.confidence_interval(0.999)

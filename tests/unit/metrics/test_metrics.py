@@ -35,6 +35,26 @@ def drawn(rng, size=600, budget=120, n_classes=3):
     return sample, labels, true, predicted
 
 
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@pytest.mark.parametrize(
+    ("name", "of_the_other"),
+    [
+        ("false_positive_rate", "false_negative_rate"),
+        ("specificity", "recall"),
+        ("negative_predictive_value", "precision"),
+    ],
+)
+def test_averages_over_two_classes_do_not_depend_on_which_class_is_positive(name, of_the_other, average):
+    rng = np.random.default_rng(4)
+    for prevalence in (0.1, 0.3):
+        true = (rng.random(100) < prevalence).astype(int)
+        two = confusion(true, np.where(rng.random(100) < 0.95, true, 1 - true), n_classes=2)
+        first, second = (two.metric(metric, average) for metric in (name, of_the_other))
+
+        assert first.value == second.value
+        assert first.confidence_interval() == second.confidence_interval()
+
+
 class TestValues:
     def test_all_metrics_agree_with_scikit_learn_on_weighted_labels(self):
         learn = pytest.importorskip("sklearn.metrics")
