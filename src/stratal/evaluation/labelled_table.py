@@ -32,6 +32,7 @@ from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
     ENTRY,
     ListRule,
+    are_lists_of_ones,
     lists_of_labels,
     with_numbers_of_lists,
     with_rows_of_lists,
@@ -101,6 +102,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if request.lists is not None:
         required = []
     rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
+    source = rows
     rows, request, unit_of_lists = _with_lists(rows, request)
     if request.population_size == len(rows):
         # The rows are the population; those without a label have proxies, too.
@@ -121,6 +123,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
+    request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
     row_groups = _groups_as_drawn(rows, request, recognition, selection, unit_of_lists)
@@ -131,7 +134,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
     notes = (*recognition.notes, *notes)
     if request.lists is not None:
-        notes = (f"each list counts as {ListRule.parse(request.lists).text}", *notes)
+        notes = (f"each list counts as {ListRule.parse(request.lists).description}", *notes)
     score = recognition.proxy
     recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
     rows, numeric_names = with_verdict_numbers(rows, proxies)
@@ -248,7 +251,7 @@ def _with_lists(
     if request.lists is None:
         return rows, request, None
     rule = ListRule.parse(request.lists)
-    labels = lists_of_labels(rows)
+    labels = lists_of_labels(rows, counts_words=True)
     if request.value is None and len(labels) == 1:
         # Means of lists are no longer recognised as labels by their values.
         request = replace(request, value=labels[0])
@@ -261,6 +264,17 @@ def _with_lists(
     if request.cluster is not None:
         return rows, replace(request, id=ENTRY), None
     return rows, replace(request, id=ENTRY, cluster=unit), unit
+
+
+def _with_bounds_of_lists(source: SmallTable, request: EvaluationRequest) -> EvaluationRequest:
+    """Return the request with the bounds of numbers that lists of 0 and 1 count as."""
+    if request.lists is None:
+        return request
+    rule = ListRule.parse(request.lists)
+    is_bounded = are_lists_of_ones(source, request.label_column, rule)
+    if rule.kind == LIST_ROWS or not is_bounded or request.bounds is not None or request.outcome is not None:
+        return request
+    return replace(request, bounds=(0.0, 1.0))
 
 
 def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) -> EvaluationRequest:
@@ -296,7 +310,8 @@ def _require_use_of_lists(rows: SmallTable, request: EvaluationRequest, recognit
         allowed=f"lists= (--lists) {LIST_FORMS}",
         action="Say what a list counts as: a row for each entry, with the units as clusters: lists='rows' "
         "(--lists rows); or one number for each unit: lists='mean' (--lists mean), lists='precision@5' "
-        "(--lists precision@5) or lists='hit@5' (--lists hit@5).",
+        "(--lists precision@5) or lists='hit@5' (--lists hit@5); or that the entries are a set of tags: "
+        "tags='json' (--tags json).",
     )
 
 

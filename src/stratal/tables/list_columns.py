@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
-from stratal.tables.small_table import SmallTable, is_missing
+from stratal.protocols import WithDimensions
+from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.recognition import verdict_numbers
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ROWS = "rows"
 MEAN = "mean"
 PRECISION = "precision"
 HIT = "hit"
 FORMS = "rows, mean, precision@K, hit@K"
+
+_ZERO_OR_ONE = frozenset({"0", "1"})
 
 # Columns of a table with a row for each entry of a list.
 ENTRY = "entry"
@@ -54,17 +61,24 @@ class ListRule:
         return cls(kind=match[2], depth=int(match[3]))
 
     @property
-    def text(self) -> str:
+    def counts_ones(self) -> bool:
+        """Whether the rule has a meaning for entries of 0 and 1 alone."""
+        return self.kind in (PRECISION, HIT)
+
+    @property
+    def description(self) -> str:
         """What a list counts as, in words."""
         if self.kind == ROWS:
             return "a row for each of its entries"
         if self.kind == MEAN:
             return "the mean of its entries"
+        if self.depth == 1:
+            return "its first entry"
         if self.kind == HIT:
-            return f"a hit if any of its first {self.depth} entries is one"
-        return f"the share of its first {self.depth} entries"
+            return f"1 if any of its first {self.depth} entries is 1, else 0"
+        return f"the sum of its first {self.depth} entries, divided by {self.depth}"
 
-    def number(self, entries: Sequence[float]) -> float | None:
+    def reduce(self, entries: Sequence[float]) -> float | None:
         """Return the number of one list; None for the mean of an empty list."""
         if self.kind == MEAN:
             return sum(entries) / len(entries) if entries else None
@@ -75,17 +89,28 @@ class ListRule:
         return sum(first) / self.depth
 
 
-def list_columns(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
-    """Return the columns of lists: each cell a list or None; lists of objects become a column per name."""
+def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list[list[Any] | None]]:
+    """Return the columns of lists: each cell a list or None; lists of objects become a column per name.
+
+    Raises
+    ------
+    InputError
+        If the user stated that the table has lists, and some cells of a column of lists are none.
+    """
     columns: dict[str, list[list[Any] | None]] = {}
     for name, entries in rows.lists.items():
-        first = next((entry for entry in entries if not is_missing(entry)), None)
+        first = next((entry for entry in entries if not _is_absent(entry)), None)
         if _list_of(first) is None:
             continue
-        cells = [_list_of(entry) for entry in entries]
-        is_list = [cell is not None for cell in cells]
-        is_absent = [is_missing(entry) for entry in entries]
-        if not any(is_list) or not all(a or b for a, b in zip(is_list, is_absent, strict=True)):
+        cells = [None if _is_absent(entry) else _list_of(entry) for entry in entries]
+        damaged = [row for row, entry in enumerate(entries) if cells[row] is None and not _is_absent(entry)]
+        if damaged and is_stated:
+            raise InputError(
+                f"{rows.label}, {rows.places[damaged[0]]}: the entry of {name!r} is not a list",
+                given=repr(entries[damaged[0]]),
+                allowed="a list such as [1, 0, 0] or an empty cell; or a table without this column",
+            )
+        if damaged:
             continue
         objects = [entry for cell in cells for entry in cell or ()]
         if objects and all(isinstance(entry, dict) for entry in objects):
@@ -97,12 +122,18 @@ def list_columns(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
     return columns
 
 
-def lists_of_labels(rows: SmallTable) -> tuple[str, ...]:
-    """Return the columns of lists of 0 and 1, which are labels or verdicts of each entry and no tags."""
+def lists_of_labels(rows: SmallTable, *, counts_words: bool = False) -> tuple[str, ...]:
+    """Return the columns of lists of 0 and 1, which are labels or verdicts of each entry and no tags.
+
+    Words, such as yes and no, may be tags; they are counted only where it is stated that lists are labels.
+    """
     names = []
     for name, cells in list_columns(rows).items():
-        words = {str(entry) for cell in cells for entry in cell or () if not is_missing(entry)}
-        if words and words <= {"0", "1", "0.0", "1.0", "True", "False"}:
+        entries = {plain_text(entry) for cell in cells for entry in cell or ()} - {None}
+        is_of_words = not all(TRUTH_VALUES.get(str(entry), entry) in _ZERO_OR_ONE for entry in entries)
+        if is_of_words and not counts_words:
+            continue
+        if _distinct_numbers(_numbers_of(cells)) <= {0.0, 1.0}:
             names.append(name)
     return tuple(names)
 
@@ -162,22 +193,53 @@ def with_numbers_of_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
     nested = {name.partition(".")[0] for name in columns}
     lists = {name: entries for name, entries in rows.lists.items() if name not in nested}
     for name, cells in columns.items():
-        numbers = [None if cell is None else _numbers_of(cell) for cell in cells]
-        if all((cell is None) == (entries is None) for cell, entries in zip(cells, numbers, strict=True)):
-            lists[name] = [
-                None if entries is None else _number_of_list(f"{rows.label}, {place}", name, entries, rule)
-                for place, entries in zip(rows.places, numbers, strict=True)
-            ]
+        numbers = _numbers_of(cells)
+        if numbers is None:
+            continue
+        lists[name] = [
+            None if entries is None else _number_of_list(f"{rows.label}, {place}", name, entries, rule)
+            for place, entries in zip(rows.places, numbers, strict=True)
+        ]
     return SmallTable.of(lists, rows.label)
 
 
+def are_lists_of_ones(rows: SmallTable, column: str, rule: ListRule) -> bool:
+    """Return whether the lists of a column have 0 and 1 alone, or verdicts that count as these.
+
+    Raises
+    ------
+    LabelError
+        For other numbers if the rule counts ones.
+    """
+    cells = list_columns(rows).get(column)
+    if cells is None:
+        return False
+    numbers = _distinct_numbers(_numbers_of(cells))
+    if numbers and numbers <= {0.0, 1.0}:
+        return True
+    if rule.counts_ones:
+        raise LabelError(
+            f"{rows.label}: {rule.kind}@{rule.depth} counts labels of 0 and 1",
+            given=f"{', '.join(f'{number:g}' for number in sorted(numbers)[:5])} in {column!r}",
+            allowed="labels 0 and 1 in the lists; or lists='mean' (--lists mean)",
+        )
+    return False
+
+
 # ---- cells
+
+
+def _is_absent(entry: Any) -> bool:
+    """Return whether a cell has no list."""
+    return not isinstance(entry, list | tuple | WithDimensions) and is_missing(entry)
 
 
 def _list_of(entry: Any) -> list[Any] | None:
     """Return a cell as a list, from JSON if it is text; None if it is no list."""
     if isinstance(entry, list | tuple):
         return list(entry)
+    if isinstance(entry, WithDimensions) and entry.ndim == 1:
+        return list(entry.tolist())
     if isinstance(entry, str) and entry.lstrip().startswith("["):
         try:
             value = json.loads(entry)
@@ -189,7 +251,7 @@ def _list_of(entry: Any) -> list[Any] | None:
 
 def _with_equal_lengths(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
     """Return the columns of lists, refusing lists of different lengths in one row."""
-    columns = list_columns(rows)
+    columns = list_columns(rows, is_stated=True)
     if not columns:
         raise InputError(
             f"{rows.label}: no column has lists",
@@ -217,17 +279,26 @@ def _entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> list[
     ]
 
 
-def _numbers_of(cell: Sequence[Any]) -> list[float | None] | None:
-    """Return the entries as numbers, missing ones as None; None if any is no number."""
-    numbers: list[float | None] = []
-    for entry in cell:
-        if is_missing(entry):
-            numbers.append(None)
-        elif isinstance(entry, bool | int | float):
-            numbers.append(float(entry))
-        else:
-            return None
-    return numbers
+def _numbers_of(cells: Sequence[list[Any] | None]) -> list[list[float | None] | None] | None:
+    """Return the entries of lists as numbers, missing ones as None; None if any entry is no number.
+
+    Verdicts in words, such as yes and no, count as their numbers.
+    """
+    texts = [str(text) for text in {plain_text(entry) for cell in cells for entry in cell or ()} - {None}]
+    numbers: Mapping[str, float] | None = {text: number_of_text(text) for text in texts}
+    if not all(math.isfinite(number_of_text(text)) for text in texts):
+        numbers = verdict_numbers(texts)
+    if numbers is None:
+        return None
+    return [
+        None if cell is None else [numbers.get(plain_text(entry) or "") for entry in cell] for cell in cells
+    ]
+
+
+def _distinct_numbers(numbers: Sequence[Sequence[float | None] | None] | None) -> set[float]:
+    """Return the distinct numbers of lists, NaN alone if entries are no numbers or all are missing."""
+    distinct = {number for cell in numbers or () for number in cell or () if number is not None}
+    return distinct or {float("nan")}
 
 
 def _number_of_list(place: str, name: str, numbers: Sequence[float | None], rule: ListRule) -> float | None:
@@ -235,7 +306,7 @@ def _number_of_list(place: str, name: str, numbers: Sequence[float | None], rule
     used = numbers[: rule.depth]
     present = [number for number in used if number is not None]
     if len(present) == len(used):
-        return rule.number(present)
+        return rule.reduce(present)
     if not present:
         return None
     raise LabelError(

@@ -119,9 +119,9 @@ def test_lists_of_different_lengths_and_labels_in_part_are_refused():
 
 
 def test_an_empty_list_hits_nothing_and_has_no_mean():
-    assert ListRule.parse("hit@3").number([]) == 0
-    assert ListRule.parse("precision@3").number([]) == 0
-    assert ListRule.parse("mean").number([]) is None
+    assert ListRule.parse("hit@3").reduce([]) == 0
+    assert ListRule.parse("precision@3").reduce([]) == 0
+    assert ListRule.parse("mean").reduce([]) is None
 
 
 def test_units_without_any_list_have_no_rows():
@@ -131,3 +131,50 @@ def test_units_without_any_list_have_no_rows():
     with pytest.raises(InputError, match="how many entries the unit has is not known"):
         stratal.evaluate(table, lists="rows")
     assert stratal.evaluate(table, lists="hit@1").estimate.labels == 40
+
+
+@pytest.mark.parametrize("convert", [np.array, lambda row: [str(entry) for entry in row], list])
+def test_entries_may_be_of_numpy_or_text(convert):
+    table, relevant = retrieval()
+    table["relevant"] = [None if labels is None else convert(labels) for labels in table["relevant"]]
+    result = stratal.evaluate(table, lists="precision@3", proxy="none")
+
+    assert result.estimate.value == pytest.approx(relevant[:, :3].mean())
+
+
+def test_entries_may_be_verdicts_in_words():
+    table, relevant = retrieval()
+    words = {0: "no", 1: "yes"}
+    table["relevant"] = [
+        None if labels is None else [words[label] for label in labels] for labels in table["relevant"]
+    ]
+    result = stratal.evaluate(table, lists="mean", proxy="none")
+
+    assert result.estimate.value == pytest.approx(relevant.mean())
+
+
+@pytest.mark.parametrize("lists", ["hit@2", "precision@3"])
+def test_ratings_are_not_hits(lists):
+    table, _ = retrieval()
+    table["relevant"] = [
+        None if labels is None else [3 * label for label in labels] for labels in table["relevant"]
+    ]
+    with pytest.raises(LabelError, match="counts labels of 0 and 1"):
+        stratal.evaluate(table, value="relevant", lists=lists)
+    assert stratal.evaluate(table, value="relevant", lists="mean").estimate.labels == 40
+
+
+def test_shares_of_ones_are_bounded_by_0_and_1():
+    table, _ = retrieval()
+    del table["scores"]
+    estimate = stratal.evaluate(table, lists="mean").estimate
+
+    assert estimate.bounds == (0.0, 1.0)
+
+
+def test_a_damaged_list_is_refused():
+    table, _ = retrieval(as_text=True)
+    table["scores"][7] = "[0.1, 0.2"
+
+    with pytest.raises(InputError, match="row 8: the entry of 'scores' is not a list"):
+        stratal.evaluate(table, lists="rows")
