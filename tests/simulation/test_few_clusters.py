@@ -43,6 +43,29 @@ def test_intervals_hold(kind, n_clusters):
     assert held / DRAWS >= 0.94 - 2 * np.sqrt(0.94 * 0.06 / DRAWS)
 
 
+@pytest.mark.parametrize("equal_sizes", [True, False])
+@pytest.mark.parametrize("bad", cells([4, 10, 20, 40], fast=(10,)))
+def test_intervals_hold_if_few_clusters_are_bad(bad, equal_sizes):
+    """Nearly all outcomes are 1, and nearly all of some clusters are 0: 20 of 200 clusters may lack these.
+
+    With the trials of labels that agree, .64 to .92 of the intervals held.
+    """
+    random = np.random.default_rng(bad)
+    sizes = np.full(200, 8) if equal_sizes else random.integers(1, 16, 200)
+    cluster = np.repeat(np.arange(200), sizes)
+    is_bad = np.isin(cluster, random.choice(200, bad, replace=False))
+    z = (random.random(len(cluster)) < np.where(is_bad, 0.1, 0.99)).astype(float)
+    units = stratal.Population.from_arrays(ids=np.arange(len(z)), groups={"document": cluster.astype(str)})
+    design = stratal.designs.ClusterSample(cluster="document", n_clusters=20)
+    held = 0
+    for seed in range(DRAWS):
+        sample = design.draw(units, seed=seed)
+        low, high = stratal.estimate(sample, z[sample.ids.astype(int)]).confidence_interval()
+        held += low <= z.mean() <= high
+
+    assert held / DRAWS >= 0.94 - 2 * np.sqrt(0.94 * 0.06 / DRAWS)
+
+
 @pytest.mark.parametrize("family", ["linear", "logistic"])
 def test_intervals_of_coefficients_hold(family):
     """A feature of the clusters and one of their units, eight clusters of 300."""

@@ -360,9 +360,9 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     for level, units in drawn.items():
         if units > sizes[level] + _AS_MANY * size:
             raise InputError(
-                f"more units with {name} = {level} were drawn than the population has",
-                given=f"{units:,} drawn, {sizes[level]:,.10g} in the population",
-                allowed="totals of the population that the units were drawn from",
+                f"level {level!r} of {name!r} has fewer units than were drawn",
+                given=f"{sizes[level]:,.10g} units, {units:,} drawn",
+                allowed="sizes of the population that the units were drawn from",
             )
     return dict(sorted(sizes.items()))
 
@@ -507,11 +507,6 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     levels = tuple(level_sizes)
     stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
     n_h = np.array(list(level_sizes.values())).astype(np.int64)
-    drawn = np.bincount(stratum, minlength=len(levels))
-    if np.any(drawn > n_h):
-        level = levels[int(np.argmax(drawn > n_h))]
-        problem = f"level {level!r} of {by!r} has fewer units than were drawn"
-        raise InputError(problem, given=level_sizes[level], action="Sizes count all units.")
     population = sample.population
     summary = None
     if population is not None and sample.proxy_info and by in population.group_names:

@@ -123,6 +123,10 @@ class IntervalEvidence(Protocol):
         """Whether the labels are one random sample of a population whose units are all that counts."""
 
     @property
+    def are_clusters(self) -> bool:
+        """Whether units were drawn in clusters."""
+
+    @property
     def few_clusters(self) -> tuple[float, float]:
         """Factor on the standard error, and degrees of freedom, of few clusters."""
 
@@ -184,6 +188,11 @@ class DerivedEvidence:
     def size_reach(self) -> tuple[float, float, float]:
         """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
         return 0.0, 1.0, 1.0
+
+    @property
+    def are_clusters(self) -> bool:
+        """Whether units were drawn in clusters."""
+        return False
 
     @property
     def few_clusters(self) -> tuple[float, float]:
@@ -395,6 +404,11 @@ class Evidence(DerivedEvidence, Record):
         if np.isfinite(self.variance):
             return max(self.variance, floor)
         return floor
+
+    @property
+    def are_clusters(self) -> bool:
+        """Whether units were drawn in clusters."""
+        return self.weighting.groups is not None
 
     @property
     def few_clusters(self) -> tuple[float, float]:

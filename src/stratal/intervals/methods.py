@@ -200,10 +200,13 @@ class MeanInterval(Interval):
     def has_jumps(self) -> bool:
         """Whether single units can move the limits.
 
-        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong.
+        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong. The mean
+        of a cluster is no label of 0 or 1: a cluster unlike all that were drawn moves the limit as far as one.
         """
         evidence = self.evidence
-        return evidence.outcome != "binary" or bool(evidence.tuned and not evidence.in_strata)
+        if evidence.outcome != "binary" or evidence.are_clusters:
+            return True
+        return bool(evidence.tuned and not evidence.in_strata)
 
     @cached_property
     def _jumps(self) -> FloatArray:

@@ -125,7 +125,7 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
 def test_totals_below_the_units_that_were_drawn_are_refused():
     table = {"right": [1, 0] * 20, "kind": ["chat"] * 30 + ["code"] * 10}
     sample, _ = stratal.Sample.from_labelled(table, value="right", groups=("kind",), population_size=100)
-    with pytest.raises(InputError, match="more units with kind = chat were drawn"):
+    with pytest.raises(InputError, match="level 'chat' of 'kind' has fewer units than were drawn"):
         stratal.designs.fit_margins(sample, "kind", totals={"kind": {"chat": 20, "code": 80}})
 
 

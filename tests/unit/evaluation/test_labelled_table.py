@@ -749,7 +749,7 @@ def test_totals_of_margins_are_units_of_one_population(tmp_path):
         ({"age": {"young": -100, "old": 1100}}, "no number of units"),
         ({"age": {"young": float("nan"), "old": 600}}, "no number of units"),
         ("totals-of-last-year.csv", "no such file"),
-        ({"age": {"young": 100, "old": 900}}, "more units with age = young"),
+        ({"age": {"young": 100, "old": 900}}, "fewer units than were drawn"),
         ({"age": {"young": 100, "old": 200}}, "another population"),
     ],
 )
