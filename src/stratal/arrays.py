@@ -355,6 +355,13 @@ def _canonical(value: object) -> str:
     return text
 
 
+def text_of_value(value: object) -> str:
+    """Return a value as text without surrounding spaces, whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
 # Beyond these a square could overflow, or vanish.
 LARGEST_NUMBER = 1e100
 SMALLEST_NUMBER = 1e-100

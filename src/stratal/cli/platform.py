@@ -27,8 +27,6 @@ Source = Annotated[
 SampleFile = Annotated[Path, argument("SAMPLE", "The sample.parquet that `draw` wrote.")]
 OutputFile = Annotated[Path, Option("File to write to.", "FILE")]
 
-DEFAULT_QUESTION = "Is the answer correct?"
-
 
 class ReadOptions(Struct, frozen=True, kw_only=True):
     """The options of `platform read`.
@@ -59,8 +57,8 @@ def read(requested: ReadOptions) -> Result:
     path = requested.output
     if path.suffix != ".jsonl":
         raise InputError("the file has another format", given=str(path), allowed="a name that ends in .jsonl")
-    since = milliseconds(requested.since, "--since") or 0
-    until = milliseconds(requested.until, "--until")
+    since = parse_date(requested.since, "--since") or 0
+    until = parse_date(requested.until, "--until")
     saved = read_saved_units(path)
     ids = {unit["id"] for unit in saved}
     n_saved = len(ids)
@@ -95,17 +93,16 @@ def read_saved_units(path: Path) -> list[dict[str, Any]]:
     return units
 
 
-def milliseconds(text: str | None, option: str) -> int | None:
-    """Return a date as milliseconds since 1970; without a time zone it is in UTC."""
+def parse_date(text: str | None, option: str) -> int | None:
+    """Return a date as milliseconds since 1970."""
+    from stratal.tables.platforms.platform import milliseconds
+
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        return milliseconds(text)
     except ValueError:
         raise InputError(f"{option} is no date", given=repr(text), allowed="such as 2026-03-02") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(1000 * moment.timestamp())
 
 
 def queue_name(sample: Sample) -> str:
@@ -138,6 +135,7 @@ def queue(requested: QueueOptions) -> Result:
     The queue has the units in random order, and neither strata nor scores. A unit is queued once, however
     often the command is repeated; a further round is added to the same queue.
     """
+    from stratal.study.question import DEFAULT_QUESTION
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)

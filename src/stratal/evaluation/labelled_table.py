@@ -216,7 +216,7 @@ def _stated_roles(
     is_compared = None
     if isinstance(request.predicted, bool) or request.predicted == NO_COLUMN:
         is_compared = request.predicted is True
-    if request.positive is not None or _maps_to_numbers(request):
+    if request.counts_as_number:
         is_compared = False
     others = (request.cluster, request.weight, None if selection is None else selection.column)
     stated = _without_no_column(request)
@@ -327,8 +327,7 @@ def _with_outcomes_of_answers(
 
     Columns that hold outcomes already, or labels of each model, are returned as they are.
     """
-    counts_as_number = request.positive is not None or _maps_to_numbers(request)
-    if len(request.compare) < 2 or request.model is not None or counts_as_number:
+    if len(request.compare) < 2 or request.model is not None or request.counts_as_number:
         return rows, request
     models = tuple(rows.find(model) or model for model in request.compare)
     facts = {column.name: column for column in facts_of_table(rows)}
@@ -364,10 +363,6 @@ def _without_no_column(request: EvaluationRequest) -> EvaluationRequest:
     return replace(request, judge=judge, proxy=proxy)
 
 
-def _maps_to_numbers(request: EvaluationRequest) -> bool:
-    return any(isinstance(value, float | int) for value in (request.mapping or {}).values())
-
-
 def _may_recognise_judge(request: EvaluationRequest) -> bool:
     """Return whether a recognised judge may be added to what the request asks for."""
     return request.estimand is None and not request.metric and not request.compare and not request.model
@@ -375,9 +370,8 @@ def _may_recognise_judge(request: EvaluationRequest) -> bool:
 
 def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
     """Return whether the design that is stated can use a proxy of the rows without a label."""
-    design = (request.sizes, request.weight, request.population_size, request.population)
     is_probability = selection is not None and selection.kind == PROBABILITY
-    return all(value is None for value in design) and not is_probability
+    return not request.states_design and not is_probability
 
 
 def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> EvaluationRequest:

@@ -175,6 +175,12 @@ class EvaluationRequest(DeclaredRoles):
         return any(value is not None for value in stated)
 
     @property
+    def counts_as_number(self) -> bool:
+        """Whether it is stated which number labels count as."""
+        numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
+        return self.positive is not None or bool(numbers)
+
+    @property
     def label_column(self) -> str:
         """The column of the labels: the first model's where only models are compared."""
         is_compared = self.predicted not in (None, False, NOT_COMPARED)

@@ -17,7 +17,7 @@ from stratal.population.summary import proxy_info_for
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.recognition import ID_NAMES, MODEL_NAMES, StatedRoles, recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
-from stratal.tables.column_facts import facts_of_description
+from stratal.tables.column_facts import facts_of_description, may_be_whole
 from stratal.tables.frames import register_columns
 from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, stack_columns, translate_engine_errors
@@ -297,11 +297,7 @@ def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
 
 def _may_be_classes(row: JsonMapping) -> bool:
     """Return whether a column is text, or numbers that could all be whole."""
-    if row["kind"] == "text":
-        return True
-    low = float(row["minimum"])
-    high = float(row["maximum"])
-    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
+    return row["kind"] == "text" or may_be_whole(row)
 
 
 def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]:

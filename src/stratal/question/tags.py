@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stratal.arrays import text_of_value
 from stratal.errors import InputError
 from stratal.protocols import WithDimensions
 
@@ -52,7 +53,7 @@ def read_set(cell: object, separator: str | None = None) -> str | None:
         What separates the tags of any other text.
     """
     if isinstance(cell, str):
-        entries = _json_list(cell)
+        entries = json_list(cell)
         if entries is None and separator is not None:
             entries = cell.split(separator)
     elif isinstance(cell, list | tuple | set | frozenset):
@@ -63,11 +64,11 @@ def read_set(cell: object, separator: str | None = None) -> str | None:
         entries = None
     if entries is None or any(isinstance(entry, list | dict | tuple) or entry is None for entry in entries):
         return None
-    tags = (_tag_text(entry) for entry in entries)
+    tags = (text_of_value(entry) for entry in entries)
     return set_text(tag for tag in tags if tag)
 
 
-def _json_list(text: str) -> list[Any] | None:
+def json_list(text: str) -> list[Any] | None:
     """Return the entries of a JSON list; None if the text is none."""
     plain = text.strip()
     if not (plain.startswith("[") and plain.endswith("]")):
@@ -79,13 +80,6 @@ def _json_list(text: str) -> list[Any] | None:
     if isinstance(entries, list):
         return entries
     return None
-
-
-def _tag_text(entry: object) -> str:
-    """Return a tag as text: whole numbers have no decimals."""
-    if isinstance(entry, float) and entry.is_integer():
-        return str(int(entry))
-    return str(entry).strip()
 
 
 def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] | None, int | None]:
@@ -120,7 +114,7 @@ def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] |
 
 def is_set(text: object) -> bool:
     """Return whether a value is the text of a set of tags."""
-    return isinstance(text, str) and _json_list(text) is not None
+    return isinstance(text, str) and json_list(text) is not None
 
 
 def tags_of_sets(texts: Iterable[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 
 import msgspec
 
-from stratal.arrays import Record, number_of_text, plain_fields
+from stratal.arrays import Record, number_of_text, plain_fields, text_of_value
 from stratal.errors import InputError
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question import Outcome
@@ -33,6 +33,8 @@ QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_AN
 ANY_NUMBER = (SEVERAL, TAGS)
 TIE = "tie"
 LABEL = "label"
+# What annotators are asked unless something else is stated.
+DEFAULT_QUESTION = "Is the answer correct?"
 ASKED = "asked"
 # Characters of an answer in the annotator's own words.
 LONGEST = {CLASSES: 200, TEXT_ANSWER: 2000}
@@ -623,11 +625,9 @@ def _numbers(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
 def _text_of(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
     if value is None:
         return ""
-    return str(value).strip()
+    return text_of_value(value)
 
 
 class Answer(JsonRecord, frozen=True, kw_only=True):

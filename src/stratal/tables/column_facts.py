@@ -46,7 +46,7 @@ def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
             is_number=row["kind"] == "number",
             minimum=row["minimum"],
             maximum=row["maximum"],
-            is_whole=_could_be_whole(row),
+            is_whole=may_be_whole(row),
             values=_binary_values(row),
             is_metric=row["name"] in metrics,
         )
@@ -54,7 +54,8 @@ def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
     ]
 
 
-def _could_be_whole(row: JsonMapping) -> bool:
+def may_be_whole(row: JsonMapping) -> bool:
+    """Return whether the description of a column is of numbers that may all be whole."""
     if row["kind"] != "number" or row["minimum"] is None:
         return False
     low = float(row["minimum"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from stratal.errors import InputError, LabelError
 from stratal.protocols import WithDimensions
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.recognition import verdict_numbers
+from stratal.question.tags import json_list
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ROWS = "rows"
@@ -240,13 +240,7 @@ def _list_of(entry: Any) -> list[Any] | None:
         return list(entry)
     if isinstance(entry, WithDimensions) and entry.ndim == 1:
         return list(entry.tolist())
-    if isinstance(entry, str) and entry.lstrip().startswith("["):
-        try:
-            value = json.loads(entry)
-        except ValueError:
-            return None
-        return value if isinstance(value, list) else None
-    return None
+    return json_list(entry) if isinstance(entry, str) else None
 
 
 def _with_equal_lengths(rows: SmallTable) -> dict[str, list[list[Any] | None]]:

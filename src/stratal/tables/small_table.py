@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
+from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text, text_of_value
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
 from stratal.protocols import ArrowStream, HuggingFaceDataset
 from stratal.tables import files
@@ -222,9 +222,7 @@ def plain_text(entry: object) -> str | None:
     """Return an entry as text, whole numbers without a point; None if it is missing."""
     if is_missing(entry):
         return None
-    if isinstance(entry, float) and entry.is_integer():
-        return str(int(entry))
-    return str(entry).strip()
+    return text_of_value(entry)
 
 
 def _to_number(entry: Any) -> float:

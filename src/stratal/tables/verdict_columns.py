@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,7 +51,7 @@ def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Smal
         entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
         mean = float(np.mean([entry for entry in entries if entry is not None]))
         positive = max(numbers, key=numbers.__getitem__)
-        is_word = number_of_text(positive) != number_of_text(positive)
+        is_word = np.isnan(number_of_text(positive))
         name = f"{proxy} ({positive} = 1)" if is_word else f"{proxy} (number)"
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
@@ -77,7 +76,7 @@ def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: B
         return None
     missing_labelled = int((lacks_verdict & is_labelled).sum())
     share = missing / size
-    deviation = math.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
+    deviation = np.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
     if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
         return None
     others = missing - missing_labelled

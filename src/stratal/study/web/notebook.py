@@ -21,7 +21,7 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
-from stratal.study.question import Form, Item, StudyQuestion
+from stratal.study.question import DEFAULT_QUESTION, Form, Item, StudyQuestion
 from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import HANDLERS, SIDES, Display, item_view
@@ -31,7 +31,7 @@ def annotate(
     sample: Sample | Study | str | Path,
     *,
     study: str | Path = "study",
-    question: str | StudyQuestion = "Is the answer correct?",
+    question: str | StudyQuestion = DEFAULT_QUESTION,
     choices: Iterable[str] = ("Pass", "Fail"),
     annotator: str = "me",
 ) -> Any:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stratal.errors import InputError, optional_import
-from stratal.tables.platforms.platform import SKIPPED, SUBMITTED, Answer, Unit, text_of
+from stratal.tables.platforms.platform import SKIPPED, SUBMITTED, Answer, Unit, milliseconds, text_of
 
 with optional_import("arize-phoenix-client", extra="phoenix"):
     import httpx
@@ -136,11 +136,6 @@ def translate_errors() -> Iterator[None]:
     except httpx.HTTPError as error:
         action = "Check PHOENIX_BASE_URL and PHOENIX_API_KEY."
         raise InputError(f"Phoenix does not answer ({type(error).__name__})", action=action) from None
-
-
-def milliseconds(text: str) -> int:
-    """Return an ISO time as milliseconds since 1970."""
-    return int(1000 * datetime.fromisoformat(text).timestamp())
 
 
 def _label(annotation: Mapping[str, Any]) -> str | None:

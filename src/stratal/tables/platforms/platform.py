@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -19,6 +20,14 @@ PLATFORMS = {
 # The status of an answer in a file of labels.
 SUBMITTED = "submitted"
 SKIPPED = "skipped"
+
+
+def milliseconds(text: str) -> int:
+    """Return an ISO date or time as milliseconds since 1970; without a time zone it is in UTC."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(1000 * moment.timestamp())
 
 
 @dataclass(frozen=True, slots=True)
