@@ -200,8 +200,8 @@ class MeanInterval(Interval):
     def has_jumps(self) -> bool:
         """Whether single units can move the limits.
 
-        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong. The mean
-        of a cluster is no label of 0 or 1: a cluster unlike all that were drawn moves the limit as far as one.
+        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong. The
+        mean of a cluster is not 0 or 1, and a cluster unlike all that were drawn moves the limit like a unit.
         """
         evidence = self.evidence
         if evidence.outcome != "binary" or evidence.are_clusters:
