@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part
+from stratal.cli.command import Option, argument, command, part, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import place, split_names
+from stratal.cli.parsing import meanings, place, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
@@ -43,10 +43,13 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    extend : SAMPLE
-        Sample to extend.
+    extend : SAMPLE or TABLE
+        Sample to extend; or a table with labels in some rows, which are its first round.
+    chosen : HOW, default random
+        How the labelled rows of a table in --extend were chosen: random, random-within:COLUMN, or unknown, so
+        that the labels only inform the allocation of a new sample.
     labels : paths
-        Existing labels of the sample, for --extend; may be repeated.
+        Existing labels of a sample in --extend; may be repeated.
     value : str, default label
         Column of the label, for --extend.
     same_rows : bool
@@ -69,6 +72,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     extend: Path | None = None
     labels: Annotated[list[Path] | None, Option(needs=(with_any("extend"),))] = None
     value: Annotated[Text, Option(needs=(with_any("extend"),))] = None
+    chosen: Annotated[Text, Option(needs=(with_any("extend"),))] = None
     same_rows: Annotated[bool, Option(needs=(with_any("extend"),))] = False
     additional: Annotated[Whole, Option(needs=(with_any("extend"),))] = None
 
@@ -163,16 +167,22 @@ def draw(requested: DrawOptions) -> Result:
     With --extend, --labels and --additional it draws a further round of the same sample, allocated by the
     existing labels; to_label.csv then contains only the new units.
 
+    If --extend is a table with labels in some rows, it draws from its other rows. Labels of rows that were
+    chosen at random are the first round, and are written to labels.csv.
+
     With --half-width it draws a pilot. With --half-width, --extend and --labels it draws as many units as are
     still needed; nothing is written once the interval is narrow enough.
     """
     from stratal.designs.labelling_files import columns_to_fill, empty_folder, write_labelling_folder
     from stratal.estimation import as_estimand
+    from stratal.evaluation import is_sample
     from stratal.report.pages import draw_page
 
     empty_folder(requested.folder)
     needed = None
     pilot_note = None
+    if requested.extend is not None and not is_sample(requested.extend):
+        return _extend_table(requested, requested.extend)
     if requested.extend is None:
         source = requested.file
         plan = None if source is None else PlanFile.read(source)
@@ -226,6 +236,70 @@ def draw(requested: DrawOptions) -> Result:
     label_words = [word for path in label_files for word in ("--labels", path)]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
+
+
+def _extend_table(requested: DrawOptions, table: Path) -> Result:
+    """Draw further rows of a table with labels in some rows, and write them with the sample of all rounds."""
+    from stratal.designs.labelling_files import LABELS_NAME, columns_to_fill, write_labelling_folder
+    from stratal.question.selection import UNKNOWN
+    from stratal.report.pages import draw_page
+
+    if requested.labels or (requested.additional is None) == (requested.half_width is None):
+        raise InputError(
+            "--extend of a table needs the number of rows to add, or a half-width",
+            given="--labels, which a table has already" if requested.labels else None,
+            allowed="--extend TABLE, with --additional N or --half-width W",
+        )
+    if requested.file is not None and requested.file != table:
+        action = "Leave FILE out: the rows are those of the table."
+        raise InputError("--extend of a table draws from it", given=str(requested.file), action=action)
+    options = selected_fields(requested, "id", "value", "chosen", "confidence_level", "tags")
+    with show_progress("reading and drawing"):
+        evaluation = stratal.evaluate(
+            table,
+            proxy=split_names(requested.proxy),
+            predicts=meanings(requested.predicts),
+            **requested.role_keywords,
+            **requested.counted,
+            **options,
+        )
+        additional = requested.additional
+        half_width = requested.half_width
+        if half_width is not None and evaluation.sample.question.chosen != UNKNOWN:
+            level = requested.confidence_level
+            needed = stratal.labels_needed(
+                evaluation.sample, evaluation.labels, half_width, confidence_level=level
+            )
+            if needed.additional == 0:
+                return _nothing_to_draw(requested, needed)
+            additional, half_width = needed.additional, None
+        sample = evaluation.next_round(
+            additional=additional, half_width=half_width, show=split_names(requested.show)
+        )
+    is_first_round = int(sample.round.max()) == 1
+    labels = None if is_first_round else evaluation.labels
+    choices = requested.workbook_choices(sample)
+    written = write_labelling_folder(sample, requested.folder, None, choices, labels)
+    described = {
+        "sample": str(written.sample),
+        "to_label": str(written.to_label),
+        "n": sample.size,
+        "seed": sample.seed,
+        "design": sample.design.kind,
+        "population_size": sample.population_size,
+        "round": int(sample.round.max()),
+        "new": written.new,
+        "columns_to_fill": list(columns_to_fill(sample)),
+    }
+    page = draw_page(described, _stratum_rows(sample), has_columns=True)
+    label_files = [written.to_label] if is_first_round else [requested.folder / LABELS_NAME, written.to_label]
+    return Result(described, page, ("estimate", written.sample, *label_files, *_meaning_words(requested)))
+
+
+def _meaning_words(requested: DrawOptions) -> list[str]:
+    """Return the options of a next command that say what labels count as."""
+    named = {"--positive": requested.positive, "--map": requested.map}
+    return [word for option, text in named.items() if text is not None for word in (option, text)]
 
 
 def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Result:

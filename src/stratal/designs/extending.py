@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, IntArray, same_value
-from stratal.designs.sample import Design, Sample
+from stratal.designs.sample import Design, Sample, sample_of
 from stratal.errors import InputError
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
@@ -231,8 +231,11 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     InputError
         If the design does not draw every unit of the sample: one that is not nested, or a smaller one.
     """
-    larger = design.draw(population, sample.seed)
     texts = id_texts(sample.ids)
+    if sample.question.chosen is None:
+        larger = design.draw(population, sample.seed)
+    else:
+        larger = _with_other_units(sample, design, population)
     earlier = rows_of(texts, larger.ids)
     if -1 in earlier:
         raise InputError(
@@ -254,6 +257,46 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     return larger.of_rows(
         order, round=rounds, question=sample.question, half_width=sample.half_width, looks=sample.looks
     )
+
+
+def _with_other_units(sample: Sample, design: Design, population: Population) -> Sample:
+    """Return the units of a sample, whose first round was chosen elsewhere, with others up to n_h.
+
+    Units that were chosen elsewhere do not have the smallest permanent random numbers. Of n_h units that have
+    them, at least n_h less those of the sample are others, and the first of these in the random order of a
+    draw are a simple random sample of all others.
+    """
+    realised, drawn, _, summary = design.select(population, sample.seed)
+    counts = realised.counts
+    if counts is None:
+        raise InputError(
+            "rows that were labelled elsewhere are extended by strata",
+            given=f"design {realised.kind!r}",
+            allowed="a simple random or stratified design",
+        )
+    is_other = rows_of(id_texts(drawn.ids), sample.ids) < 0
+    places = np.flatnonzero(is_other)
+    stratum = drawn.stratum[places]
+    order = np.argsort(stratum, kind="stable")
+    first = np.searchsorted(stratum[order], np.arange(len(counts)))
+    rank = np.empty(len(places), dtype=np.int64)
+    rank[order] = np.arange(len(places)) - first[stratum[order]]
+    missing = counts - np.bincount(sample.stratum, minlength=len(counts))
+    others = drawn.only(places[rank < missing[stratum]])
+    units = Drawn(
+        ids=np.concatenate([sample.ids, others.ids]),
+        stratum=np.concatenate([sample.stratum, others.stratum]),
+        proxies=np.concatenate([sample.proxies, others.proxies]),
+        groups=_joined(sample.groups, others.groups),
+        shown=_joined(sample.shown, others.shown),
+    )
+    sizes = np.array([population.size]) if summary is None else summary.sizes
+    return sample_of(realised, population, sample.seed, units, (counts / sizes)[units.stratum], summary)
+
+
+def _joined(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the columns that both have, one after the other."""
+    return {name: np.concatenate([first[name], second[name]]) for name in first if name in second}
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:

@@ -16,7 +16,7 @@ import numpy as np
 from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.labels.labels import SAMPLE_TOKEN
+from stratal.labels.labels import SAMPLE_TOKEN, Labels
 from stratal.labels.workbooks import write_workbook
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
@@ -25,6 +25,8 @@ from stratal.tables.spilling import lock_file
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
 WORKBOOK_NAME = "to_label.xlsx"
+# Labels that a sample of a table has before its first draw.
+LABELS_NAME = "labels.csv"
 # How the command drew the sample, for another round.
 PLAN_NAME = "plan.json"
 
@@ -71,7 +73,11 @@ def _not_empty(folder: Path) -> InputError:
 
 
 def write_labelling_folder(
-    sample: Sample, folder: Path, plan: str | None = None, choices: Sequence[str] | None = None
+    sample: Sample,
+    folder: Path,
+    plan: str | None = None,
+    choices: Sequence[str] | None = None,
+    labels: Labels | None = None,
 ) -> LabellingFolder:
     """Write the sample and the table to label into a new folder, all or nothing.
 
@@ -84,6 +90,8 @@ def write_labelling_folder(
         What `plan.json` there holds.
     choices : sequence of str, optional
         Write the table as a workbook whose column of labels accepts only these; any text if there are none.
+    labels : Labels, optional
+        Labels of earlier rounds, which are written to `labels.csv` there.
 
     Returns
     -------
@@ -101,6 +109,8 @@ def write_labelling_folder(
         else:
             table_name = WORKBOOK_NAME
             newest = write_workbook_to_label(sample, partial / table_name, choices)
+        if labels is not None:
+            _write_labels(sample, labels, partial / LABELS_NAME)
         if plan is not None:
             (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
     return LabellingFolder(folder / SAMPLE_NAME, folder / table_name, newest)
@@ -225,6 +235,15 @@ def write_to_label(sample: Sample, path: Path) -> int:
         stream.writelines(map(csv_line, [header, *rows]))
     on_disk(path)
     return len(rows)
+
+
+def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
+    """Write labels of one column that units of a sample have already, as a table to label has them."""
+    token = token_columns(sample)
+    rows = [[unit, *token.values(), value] for unit, value in zip(labels.ids, labels.values, strict=True)]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        stream.writelines(map(csv_line, [[sample.question.id, *token, LABEL], *rows]))
+    on_disk(path)
 
 
 def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ from stratal.estimation.requirement import joint_verdict as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
+from stratal.evaluation.sources import is_sample as is_sample
 from stratal.evaluation.sources import require_present as require_present
 from stratal.evaluation.sources import sample_file as sample_file
 
@@ -13,6 +14,7 @@ __all__ = [
     "Evaluation",
     "EvaluationRequest",
     "evaluate",
+    "is_sample",
     "require_present",
     "sample_file",
     "status_of",

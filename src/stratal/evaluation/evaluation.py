@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stratal.arrays import number_of_text
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
+from stratal.designs.external_sample import ids_of
 from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import (
     InputError,
@@ -31,12 +34,14 @@ from stratal.evaluation.request import BRIER, CONFUSION, LABEL, MISSING, WRONG, 
 from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
+from stratal.planning import next_round
 from stratal.planning.findings import ACCURACY, Findings, findings, mean_quantity, more_labels_of
 from stratal.population.population import Population
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
 from stratal.question.vocabulary import METRIC_SYNONYMS
+from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
 
@@ -260,6 +265,61 @@ class Evaluation:
             **request.target_option,
             **request.estimand_options,
         )
+
+    def next_round(
+        self, *, additional: int | None = None, half_width: Any = None, show: Sequence[str] = ()
+    ) -> Sample:
+        """Return the sample with a further round, for labels that are in a table.
+
+        Labels of rows that were chosen at random are the first round. Labels of rows that were chosen in an
+        unknown way only inform the allocation of a new sample, which does not contain them.
+
+        Parameters
+        ----------
+        additional : int, optional
+            Units to draw.
+        half_width : float, optional
+            Target half-width of the interval, instead of `additional`.
+        show : sequence of str
+            Columns of the table that annotators see.
+
+        Raises
+        ------
+        InputError
+            If the rows were said to be chosen at random and are not, as far as columns show, and for clusters
+            and other designs without a next round.
+        """
+        if self.table is None:
+            raise InputError(
+                "the labels are not in a table",
+                action="Extend the sample: stratal.next_round(sample, labels, additional=…).",
+            )
+        request = self.request
+        leading = {
+            *request.judge,
+            request.answer_column,
+            request.label_column,
+            *self.table.recognition.scores,
+        }
+        leading |= {self.table.recognition.proxy, *request.proxy}
+        for name in show:
+            if name in leading:
+                action = "Show what a person needs to judge the unit."
+                raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
+        if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
+            raise InputError(
+                "the labelled rows are not a random sample of the table, so that they are no first round",
+                allowed="rows that were chosen at random",
+                action=f"Let the labels inform a new sample: chosen={UNKNOWN!r} (--chosen {UNKNOWN}).",
+            )
+        level = request.confidence_level
+        options: JsonDict = {"additional": additional, "half_width": half_width, "confidence_level": level}
+        larger = next_round(self.sample, self.labels, **options)
+        rows = self.table.rows
+        position = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
+        drawn = [position[text] for text in id_texts(larger.ids)]
+        columns = {name: np.array([rows.values(name)[row] for row in drawn], dtype=object) for name in show}
+        return replace(larger, shown=columns)
 
     def write_disagreements(self, path: str | Path) -> int:
         """Write the items on which a judge and people differ, for a second look; return their number.

@@ -49,6 +49,11 @@ def sample_file(path: Path) -> Path:
     return path
 
 
+def is_sample(path: Path) -> bool:
+    """Return whether a path is the file of a sample, or a folder that `stratal draw` wrote."""
+    return is_sample_file(sample_file(path))
+
+
 def require_present(path: Path) -> None:
     """Refuse the path of a study or of a file at which there is nothing."""
     if path.suffix and not path.is_dir():
@@ -117,7 +122,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
 
         if (first / DATABASE).is_file() or not find_logs(first):
             return SourceForm.STUDY
-    elif is_sample_file(sample_file(first)):
+    elif is_sample(first):
         return SourceForm.SAMPLE
     elif len(paths) == 1 and not first.exists() and _COUNT.fullmatch(first.as_posix()):
         return SourceForm.COUNT

@@ -32,9 +32,11 @@ from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.interim_analysis import InterimAnalysis
 from stratal.planning.next_allocation import design_with_counts
 from stratal.planning.repeated_labels import half_width_of
+from stratal.planning.rounds_of_tables import as_pilot, is_labelled_elsewhere, sample_of_its_own
 from stratal.population.population import Population, require_population
 from stratal.protocols import JsonDict
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
+from stratal.question.selection import UNKNOWN
 from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.allocation import whole_number
@@ -202,6 +204,8 @@ def labels_needed(
     >>> needed.reached, needed.additional
     (True, 0)
     """
+    if is_labelled_elsewhere(sample):
+        sample = as_pilot(sample)
     refuse_other_designs(sample)
     requested = as_estimand(sample.question.estimand)
     if population is not None or not requested.of_one_outcome:
@@ -356,6 +360,10 @@ def next_round(
     The strata do not change, the sample keeps all its units, and `estimate` uses the labels of all rounds.
     Without labels, only the budget of the design grows, so that the estimate remains unbiased.
 
+    The sample of a table that was labelled elsewhere (`stratal.evaluate(table).sample`) is a pilot: its
+    labels count, and the other units are drawn at random from the rest of the table. If its rows were chosen
+    in an unknown way, the result is a new sample, whose allocation the labels inform.
+
     Parameters
     ----------
     sample : Sample
@@ -430,8 +438,13 @@ def next_round(
         drawn_population = population_of(sample, population)
         larger_design = design or sample.design.larger(sample, _addable(sample, additional))
         return extended(sample, larger_design, drawn_population)
-    refuse_other_designs(sample)
     drawn_population = population_of(sample, population)
+    if is_labelled_elsewhere(sample):
+        if sample.question.chosen == UNKNOWN:
+            options = {"half_width": half_width, "confidence_level": confidence_level}
+            return sample_of_its_own(sample, labels, drawn_population, additional, **options)
+        sample = as_pilot(sample)
+    refuse_other_designs(sample)
     attached = sample
     if drawn_population is not sample.population:
         attached = replace(sample, population=drawn_population)  # so that it is compared only once

@@ -1,0 +1,167 @@
+"""A further round of a table that was labelled elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import next_line, write
+from tests.tiers import sized
+
+import stratal
+from stratal.errors import InputError
+
+ROWS = 600
+
+
+def table_of(seed=0, *, labels=120, by_score=False):
+    """Return a table with labels of random rows, or of those with a low score, and the outcomes of all."""
+    rng = np.random.default_rng(seed)
+    score = rng.beta(4, 1.5, ROWS).round(3)
+    outcomes = (rng.random(ROWS) < score).astype(int)
+    order = np.argsort(score + rng.normal(0, 0.05, ROWS)) if by_score else rng.permutation(ROWS)
+    is_labelled = np.isin(np.arange(ROWS), order[:labels])
+    table = {
+        "id": [f"u{row}" for row in range(ROWS)],
+        "confidence": score.tolist(),
+        "site": [["north", "south"][row % 2] for row in range(ROWS)],
+        "label": [int(y) if here else None for y, here in zip(outcomes, is_labelled, strict=True)],
+    }
+    return table, {f"u{row}": float(outcomes[row]) for row in range(ROWS)}
+
+
+@pytest.mark.parametrize("chosen", ["random", "random-within:site"])
+def test_labels_at_random_are_the_first_round(chosen):
+    table, truth = table_of()
+    pilot = stratal.evaluate(table, chosen=chosen)
+
+    larger = pilot.next_round(additional=80)
+
+    labelled = {unit for unit, label in zip(table["id"], table["label"], strict=True) if label is not None}
+    assert set(larger.ids[larger.round == 1].tolist()) == labelled
+    assert len(set(larger.ids.tolist())) == larger.size == 200
+    assert np.all(larger.n_h >= np.bincount(larger.stratum[:120], minlength=len(larger.n_h)))
+    estimate = stratal.estimate(larger, {unit: truth[unit] for unit in larger.ids.tolist()})
+    assert np.mean(list(truth.values())) in estimate.confidence_interval(0.999)
+
+
+def test_a_third_round_keeps_the_units_of_both():
+    table, truth = table_of()
+    larger = stratal.evaluate(table).next_round(additional=60)
+    labels = {unit: truth[unit] for unit in larger.ids.tolist()}
+
+    largest = stratal.next_round(larger, labels, additional=40)
+
+    assert largest.ids[:180].tolist() == larger.ids.tolist()
+    assert np.bincount(largest.round).tolist() == [0, 120, 60, 40]
+    assert len(set(largest.ids.tolist())) == 220
+
+
+def test_without_a_proxy_it_is_one_larger_simple_random_sample():
+    table, _ = table_of()
+    larger = stratal.evaluate(table, proxy="none").next_round(additional=60)
+
+    assert (larger.design.kind, larger.size) == ("simple-random", 180)
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_labels_of_unknown_choice_inform_the_allocation_and_not_the_estimate():
+    table, truth = table_of(by_score=True)
+    labelled = {unit for unit, label in zip(table["id"], table["label"], strict=True) if label is not None}
+
+    new = stratal.evaluate(table, chosen="unknown").next_round(additional=100)
+
+    assert new.size == 100
+    assert set(new.round.tolist()) == {1}
+    assert len(labelled & set(new.ids.tolist())) < 100
+    assert new.question.chosen is None
+    estimate = stratal.estimate(new, {unit: truth[unit] for unit in new.ids.tolist()})
+    assert np.mean(list(truth.values())) in estimate.confidence_interval(0.999)
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_labels_that_are_not_random_are_no_first_round():
+    table, _ = table_of(by_score=True)
+
+    with pytest.raises(InputError, match="not a random sample of the table"):
+        stratal.evaluate(table).next_round(additional=100)
+
+
+def test_clusters_have_no_next_round():
+    table, _ = table_of()
+    table["user"] = [f"user{row // 6}" for row in range(ROWS)]
+    table["label"] = [row % 2 if row < 180 else None for row in range(ROWS)]
+
+    with pytest.raises(InputError, match="have no next round"):
+        stratal.evaluate(table).next_round(additional=100)
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_intervals_of_both_rounds_cover():
+    draws = sized(60, 400)
+    covered = 0
+    errors = []
+    for seed in range(draws):
+        table, truth = table_of(seed, labels=80)
+        larger = stratal.evaluate(table).next_round(additional=80)
+        estimate = stratal.estimate(larger, {unit: truth[unit] for unit in larger.ids.tolist()})
+        mean = np.mean(list(truth.values()))
+        covered += mean in estimate.confidence_interval(0.95)
+        errors.append(estimate.value - mean)
+    # Three standard errors of a share of .95.
+    assert covered / draws >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / draws)
+    # A simple random sample of 160 has a standard error of .029.
+    assert np.std(errors) < 0.029
+
+
+def test_the_command_writes_the_labels_of_the_first_round(run_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, truth = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+
+    printed = run_command(
+        "draw", "--extend", "table.csv", "--additional", "50", "--show", "site", "--output", "more"
+    )
+    with open("more/to_label.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 50
+    assert {row["site"] for row in rows} == {"north", "south"}
+    write("more/to_label.csv", list(rows[0]), [[*list(row.values())[:-1], truth[row["id"]]] for row in rows])
+    result = json.loads(run_command(*next_line(printed.stdout).split(), "--json").stdout)
+
+    assert result["n"] == 170
+    low, high = result["confidence_interval"]
+    assert low <= np.mean(list(truth.values())) <= high
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "needs the number of rows to add"),
+        (["--additional", "5", "--labels", "table.csv"], "a table has already"),
+        (["--additional", "5", "--show", "confidence"], "would influence the annotators"),
+        (["--additional", "5000"], "so many units cannot be added"),
+    ],
+)
+def test_what_a_round_of_a_table_refuses(run_command, tmp_path, monkeypatch, options, problem):
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+
+    refused = run_command("draw", "--extend", "table.csv", *options, "--output", "more")
+
+    assert problem in refused.message
+    assert not (tmp_path / "more").exists()
+
+
+def test_a_half_width_that_is_reached_draws_nothing(run_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+
+    printed = run_command("draw", "--extend", "table.csv", "--half-width", ".2", "--output", "more").stdout
+
+    assert "No more labels: the interval is narrow enough" in printed
+    assert not (tmp_path / "more").exists()
