@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -169,16 +169,26 @@ def region_weights(
     is_finite : bool
     """
     counts = stratum_sums(members.astype(np.float64), stratum, len(sizes))
-    totals = np.maximum(sizes.sum(axis=0), 1)
-    shares = sizes / totals
+    cells = cell_weights(counts, sizes, group_sizes, is_finite=is_finite)
+    return replace(cells, weights=cells.weights[stratum] * members)
+
+
+def cell_weights(
+    counts: FloatArray | IntArray, sizes: IntArray, group_sizes: IntArray, *, is_finite: bool
+) -> RegionWeights:
+    """Return the weights (…, H, J) of one label of each stratum in each region.
+
+    `counts` (…, H, J) are the numbers of labels; leading axes are for replicates.
+    """
+    totals = sizes.sum(axis=-2)
+    shares = sizes / np.maximum(totals, 1)[..., None, :]
     is_labelled = counts > 0
-    weights = np.where(is_labelled, shares / np.maximum(counts, 1), 0.0)
-    fractions = np.where(is_labelled, counts / np.maximum(sizes, 1), np.inf).min(axis=0)
+    fractions = np.where(is_labelled, counts / np.maximum(sizes, 1), np.inf).min(axis=-2)
     return RegionWeights(
-        weights=weights[stratum] * members,
-        unlabelled=np.sum(shares, axis=0, where=~is_labelled),
+        weights=np.where(is_labelled, shares / np.maximum(counts, 1), 0.0),
+        unlabelled=np.sum(shares, axis=-2, where=~is_labelled),
         fraction=np.minimum(fractions, 1.0) * is_finite,
-        share=sizes.sum(axis=0) / np.maximum(group_sizes.sum(axis=0), 1),
+        share=totals / np.maximum(group_sizes.sum(axis=-2), 1),
     )
 
 

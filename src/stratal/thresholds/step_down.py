@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -28,7 +29,11 @@ def set_correlations(weights: FloatArray) -> FloatArray:
 
     Outcomes of equal variance: √(n_i / n_j) for nested sets with equal weights, 0 for disjoint ones.
     """
-    products = weights.T @ weights
+    return correlations_of(weights.T @ weights)
+
+
+def correlations_of(products: FloatArray) -> FloatArray:
+    """Return correlations (J, J) of sets from the products of their labels' weights."""
     deviations = np.sqrt(np.maximum(products.diagonal(), np.finfo(np.float64).tiny))
     correlations = products / deviations[:, None] / deviations
     np.fill_diagonal(correlations, 1.0)
@@ -58,14 +63,19 @@ def step_down(
     rejected = np.zeros(len(p_values), dtype=bool)
     local_errors = np.full(len(p_values), error)
     root = correlation_root(correlations)
-    statistics = root @ _normal_draws(draws, root.shape[1])
+    # The sets that remain always have the largest p-values: running maxima in this order serve every step.
+    order = np.argsort(-p_values)
+    largest = root[order] @ _normal_draws(draws, root.shape[1])
+    for row, next_row in pairwise(largest):
+        np.maximum(row, next_row, out=next_row)
     rank = min(int(np.ceil((1.0 - error) * (draws + 1))), draws) - 1
-    while not rejected.all():
-        largest = statistics[~rejected].max(axis=0)
-        local_error = min(float(ndtr(-np.partition(largest, rank)[rank])), error)
-        local_errors[~rejected] = local_error
-        passing = ~rejected & (p_values <= local_error)
-        if not passing.any():
+    remaining = len(p_values)
+    while remaining > 0:
+        local_error = min(float(ndtr(-np.partition(largest[remaining - 1], rank)[rank])), error)
+        local_errors[order[:remaining]] = local_error
+        passing = order[:remaining][p_values[order[:remaining]] <= local_error]
+        if len(passing) == 0:
             break
-        rejected |= passing
+        rejected[passing] = True
+        remaining -= len(passing)
     return rejected, local_errors
