@@ -18,11 +18,11 @@ from stratal.cli.output import Result, markdown_text, show_progress
 from stratal.cli.parsing import join_names, mapping, meanings, pair, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
-from stratal.errors import check_choice
+from stratal.errors import check_choice, no_effect_error
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
-    from stratal import Evaluation, Population, Sample
+    from stratal import Evaluation, Population, Sample, Threshold
 
 
 # Formats of the output.
@@ -51,6 +51,12 @@ SAME_KEYWORDS = (
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
     *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
+)
+
+# Keywords of `stratal.threshold` whose values are passed on as they are.
+_OF_THRESHOLDS = (
+    *("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population"),
+    *("chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
 )
 
 OF_NEW_VERSION = with_any("against")
@@ -252,6 +258,23 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
             reader = partial(read_population, self.source)
         return stratal.evaluate(self.source, self.other_files, read_population=reader, **self.keywords)
 
+    def accept(self, requirement: str, score: Sequence[str] = ()) -> Threshold:
+        """Return the units that a score accepts by a requirement."""
+        reader = None
+        if self.source is not None:
+            reader = partial(read_population, self.source, is_needed=True)
+        return stratal.threshold(
+            self.source,
+            self.other_files,
+            requirement,
+            score=score or None,
+            proxy=split_names(self.proxy),
+            read_population=reader,
+            mapping=mapping("--map", self.map),
+            predicts=meanings(self.predicts),
+            **selected_fields(self, *_OF_THRESHOLDS),
+        )
+
 
 def read_population(
     place: Path, sample: Sample, columns: Sequence[str], *, is_needed: bool = False
@@ -356,24 +379,48 @@ def report(requested: ReportOptions) -> Result:
 
     The files and options are those of `estimate`, and so are the results. The page loads nothing from the
     network and contains no items unless --items is given. With --against it reports what the labels show
-    about a new version of the model, and which answers need labels.
+    about a new version of the model, and which answers need labels. For a sample that was planned for a
+    threshold, and with --estimand 'threshold:REQUIREMENT', it has the accepted set of `threshold`.
     """
+    from stratal.thresholds import ReportRequest
+
     with show_progress("reporting"):
-        evaluation = requested.evaluate()
-        evidence_words = words(part(EvidenceOptions, requested))
-        findings = evaluation.report(
-            title=_title(requested.source),
-            question=requested.question,
-            quantity=requested.quantity,
-            commands=[
-                join(["stratal", "estimate", *evidence_words]),
-                join(["stratal", "report", *words(requested)]),
-            ],
-            examples=requested.items or 0,
-        )
+        request = ReportRequest.of(requested.source, requested.other_files, requested.estimand)
+        accepted = None
+        if request.goal is not None:
+            accepted = requested.accept(request.goal.require, split_names(request.goal.score))
+        commands = [join(["stratal", "report", *words(requested)])]
+        if accepted is not None and request.estimand is None:
+            _refuse_options_of_estimates(requested)
+            findings = accepted.report(title=requested.question, commands=commands)
+            status = STATUSES[accepted.verdict]
+        else:
+            of_estimate = structs.replace(requested, estimand=request.estimand)
+            evaluation = of_estimate.evaluate()
+            estimate_words = words(part(EvidenceOptions, of_estimate))
+            findings = evaluation.report(
+                title=_title(requested.source),
+                question=requested.question,
+                quantity=requested.quantity,
+                threshold=None if accepted is None else accepted.to_dict(),
+                commands=[join(["stratal", "estimate", *estimate_words]), *commands],
+                examples=requested.items or 0,
+            )
+            status = _exit_status(evaluation)
+            if status == 0 and accepted is not None:
+                status = STATUSES[accepted.verdict]
         path = findings.write(requested.output)
     text = str(findings)
-    return Result(findings.to_dict(), text, f"Report: {path}", status=_exit_status(evaluation))
+    return Result(findings.to_dict(), text, f"Report: {path}", status=status)
+
+
+def _refuse_options_of_estimates(requested: ReportOptions) -> None:
+    """Refuse options that have no effect on the report of an accepted set."""
+    names = (*_OF_THRESHOLDS, "files", "estimand", "proxy", "map", "predicts", "output", "question")
+    options = {f"--{name.replace('_', '-')}" for name in names}
+    for word in words(requested):
+        if word.startswith("--") and word not in options:
+            raise no_effect_error(word, "with --estimand 'NAME;threshold:REQUIREMENT', for the estimate")
 
 
 def _exit_status(evaluation: Evaluation) -> int:

@@ -342,25 +342,27 @@ class WrittenSkill(Struct, kw_only=True):
 
 
 class Report(Struct, kw_only=True):
-    """The contents of a report."""
+    """The contents of a report: those of an accepted set alone lack what is of an estimate."""
 
     kind: str
     title: str | None
     question: str | None
-    quantity: str
-    share: bool
+    quantity: str | UnsetType = UNSET
+    share: bool | UnsetType = UNSET
     confidence_level: float
-    estimate: Estimated
-    side_by_side: Objects
-    strata: Objects
-    calibration: Object | None
-    more_labels: Objects
-    agreement: Object | None
-    second_look: Objects | None
-    new_version: Object | None
+    estimate: Estimated | UnsetType = UNSET
+    side_by_side: Objects | UnsetType = UNSET
+    strata: Objects | UnsetType = UNSET
+    calibration: Object | UnsetType | None = UNSET
+    reliability: Objects | UnsetType = UNSET
+    more_labels: Objects | UnsetType = UNSET
+    agreement: Object | UnsetType | None = UNSET
+    second_look: Objects | UnsetType | None = UNSET
+    new_version: Object | UnsetType | None = UNSET
+    threshold: Object | None
     method: dict[str, list[str]]
     provenance: Object
-    examples: Objects
+    examples: Objects | UnsetType = UNSET
 
 
 class Simulated(Struct, kw_only=True):

@@ -6,20 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import stratal
-from stratal.cli.command import Option, command, selected_fields
-from stratal.cli.estimate import STATUSES, EvidenceOptions, read_population
+from stratal.cli.command import Option, command
+from stratal.cli.estimate import STATUSES, EvidenceOptions
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import mapping, meanings, split_names
+from stratal.cli.parsing import split_names
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
-
-# Keywords of `stratal.threshold` whose values are passed on as they are.
-_SAME = (
-    *("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population"),
-    *("chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
-)
 
 
 class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -70,21 +63,8 @@ def threshold(requested: ThresholdOptions) -> Result:
     if requested.require is None:
         allowed = "--require 'error<=.05', 'precision>=.9', 'recall>=.8' or 'false_positive_rate<=.01'"
         raise InputError("--require is missing", allowed=allowed)
-    reader = None
-    if requested.source is not None:
-        reader = partial(read_population, requested.source, is_needed=True)
     with show_progress("testing thresholds"):
-        result = stratal.threshold(
-            requested.source,
-            requested.other_files,
-            requested.require,
-            score=split_names(requested.score) or None,
-            proxy=split_names(requested.proxy),
-            read_population=reader,
-            mapping=mapping("--map", requested.map),
-            predicts=meanings(requested.predicts),
-            **selected_fields(requested, *_SAME),
-        )
+        result = requested.accept(requested.require, split_names(requested.score))
         described = result.to_dict()
     line = None
     if requested.output is not None:

@@ -216,6 +216,7 @@ class Evaluation:
         title: str | None = None,
         question: str | None = None,
         quantity: str | None = None,
+        threshold: JsonDict | None = None,
         commands: Sequence[str] = (),
         examples: int = 0,
     ) -> Findings:
@@ -227,6 +228,8 @@ class Evaluation:
             The heading, and what the annotators were asked; a study declares the question.
         quantity : str, optional
             What the estimate is called, such as `accuracy`.
+        threshold : dict, optional
+            The accepted set of a score: `Threshold.to_dict()`.
         commands : sequence of str
             Lines that make the report again.
         examples : int
@@ -259,6 +262,7 @@ class Evaluation:
             quantity=quantity,
             pairs=annotator_pairs,
             new=self.new,
+            threshold=threshold,
             commands=commands,
             examples=examples,
             **request.interval_options,

@@ -30,8 +30,7 @@ from stratal.labels.label_values import LabelValue, class_text
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.document import WRITERS, describe_method, report_html
-from stratal.report.estimates import answer_sentence
+from stratal.report.document import WRITERS, answer_lines, describe_method, report_html
 from stratal.report.text import json_dict, one_line
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Findings:
         return one_line(self, [str(self)])
 
     def __str__(self) -> str:
-        return answer_sentence(self.content)
+        return "\n".join(answer_lines(self.content))
 
     def _repr_html_(self) -> str:
         return report_html(self.content, standalone=False)
@@ -120,6 +119,7 @@ def findings(
     interval: str = "auto",
     pairs: Sequence[JsonMapping] = (),
     new: NewVersion | None = None,
+    threshold: JsonMapping | None = None,
     commands: Sequence[str] = (),
     examples: int = 0,
     **options: Any,
@@ -149,6 +149,8 @@ def findings(
         Agreement of each pair of annotators, as returned by `study_status`.
     new : NewVersion, optional
         Comparison with a new version of the model.
+    threshold : dict, optional
+        The accepted set of a score: `Threshold.to_dict()`.
     commands : sequence of str
         Commands that reproduce the report.
     examples : int
@@ -225,8 +227,9 @@ def findings(
         "agreement": None if agreement is None else agreement.to_dict() | {"pairs": list(pairs)},
         "second_look": _second_look(request.labels),
         "new_version": None if new is None else new.to_dict(),
+        "threshold": threshold,
         "method": describe_method(described, design.words, design.assumption, rule),
-        "provenance": _provenance(sample, commands),
+        "provenance": provenance_of(sample, commands),
         "examples": _examples(sample, request.labelled, estimates, examples),
     }
     return Findings(content=json_dict(content))
@@ -445,7 +448,7 @@ def _second_look(labels: Any) -> list[JsonDict] | None:
     ]
 
 
-def _provenance(sample: Sample, commands: Sequence[str]) -> JsonDict:
+def provenance_of(sample: Sample, commands: Sequence[str]) -> JsonDict:
     """Return versions, seed and digest of the sample."""
     return {
         "written": datetime.now(UTC).date().isoformat(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -13,6 +14,7 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.estimates import answer_sentence, requirement_remark
 from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
+from stratal.report.thresholds import threshold_sections, threshold_sentences
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Characters that LaTeX interprets, or that its default encoding lacks.
@@ -35,8 +37,8 @@ def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
     page = sections_html(
         title=report_title(findings),
         subtitle=report_subtitle(findings),
-        answer=answer_sentence(findings),
-        sections=report_sections(findings),
+        answer=answer_lines(findings)[0],
+        sections=all_sections(findings),
         kind=findings["kind"],
         version=findings["provenance"]["stratal"],
     )
@@ -45,6 +47,25 @@ def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
     style = "width:100%;height:40rem;border:0"
     # The sandbox forbids scripts, so that text in the data cannot run.
     return f'<iframe title="Report" sandbox="" style="{style}" srcdoc="{escape(page)}"></iframe>'
+
+
+def answer_lines(findings: JsonMapping) -> list[str]:
+    """Return the sentence on the estimate of a report, and that on its accepted set."""
+    lines = [answer_sentence(findings)] if "estimate" in findings else []
+    if findings.get("threshold"):
+        lines.append(threshold_sentences(findings["threshold"])[0])
+    return lines
+
+
+def all_sections(findings: JsonMapping) -> list[Page]:
+    """Return the sections of a report: the answer, the accepted set of a score, and the others."""
+    sections = report_sections(findings)
+    if not findings.get("threshold"):
+        return sections
+    first, *others = threshold_sections(findings["threshold"])
+    if "estimate" not in findings:
+        return [replace(first, title="Answer", name="answer"), *others, *sections]
+    return [sections[0], first, *others, *sections[1:]]
 
 
 def sections_html(
@@ -74,7 +95,7 @@ def report_markdown(findings: JsonMapping) -> str:
     """Return a report as Markdown; text from the data is escaped."""
     parts = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
     parts.append(report_subtitle(findings))
-    for section in report_sections(findings):
+    for section in all_sections(findings):
         parts.append(f"## {_escape_markdown(section.title)}")
         parts += [_escape_markdown(line) for line in section.lines]
         parts += [table_markdown(table.first()) for table in section.tables]
@@ -127,11 +148,11 @@ def report_title(findings: JsonMapping) -> str:
 
 def report_subtitle(findings: JsonMapping) -> str:
     """Return the line below the title: labels, units, design and date."""
-    estimate = findings["estimate"]
+    estimate = findings.get("estimate") or findings["threshold"]
     size = estimate.get("population_size")
     design = estimate.get("design")
     units = f" of {size:,} units" if size else ""
-    parts = [f"{estimate['n']:,} labels{units}"]
+    parts = [f"{estimate.get('n') or estimate['labels']:,} labels{units}"]
     if design:
         parts.append(f"{design} sample")
     parts.append(str(findings["provenance"]["written"]))
@@ -225,6 +246,35 @@ def describe_method(
     }
 
 
+def describe_threshold_method(
+    result: JsonMapping, design: Sequence[str], *, is_monotone: bool, has_rounds_by_labels: bool
+) -> JsonDict:
+    """Return sentences, assumptions and references of an accepted set (`Threshold.to_dict`).
+
+    `design` is the description of the design and its sources.
+    """
+    description, *sources = design
+    if is_monotone:
+        test = "They are tested in a fixed sequence, which needs no correction."
+        sources += ["clopper", "donner"]
+    else:
+        test = "All sets are tested together, by step-down max-t."
+        sources += ["fay", "romano"]
+    assumptions = [*_SAMPLE_ASSUMPTIONS, "Units without a label are like the labelled ones of their stratum."]
+    if has_rounds_by_labels:
+        assumptions.append("Sizes of rounds that depend on labels are covered by simulation, not by a proof.")
+    return {
+        "sentences": [
+            f"{result['labels']:,} of {result['population_size']:,} units were labelled, drawn as "
+            f"{description}.",
+            f"The {len(result['candidates']):,} candidate sets depend on no label, and the limit of each is "
+            f"of Clopper and Pearson's kind for unequal weights. {test}",
+        ],
+        "assumptions": assumptions,
+        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
+    }
+
+
 def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | None) -> str:
     """Return the sentences on the labelled units and the design."""
     n_labelled = estimate["n"]
@@ -241,12 +291,16 @@ def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | 
     return sentence
 
 
+# Assumptions of every estimate and guarantee.
+_SAMPLE_ASSUMPTIONS = (
+    "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
+    "The units were drawn at random as described, and none was replaced by hand.",
+)
+
+
 def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
     """Return the assumptions of an estimate."""
-    assumptions = [
-        "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
-        "The units were drawn at random as described, and none was replaced by hand.",
-    ]
+    assumptions = [*_SAMPLE_ASSUMPTIONS]
     nonresponse = estimate["nonresponse"]
     if nonresponse is not None and nonresponse["labelled"] < nonresponse["drawn"]:
         assumptions.append("Units without a label are like the labelled ones of their stratum.")

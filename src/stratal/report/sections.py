@@ -26,22 +26,12 @@ SHARE_TABLES = ("comparisons", "domains")
 
 def report_sections(findings: FindingsDict) -> list[Page]:
     """Return the sections of a report (`Findings.to_dict`); sections without content are omitted."""
-    sections = [replace(_answer_section(findings), title="Answer", name="answer")]
-    for kind, title in estimates.TABLES.items():
-        if findings["estimate"].get(kind):
-            make_section = {
-                "comparisons": _models_section,
-                "judge": _judge_section,
-                "calibration": _reliability_section,
-            }.get(kind, partial(_table_section, kind=kind))
-            section = make_section(findings)
-            sections.append(replace(section, title=section.title or title, name=section.name or kind))
-    contents = {
-        **findings,
-        "nonresponse": findings["estimate"]["nonresponse"],
-        "strata": findings["strata"] if len(findings["strata"]) > 1 else None,
-        "sources": findings["method"]["references"],
-    }
+    contents = {**findings, "sources": findings["method"]["references"]}
+    sections = []
+    if "estimate" in findings:
+        sections = _estimate_sections(findings)
+        contents["nonresponse"] = findings["estimate"]["nonresponse"]
+        contents["strata"] = findings["strata"] if len(findings["strata"]) > 1 else None
     for name, (title, make_content_section) in _SECTIONS.items():
         if contents.get(name):
             section = make_content_section(findings, contents[name])
@@ -52,9 +42,24 @@ def report_sections(findings: FindingsDict) -> list[Page]:
     return sections
 
 
+def _estimate_sections(findings: FindingsDict) -> list[Page]:
+    """Return the sections with the answer and the tables of an estimate."""
+    sections = [replace(_answer_section(findings), title="Answer", name="answer")]
+    for kind, title in estimates.TABLES.items():
+        if findings["estimate"].get(kind):
+            make_section = {
+                "comparisons": _models_section,
+                "judge": _judge_section,
+                "calibration": _reliability_section,
+            }.get(kind, partial(_table_section, kind=kind))
+            section = make_section(findings)
+            sections.append(replace(section, title=section.title or title, name=section.name or kind))
+    return sections
+
+
 def _compares_models(findings: FindingsDict) -> bool:
     """Return whether several models were compared, so that the estimate is that of one of them."""
-    return bool(findings["estimate"].get("leaderboard"))
+    return bool(findings.get("estimate", {}).get("leaderboard"))
 
 
 def _answer_section(findings: FindingsDict) -> Page:
@@ -273,9 +278,9 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     )
 
 
-def _reliability_section(findings: FindingsDict) -> Page:
+def _reliability_section(findings: FindingsDict, rows: JsonRows | None = None) -> Page:
     """Return the section of a calibration: the reliability curve of each score, and the table."""
-    rows = findings["estimate"]["calibration"]
+    rows = rows or findings["estimate"]["calibration"]
     drawings: list[Drawing] = []
     for score in dict.fromkeys(row["score"] for row in rows):
         bins = [
@@ -289,7 +294,9 @@ def _reliability_section(findings: FindingsDict) -> Page:
             if row["score"] == score and row["bin"]
         ]
         if len(bins) > 1:
-            drawing = calibration_drawing({"bins": bins})
+            of_class = next(row["class"] for row in rows if row["score"] == score)
+            outcome = "share of right answers" if of_class is None else f"share of {of_class}"
+            drawing = calibration_drawing({"bins": bins}, f"mean {score}", outcome)
             drawings.append(
                 replace(drawing, name=f"reliability-{len(drawings)}", title=f"Outcomes by {score}")
             )
@@ -478,6 +485,7 @@ _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "more_labels": ("What more labels would buy", _more_labels_section),
     "examples": ("Examples", _examples_section),
     "side_by_side": ("With and without the design", _side_by_side_section),
+    "reliability": ("Calibration", _reliability_section),
     "calibration": ("The proxy, and how good it is", _calibration_section),
     "strata": ("Strata", _strata_section),
     "nonresponse": ("Units without a label", _nonresponse_section),
@@ -610,11 +618,13 @@ def forest_drawing(
         rows = rows[:_MAX_ROWS]
     scale = _forest_scale(rows, share, margin)
     bottom = _ROW_HEIGHT * len(rows) + 8
-    marks = [_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
+    marks = [drawing_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
     for tick in ticks(scale.low, scale.high):
         x = scale(tick)
-        text = f"{100 * tick:.6g}%" if share else f"{tick:g}"
-        marks += [_line(x, 0, x, bottom, "grid"), _text(x, bottom + 15, text, "tick", "middle")]
+        marks += [
+            drawing_line(x, 0, x, bottom, "grid"),
+            drawing_text(x, bottom + 15, tick_text(tick, share), "tick", "middle"),
+        ]
     for index, row in enumerate(rows):
         marks += _row_marks(row, scale, _ROW_HEIGHT * index + 28, share)
     description = "; ".join(f"{row['name']}: {_row_text(row, share)}" for row in rows)
@@ -643,13 +653,13 @@ def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]
     kind = "reported" if is_reported else "other"
     name_style = "name strong" if is_reported else "name"
     marks = [
-        _text(_LEFT, y - 14, _shorten(row["name"]), name_style),
-        _text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
+        drawing_text(_LEFT, y - 14, _shorten(row["name"]), name_style),
+        drawing_text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
     ]
     if row["confidence_interval"] is not None:
         low, high = scale.ends(row["confidence_interval"])
-        marks.append(_line(low, y, high, y, f"range {kind}"))
-        marks += [_line(x, y - 4, x, y + 4, f"range {kind}") for x in (low, high)]
+        marks.append(drawing_line(low, y, high, y, f"range {kind}"))
+        marks += [drawing_line(x, y - 4, x, y + 4, f"range {kind}") for x in (low, high)]
     if row["estimate"] is not None:
         marks.append(_dot(scale(row["estimate"]), y, kind, 5 if is_reported else 4))
     return marks
@@ -672,47 +682,88 @@ def _row_text(row: ReportRow, share: bool) -> str:
     return f"{value_text(row['estimate'], share)}, {interval_text(interval, share)}"
 
 
-def calibration_drawing(check: JsonMapping) -> Drawing:
+def calibration_drawing(
+    check: JsonMapping, x_title: str = "mean proxy", y_title: str = "mean outcome"
+) -> Drawing:
     """Return a drawing of mean labels by mean proxies, with their intervals and the diagonal."""
     rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
     values = [
-        value
+        float(value)
         for row in rows
         for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
+        if value is not None
     ]
-    x_scale = Scale.of(values, _PLOT_LEFT, _PLOT_RIGHT)
-    y_scale = Scale.of(values, _PLOT_BOTTOM, _PLOT_TOP)
-    low = x_scale.low
-    high = x_scale.high
-    marks = [
-        _line(_PLOT_LEFT, _PLOT_BOTTOM, _PLOT_RIGHT, _PLOT_BOTTOM, "axis"),
-        _line(_PLOT_LEFT, _PLOT_BOTTOM, _PLOT_LEFT, _PLOT_TOP, "axis"),
-        _line(x_scale(low), y_scale(low), x_scale(high), y_scale(high), "diagonal"),
-        _text(172, 300, "mean proxy", "name", "middle"),
-        '<text x="12" y="137" class="name" text-anchor="middle" transform="rotate(-90 12 137)">'
-        "mean outcome</text>",
-    ]
-    for tick in ticks(low, high):
-        marks.append(_text(x_scale(tick), _PLOT_BOTTOM + 16, f"{tick:g}", "tick", "middle"))
-        marks.append(_text(_PLOT_LEFT - 6, y_scale(tick) + 4, f"{tick:g}", "tick", "end"))
+    ends = rounded_ends(values)
+    x_scale = Scale.of(ends, PLOT_LEFT, _PLOT_RIGHT)
+    y_scale = Scale.of(ends, _PLOT_BOTTOM, PLOT_TOP)
+    marks = plot_axes(x_scale, y_scale, x_title, y_title)
+    marks.append(drawing_line(x_scale.start, y_scale.start, x_scale.end, y_scale.end, "diagonal"))
     for row in rows:
         x = x_scale(row["proxy_mean"])
         if row["confidence_interval"] is not None:
             y_low, y_high = y_scale.ends(row["confidence_interval"])
-            marks.append(_line(x, y_low, x, y_high, "range reported"))
+            marks.append(drawing_line(x, y_low, x, y_high, "range reported"))
         marks.append(_dot(x, y_scale(row["outcome_mean"])))
     descriptions = [
-        f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
+        f"{x_title} {row['proxy_mean']:.3f}: {y_title} {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
     ]
-    return Drawing("calibration-curve", "Labels by proxy", "; ".join(descriptions), 306, marks)
+    return Drawing("calibration-curve", "Labels by proxy", "; ".join(descriptions), _PLOT_BOTTOM + 44, marks)
 
 
-# Area of the calibration curve in SVG units, with space for the labels of the axes.
-_PLOT_LEFT = 44
-_PLOT_RIGHT = 300
-_PLOT_TOP = 12
+# Area of a plot with two axes in SVG units, with space for the labels of the axes.
+PLOT_LEFT = 54
+PLOT_TOP = 12
+_PLOT_RIGHT = 310
 _PLOT_BOTTOM = 262
+
+
+def rounded_ends(values: Sequence[float]) -> list[float]:
+    """Return the ends of an axis: the nearest ticks that enclose the values."""
+    scale = Scale.of(values, 0, 1)
+    first, second, *_ = ticks(scale.low, scale.high)
+    step = second - first
+    return [
+        math.floor(scale.low / step + _ROUNDING) * step,
+        math.ceil(scale.high / step - _ROUNDING) * step,
+    ]
+
+
+def plot_axes(
+    x_scale: Scale,
+    y_scale: Scale,
+    x_title: str,
+    y_title: str,
+    *,
+    share: bool = False,
+    title_offset: float = 36,
+) -> list[str]:
+    """Return the SVG elements of two axes with ticks, a grid and titles; shares are in percent."""
+    middle = 0.5 * (y_scale.start + y_scale.end)
+    marks = []
+    for tick in ticks(y_scale.low, y_scale.high):
+        y = y_scale(tick)
+        marks.append(drawing_line(x_scale.start, y, x_scale.end, y, "grid"))
+        marks.append(drawing_text(x_scale.start - 6, y + 4, tick_text(tick, share), "tick", "end"))
+    return [
+        *marks,
+        *(
+            drawing_text(x_scale(tick), y_scale.start + 16, tick_text(tick, share), "tick", "middle")
+            for tick in ticks(x_scale.low, x_scale.high)
+        ),
+        drawing_line(x_scale.start, y_scale.start, x_scale.end, y_scale.start, "axis"),
+        drawing_line(x_scale.start, y_scale.start, x_scale.start, y_scale.end, "axis"),
+        drawing_text(
+            0.5 * (x_scale.start + x_scale.end), y_scale.start + title_offset, x_title, "name", "middle"
+        ),
+        f'<text x="12" y="{middle:g}" class="name" text-anchor="middle" '
+        f'transform="rotate(-90 12 {middle:g})">{escape(y_title)}</text>',
+    ]
+
+
+def tick_text(tick: float, share: bool) -> str:
+    """Return the label of a tick, in percent for shares."""
+    return f"{100 * tick:.6g}%" if share else f"{tick:g}"
 
 
 def _dot(x: float, y: float, kind: str = "reported", radius: int = 4) -> str:
@@ -720,11 +771,11 @@ def _dot(x: float, y: float, kind: str = "reported", radius: int = 4) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="mark {kind}"/>'
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+def drawing_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     """Return the SVG element of a line with a CSS class."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+def drawing_text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     """Return the SVG element of a text with a CSS class."""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -6,8 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.document import sections_html
-from stratal.report.sections import forest_drawing
+from stratal.report.sections import (
+    DRAWING_WIDTH,
+    PLOT_LEFT,
+    PLOT_TOP,
+    Drawing,
+    Scale,
+    drawing_line,
+    drawing_text,
+    plot_axes,
+    rounded_ends,
+)
 from stratal.report.text import Page, ReportTable, interval_text, table_of, value_text
 
 _NAMES = {
@@ -39,26 +48,20 @@ def threshold_page(result: JsonMapping, *, details: bool = True) -> Page:
             tables = tables[:1]
         else:
             tables = tables[-1:]
-    return Page(lines=_sentences(result), tables=tables, notes=[f"Note: {note}" for note in result["notes"]])
-
-
-def threshold_html(result: JsonMapping, version: str) -> str:
-    """Return a self-contained HTML page of `Threshold.to_dict`."""
-    lines = _sentences(result)
-    answer = Page(title="Answer", name="answer", lines=lines, notes=result["notes"])
-    sets = Page(title="Candidate sets", name="candidates", tables=[_candidate_table(result)])
-    subtitle = f"{result['labels']:,} labels of {result['population_size']:,} units"
-    return sections_html(
-        title=f"Which items satisfy {result['requirement']}?",
-        subtitle=subtitle,
-        answer=lines[0],
-        sections=[answer, sets, *_curve_sections(result)],
-        kind="stratal-threshold",
-        version=version,
+    return Page(
+        lines=threshold_sentences(result), tables=tables, notes=[f"Note: {note}" for note in result["notes"]]
     )
 
 
-def _sentences(result: JsonMapping) -> list[str]:
+def threshold_sections(result: JsonMapping) -> list[Page]:
+    """Return the sections of a report on `Threshold.to_dict`: the accepted set, curves, and candidates."""
+    lines = threshold_sentences(result)
+    answer = Page(title="Accepted set", name="accepted-set", lines=lines, notes=result["notes"])
+    table = _candidate_table(result)
+    return [answer, *_curve_sections(result), Page(title="Candidate sets", name="candidates", tables=[table])]
+
+
+def threshold_sentences(result: JsonMapping) -> list[str]:
     """Return the verdict and, for each accepted set, what is guaranteed."""
     head = f"{result['requirement']}: {result['verdict']}"
     chosen = result["chosen"]
@@ -87,7 +90,7 @@ def _sentence(result: JsonMapping, row: JsonMapping) -> str:
     else:
         side = "at least"
     return (
-        f"{group}Accept {_set_text(result, row)} without review: {items}{value_text(row['share'], True)} of "
+        f"{group}Accept {_set_text(result, row)} without review: {items}{_share_text(row['share'])} of "
         f"all; their {metric} is {side} {_outward(row['limit'], result['metric'])} (estimated "
         f"{value_text(row['estimate'], True)} from {row['labels']:,} labels)."
     )
@@ -139,7 +142,7 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
         columns[f"{name} ≥"] = lambda row, place=place: _threshold_text(row["thresholds"][place])
     columns |= {
         "items": "items",
-        "share": lambda row: value_text(row["share"], True),
+        "share": lambda row: _share_text(row["share"]),
         "labels": "labels",
         metric: lambda row: value_text(row["estimate"], True),
         "limit": lambda row: value_text(row["limit"], True),
@@ -163,6 +166,13 @@ def _shown(rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, o
     return [row for place, row in enumerate(rows) if (place + 1) % step == 0 or row in chosen]
 
 
+def _share_text(share: float) -> str:
+    """Return a share of units in percent, with two digits where it is small: sets of a rare class differ."""
+    if share < 0.01:
+        return f"{100 * share:.2g}%"
+    return value_text(share, True)
+
+
 def _threshold_text(value: float | None) -> str:
     if value is None:
         return "all"
@@ -176,7 +186,7 @@ def _curve_table(result: JsonMapping) -> ReportTable | None:
         return None
     columns: JsonDict = {
         f"{result['scores'][0]} ≥": lambda row: _threshold_text(row["threshold"]),
-        "share": lambda row: value_text(row["share"], True),
+        "share": lambda row: _share_text(row["share"]),
     }
     for name in curve["points"][0]["metrics"]:
         columns[_metric_name(result, name)] = lambda row, name=name: _with_band(row["metrics"][name])
@@ -200,27 +210,82 @@ def _with_band(value: JsonMapping) -> str:
     return f"{value_text(value['estimate'], True)} ({interval_text(value['simultaneous'], True)})"
 
 
+# Height of a curve above its axis in SVG units, and below it: ticks, thresholds, and the title.
+_CURVE_BOTTOM = 212
+_BELOW_AXIS = 60
+# Space of the text of a threshold below the axis.
+_THRESHOLD_WIDTH = 46
+
+
 def _curve_sections(result: JsonMapping) -> list[Page]:
-    """Return a section with the drawing of each metric of the curve, and one with the table of all."""
+    """Return the section with a drawing of each metric of the curve, and the table of all."""
     table = _curve_table(result)
     if table is None:
         return []
-    points = result["curve"]["points"]
-    sections = []
-    for name in points[0]["metrics"]:
-        rows = [
-            {
-                "name": _set_name(result, point),
-                "estimate": point["metrics"][name]["estimate"],
-                "confidence_interval": point["metrics"][name]["simultaneous"],
-            }
-            for point in points
-        ]
-        metric = _metric_name(result, name)
-        title = f"{metric[:1].upper()}{metric[1:]} by threshold"
-        drawing = forest_drawing(f"curve-{name}", title, rows, True)
-        sections.append(Page(title=title, name=f"curve-{name}-section", drawings=[drawing]))
-    return [*sections, Page(title="All metrics by threshold", name="curve", tables=[table])]
+    drawings = [_curve_drawing(result, name) for name in result["curve"]["points"][0]["metrics"]]
+    level = f"{100 * result['curve']['confidence_level']:g}%"
+    line = (
+        f"The light band holds for all thresholds together ({level}), the dark one for each alone. Dashed "
+        "lines are the required value and the accepted set."
+    )
+    shown = [drawing for drawing in drawings if drawing is not None]
+    return [Page(title="By threshold", name="curve", lines=[line], drawings=shown, tables=[table])]
+
+
+def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
+    """Return the curve of a metric over the accepted share with both bands; None if nothing is estimated."""
+    points = [
+        {"share": point["share"], "threshold": point["threshold"], **point["metrics"][name]}
+        for point in result["curve"]["points"]
+        if point["metrics"][name]["estimate"] is not None
+    ]
+    if len(points) < 2:
+        return None
+    metric = _metric_name(result, name)
+    required = _required_value(result, name)
+    values = [end for point in points for end in point["simultaneous"]]
+    x_scale = Scale.of([0.0, *(point["share"] for point in points)], PLOT_LEFT, DRAWING_WIDTH - 16)
+    ends = rounded_ends([*values, *([] if required is None else [required])])
+    y_scale = Scale.of(ends, _CURVE_BOTTOM, PLOT_TOP)
+    x_title = f"accepted share of the units; below it: {result['scores'][0]} ≥"
+    marks = plot_axes(x_scale, y_scale, x_title, metric, share=True, title_offset=52)
+    for band in ("simultaneous", "pointwise"):
+        upper = [(x_scale(point["share"]), y_scale(point[band][1])) for point in points]
+        lower = [(x_scale(point["share"]), y_scale(point[band][0])) for point in points]
+        marks.append(f'<polygon points="{_coordinates([*upper, *lower[::-1]])}" class="band"/>')
+    curve = [(x_scale(point["share"]), y_scale(point["estimate"])) for point in points]
+    marks.append(f'<polyline points="{_coordinates(curve)}" class="range reported"/>')
+    if required is not None:
+        y = y_scale(required)
+        marks.append(drawing_line(x_scale.start, y, x_scale.end, y, "diagonal"))
+    for row in result["chosen"]:
+        x = x_scale(row["share"])
+        marks.append(drawing_line(x, y_scale.start, x, y_scale.end, "diagonal"))
+    free = x_scale.start
+    for point in points:
+        x = x_scale(point["share"])
+        if x >= free and point["threshold"] is not None:
+            text = _threshold_text(point["threshold"])
+            inside = min(x, DRAWING_WIDTH - 0.5 * _THRESHOLD_WIDTH)
+            marks.append(drawing_text(inside, _CURVE_BOTTOM + 31, text, "tick", "middle"))
+            free = x + _THRESHOLD_WIDTH
+    description = "; ".join(f"{_set_name(result, point)}: {_with_band(point)}" for point in points)
+    title = f"{metric[:1].upper()}{metric[1:]} by threshold"
+    return Drawing(f"curve-{name}", title, description, _CURVE_BOTTOM + _BELOW_AXIS, marks)
+
+
+def _required_value(result: JsonMapping, name: str) -> float | None:
+    """Return the required value of a curve's metric; None of the others."""
+    if result["metric"] == "error" and name == "precision":
+        return 1.0 - float(result["required"])
+    if result["metric"] == name:
+        return float(result["required"])
+    return None
+
+
+def _coordinates(places: Sequence[tuple[float, float]]) -> str:
+    """Return points as the text of an SVG attribute."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def _set_name(result: JsonMapping, point: JsonMapping) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.extending import require_same_population
@@ -19,6 +18,7 @@ from stratal.designs.external_sample import ids_of
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
+from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
@@ -35,6 +35,7 @@ from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval import tail_shares
+from stratal.metrics.calibration import Calibration
 from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.metrics.threshold_goal import (
     ERROR,
@@ -44,14 +45,16 @@ from stratal.metrics.threshold_goal import (
     ThresholdOutcomes,
     threshold_outcomes,
 )
+from stratal.planning.findings import KIND, Findings, provenance_of
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
-from stratal.protocols import JsonDict
+from stratal.protocols import JsonDict, JsonRows
 from stratal.question.recognition import may_be_proxy
 from stratal.question.selection import UNKNOWN
+from stratal.report.document import describe_threshold_method
 from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict
-from stratal.report.thresholds import threshold_html, threshold_page
+from stratal.report.thresholds import threshold_page
 from stratal.thresholds.curves import CURVES, Curve, curve_of
 from stratal.thresholds.decision import Decision, decide
 from stratal.thresholds.evidence import SetEvidence, set_evidence
@@ -137,6 +140,8 @@ class Threshold(PageDisplay):
     notes : tuple of str
     scored : ScoredPopulation, optional
         Not written.
+    evidence : LabelledSample, optional
+        The sample and its labels, for a report; not written.
     """
 
     requirement: SetRequirement
@@ -154,6 +159,7 @@ class Threshold(PageDisplay):
     all_violated: bool
     notes: tuple[str, ...]
     scored: ScoredPopulation | None = None
+    evidence: LabelledSample | None = None
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
@@ -215,8 +221,50 @@ class Threshold(PageDisplay):
                     name = REVIEW_FILE
                 writers[name].writerow([unit, *scores])
                 counts[name] += 1
-        (folder / REPORT_FILE).write_text(threshold_html(self.to_dict(), __version__), encoding="utf-8")
+        self.report().write(folder / REPORT_FILE)
         return counts
+
+    def report(self, *, title: str | None = None, commands: Sequence[str] = ()) -> Findings:
+        """Return the report: the accepted set, the curves, and the calibration of the scores.
+
+        Parameters
+        ----------
+        title : str, optional
+            The heading.
+        commands : sequence of str
+            Lines that make the report again.
+        """
+        assert self.evidence is not None
+        sample = self.evidence.sample
+        design = sample.design.words or (f"a {sample.design.kind} sample",)
+        content = {
+            "kind": KIND,
+            "title": title or f"Which items satisfy {self.requirement}?",
+            "question": None,
+            "confidence_level": self.confidence_level,
+            "threshold": self.to_dict(),
+            "reliability": self._calibration(self.evidence),
+            "method": describe_threshold_method(
+                self.to_dict(),
+                design,
+                is_monotone=self.requirement.is_monotone,
+                has_rounds_by_labels=bool(sample.design.rounds_by_labels),
+            ),
+            "provenance": provenance_of(sample, commands),
+        }
+        return Findings(content=json_dict(content))
+
+    def _calibration(self, evidence: LabelledSample) -> JsonRows:
+        """Return the rows on the calibration of the scores; none of scores that are no probabilities."""
+        request = evidence.request
+        try:
+            options = request.keywords("predicted", "combine", "target")
+            estimand = Calibration(self.scores)
+            result = estimate(evidence.sample, evidence.labels, estimand=estimand, **options)
+        except (InputError, LabelError):
+            return []
+        rows: JsonRows = result.to_dict(self.confidence_level)["calibration"]
+        return rows
 
     def _decisions(self, scored: ScoredPopulation) -> Iterator[tuple[Any, list[float], bool]]:
         """Yield the id of every unit of the population, its scores, and whether it is accepted."""
@@ -332,7 +380,7 @@ def threshold(
     units = _read_population(sample, source, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
-    return _decide(
+    result = _decide(
         sample,
         outcomes,
         units,
@@ -344,6 +392,7 @@ def threshold(
         is_named=is_named,
         warnings=() if evidence.table is None else evidence.table.warnings,
     )
+    return replace(result, evidence=replace(evidence, sample=sample))
 
 
 def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
@@ -544,7 +593,7 @@ def _decide(
         curve=curve,
         labels_needed=needed,
         all_violated=all_violated,
-        notes=(*warnings, *_notes(sample, outcomes, units, groups, chosen)),
+        notes=(*warnings, *_notes(sample, outcomes, units, requirement, labels, groups, chosen)),
         scored=units,
     )
 
@@ -713,6 +762,8 @@ def _notes(
     sample: Sample,
     outcomes: ThresholdOutcomes,
     units: ScoredPopulation | None,
+    requirement: SetRequirement,
+    labels: LabelledScores,
     groups: Sequence[str],
     chosen: Sequence[AcceptedSet],
 ) -> tuple[str, ...]:
@@ -728,6 +779,11 @@ def _notes(
         notes.append(
             "the population is not known: shares are estimated from the sample, and the guarantee holds "
             "approximately if strata have different sampling fractions; population= (--population FILE)"
+        )
+    if requirement.is_monotone and not labels.has_all_strata:
+        notes.append(
+            f"units in strata without a label count against {requirement}: it needs labels drawn at random "
+            f"from all units; for_= (plan --for 'threshold:{requirement}') states how many"
         )
     without = [name for name in groups if name not in {row.group or "" for row in chosen}]
     if chosen and without:

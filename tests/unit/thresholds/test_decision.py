@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from stratal.metrics.threshold_goal import SetRequirement
 from stratal.thresholds.decision import decide
 from stratal.thresholds.evidence import set_evidence
-from stratal.thresholds.sets import LabelledScores, candidate_sets, region_weights
+from stratal.thresholds.sets import LabelledScores, candidate_sets, cell_weights, region_weights
 from stratal.thresholds.step_down import set_correlations, step_down
 
 
@@ -112,3 +113,31 @@ def test_sets_that_can_never_pass_take_no_error_from_the_others():
     assert 0 < evidence.can_pass(0.05, 0.05).sum() < len(sets.group)
     assert tested.local_errors[-1] > step_down(np.ones(20), set_correlations(evidence.weights), 0.05)[1][0]
     assert tested.accepted[-1]
+
+
+def test_replicates_of_cells_have_the_weights_of_each_alone():
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(5, 50, (4, 3, 2))
+    counts = rng.integers(0, 5, (4, 3, 2))
+    group_sizes = sizes + 7
+    together = cell_weights(counts, sizes, group_sizes, is_finite=True)
+
+    for run in range(4):
+        alone = cell_weights(counts[run], sizes[run], group_sizes[run], is_finite=True)
+        assert np.array_equal(together.weights[run], alone.weights)
+        assert np.array_equal(together.unlabelled[run], alone.unlabelled)
+        assert np.array_equal(together.fraction[run], alone.fraction)
+        assert np.array_equal(together.share[run], alone.share)
+
+
+def test_each_step_takes_the_largest_statistic_of_the_sets_that_remain():
+    rng = np.random.default_rng(3)
+    p_values = np.array([0.3, 1e-5, 0.012, 0.02, 0.009, 0.5])
+    root = np.linalg.cholesky(np.full((6, 6), 0.6) + 0.4 * np.eye(6))
+    rejected, local_errors = step_down(p_values, root @ root.T, 0.05)
+    first = ndtr(-np.quantile((root @ rng.standard_normal((6, 200_000))).max(axis=0), 0.95))
+
+    assert local_errors[1] == pytest.approx(first, rel=0.05)
+    assert rejected.tolist() == (p_values <= local_errors).tolist()
+    remaining = (root @ rng.standard_normal((6, 200_000)))[~rejected].max(axis=0)
+    assert local_errors[~rejected] == pytest.approx(ndtr(-np.quantile(remaining, 0.95)), rel=0.05)

@@ -1,0 +1,51 @@
+"""What a report contains: the accepted set of a score, other estimands, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimand import Listed, as_estimand
+from stratal.evaluation.sources import SourceForm, form_of, sample_file
+from stratal.metrics.threshold_goal import ThresholdGoal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """The parts of an estimand that a report needs separately.
+
+    Parameters
+    ----------
+    goal : ThresholdGoal, optional
+        The accepted set.
+    estimand : str, optional
+        The other estimands; None if the accepted set is all, or if nothing is requested.
+    """
+
+    goal: ThresholdGoal | None
+    estimand: str | None
+
+    @classmethod
+    def of(cls, source: Any, labels: Any, estimand: str | None) -> Self:
+        """Return the parts of an estimand; of the one that a sample in a file was planned for, if it is None.
+
+        Raises
+        ------
+        InputError
+            For several accepted sets.
+        """
+        requested: Any = estimand
+        if estimand is None and source is not None and form_of(source, labels) is SourceForm.SAMPLE:
+            requested = Sample.read(sample_file(source)).question.estimand
+        parsed = as_estimand(requested)
+        parts = parsed.estimands if isinstance(parsed, Listed) else (parsed,)
+        goals = [entry for entry in parts if isinstance(entry, ThresholdGoal)]
+        if len(goals) > 1:
+            given = "; ".join(goal.text for goal in goals)
+            raise InputError("a report has one accepted set", given=given, action="Write one for each.")
+        if not goals:
+            return cls(goal=None, estimand=estimand)
+        others = ";".join(entry.text for entry in parts if entry is not goals[0])
+        return cls(goal=goals[0], estimand=others or None)
