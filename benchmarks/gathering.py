@@ -101,6 +101,7 @@ MAIN = {
     "thresholds": (
         Figure("violations", called="violations of an error of at most .05"),
         Figure("n = 400", "two rounds", "accepted over the largest valid share, two rounds of 400 labels"),
+        Figure("precision", called="coverage of simultaneous bands of precision"),
     ),
     "over_time": (
         Figure("together", called="coverage of level and changes together"),
