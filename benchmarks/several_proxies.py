@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.several_proxies [--draws 1000]
 
-Simple random samples of 20,000 right and wrong answers and three scores: probabilities of models that see the
-same latent quality with noise of their own, calibrated or twice too sure. `auto` fits one λ per score.
+Samples of 20,000 right and wrong answers and three scores: probabilities of models that see the same latent
+quality with noise of their own, calibrated or twice too sure. `auto` fits one λ per score, in simple random
+samples and in the strata of the default plan, which are built on the first score.
 Writes benchmarks/results/several_proxies.md.
 """
 
@@ -18,6 +19,7 @@ import numpy as np
 from benchmarks.helpers import circumstances
 from scipy.special import expit, logit
 
+import stratal
 from stratal.arrays import FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
@@ -29,6 +31,8 @@ SEED = 20_261_128
 SCORES = 3
 RATES = (0.9, 0.94, 0.97)
 BUDGETS = (150,)
+PLANNED_RATES = (0.5, 0.9, 0.97)
+PLANNED_BUDGETS = (75, 150, 400)
 SURENESS = (1.0, 2.0)
 NOISE = (0.7, 1.0, 1.5)
 
@@ -67,6 +71,23 @@ def measured(rate: float, sureness: float, n: int, draws: int) -> tuple[float, f
     return truth, float(rows[:, 0].mean()), error / alone, width / (3.92 * error), reported / error
 
 
+def measured_in_plan(rate: float, sureness: float, n: int, draws: int) -> tuple[float, float, float, float]:
+    """Return coverage of `auto` and of the labels alone, and its squared error and width over theirs."""
+    z, scores = population(rate, sureness)
+    proxies = {f"score{number + 1}": scores[:, number] for number in range(SCORES)}
+    plan = stratal.plan(stratal.Population.from_arrays(proxy=proxies, bounds=(0, 1)), budget=n)
+    truth = float(z.mean())
+    rows = np.empty((draws, 2, 3))
+    for seed in range(draws):
+        sample = plan.draw(seed=seed)
+        for number, estimator in enumerate(("auto", "horvitz-thompson")):
+            estimate = stratal.estimate(sample, z[sample.ids], estimator=estimator)
+            low, high = estimate.confidence_interval()
+            rows[seed, number] = low <= truth <= high, (estimate.value - truth) ** 2, high - low
+    means = rows.mean(axis=0)
+    return means[0, 0], means[1, 0], means[0, 1] / means[1, 1], means[0, 2] / means[1, 2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
@@ -81,6 +102,13 @@ def main() -> None:
             f"| {reported:.3f} |"
         )
         print(lines[-1], flush=True)
+    planned_lines = []
+    for rate, sureness, n in product(PLANNED_RATES, SURENESS, PLANNED_BUDGETS):
+        coverage, alone, error, width = measured_in_plan(rate, sureness, n, options.draws)
+        planned_lines.append(
+            f"| {rate:g} | {sureness:g} | {n} | {coverage:.3f} | {alone:.3f} | {error:.3f} | {width:.3f} |"
+        )
+        print(planned_lines[-1], flush=True)
     page = [
         "# Three proxies and few errors",
         "",
@@ -95,6 +123,13 @@ def main() -> None:
         "| rate | times too sure | labels | true rate | coverage | error | width | standard error |",
         "|---" * 8 + "|",
         *lines,
+        "",
+        "Default plans, strata of the first score, one λ per score (`auto`) against the labels alone. Error "
+        "is the mean squared error over theirs.",
+        "",
+        "| rate | times too sure | labels | coverage | of the labels alone | error | width |",
+        "|---" * 7 + "|",
+        *planned_lines,
     ]
     options.output.write_text("\n".join(page) + "\n", encoding="utf-8")
 

@@ -53,6 +53,10 @@ POPULATION_VARIANCE_LABELS = 2.0
 # Informative labels at which a fitted λ and a calibrated proxy's count alike.
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 
+# Informative labels for each of several proxies at which half of a λ that was fitted within strata is used.
+# With 20, two good proxies gain less at 50 labels; with 5, useless ones cost more (docs/decisions/0008).
+_LABELS_FOR_A_LAM_IN_STRATA = 10.0
+
 # Informative labels that one label of a rare class is; with it the classes' λ has half a say.
 _INFORMATION_OF_ONE = 4.0
 
@@ -155,10 +159,17 @@ class LambdaEvidence:
         be calibrated, and each has an equal part of its λ. k proxies need k times the informative labels of
         one. Where the classes' mean proxies are known the λ that they give comes in its place as soon as
         there is a label of either class. The pull is limited by what the fitted λ explains.
+
+        In several strata, several proxies are drawn to 0: what the strata leave of them need not be
+        calibrated, since the strata may have been built from one.
         """
         varies = np.einsum("...ii->...i", population) > 0
         if self.information is None:
             return np.where(varies, lam, 0.0)
+        if lam.shape[-2] > 1 and lam.shape[-1] > 1:
+            needed = _LABELS_FOR_A_LAM_IN_STRATA * lam.shape[-1]
+            fitted_share = self.information**2 / (self.information**2 + needed**2)
+            return np.where(varies, fitted_share[..., None, None] * lam, 0.0)
         outcome_variance = np.sum(factors * self.moments.outcome_variances, axis=-1)
         least = self.least * np.sum(factors, axis=-1)
         parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)

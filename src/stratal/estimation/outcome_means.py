@@ -38,6 +38,9 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "p
 
 # Labels for each proxy from which `auto` fits λ: with fewer, λ has too large an error of its own.
 MINIMUM_FOR_FITTING = 50
+# Labels for each of several proxies from which `auto` fits λ in strata of the first. λ is shrunk by the
+# informative labels, so that with fewer labels little is gained and little lost.
+_LABELS_PER_PROXY = 15
 # With 2 labels in each of 50 strata a fitted λ covers .931, with 3 at least .941 (2,000 draws).
 _LABELS_PER_STRATUM = 3
 # Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise.
@@ -169,6 +172,9 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
     # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:
         return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
+    if design == "stratified" and k > 1:
+        # Strata of one proxy leave the others their information. λ is shrunk while labels are few.
+        return max(MINIMUM_FOR_FITTING, _LABELS_PER_PROXY * k)
     if design == "simple-random" and n_strata <= 1:
         return MINIMUM_FOR_FITTING * k
     return None
