@@ -5,8 +5,9 @@
 Pools of 5,000 units have scores that are calibrated, inflated, inverted, constant, tied at ten values, or
 noise, and new outcomes in every run. Labels are a simple random sample, the default plan of `stratal.plan` on
 the score, two rounds (a quarter of the labels at random, then equal rates in the planned region) or whole
-clusters of five units with correlated outcomes. Random labels also have sets in each of four groups, and sets
-of two scores. Sets, evidence and decision are those of `stratal.threshold`.
+clusters of five units with correlated outcomes; there, "gathered" errors fill a tenth of the clusters. Random
+labels also have sets in each of four groups, and sets of two scores. Sets, evidence and decision are those of
+`stratal.threshold`.
 
 - **Violations**: the share of runs in which the accepted set violates the requirement; of groups and two
   scores, in which any accepted set does. The limit is the error of all units divided by 1.02, so that sets of
@@ -69,6 +70,9 @@ RATES = (0.005, 0.05, 0.3)
 LABELS = (100, 400, 1_000)
 BAND_LABELS = (400, 100)
 SCORES = ("calibrated", "inflated", "inverted", "constant", "ties", "noise")
+# Of clusters only: a tenth have all five units at the high score, all wrong; the others have one, right.
+GATHERED = "gathered"
+BAD_CLUSTERS = 0.1
 RANDOM = "random"
 PLANNED = "planned"
 TWO_ROUNDS = "two rounds"
@@ -117,8 +121,7 @@ TOLERATED = 0.05
 # Intervals of calibration take 200 times as long as a set.
 SHARE_OF_CALIBRATION = 0.25
 # Draws of other metrics than an error, and of sets of groups and of two scores, which take longest.
-SHARE_OF_OTHERS = 0.5
-SHARE_OF_SEVERAL = 0.25
+SHARE_OF_OTHERS = 0.25
 LIMIT_DRAWS = 50_000
 # Replicates that are drawn at once.
 BATCH = 200
@@ -146,6 +149,8 @@ class Pool:
 @cache
 def pool(score: str, rate: float) -> Pool:
     """Return a pool whose mean probability of a wrong answer (of an error) is `rate`."""
+    if score == GATHERED:  # clusters have these scores
+        score = "constant"
     rng = np.random.default_rng(11)
     spread = rng.normal(0.0, 1.8, UNITS)
     low, high = -15.0, 15.0
@@ -333,6 +338,12 @@ def cluster_draw(rng: np.random.Generator, cell: Cell, score: FloatArray, probab
     cluster = np.empty(UNITS, np.int64)
     cluster[order] = np.arange(UNITS) // CLUSTER_SIZE
     n_clusters = UNITS // CLUSTER_SIZE
+    if cell.score == GATHERED:
+        is_bad = rng.random(n_clusters) < BAD_CLUSTERS
+        is_high = np.empty(UNITS, dtype=bool)
+        is_high[order] = is_bad[cluster[order]] | (np.arange(UNITS) % CLUSTER_SIZE == 0)
+        score = np.where(is_high, 0.9, 0.1)
+        probability = np.where(is_high & ~is_bad[cluster], 1.0, 0.0)
     shift = rng.normal(0.0, CLUSTER_SHIFT, n_clusters)[cluster]
     logits = logit(np.clip(probability, 1e-9, 1 - 1e-9))
     outcomes = (rng.random(UNITS) < expit(logits + shift)).astype(np.float64)
@@ -824,6 +835,8 @@ def guarantee_cells() -> Iterator[Cell]:
         scores = SCORES if metric in (ERROR, FUTURE) else SCORES[:-1]
         for score, rate, labels, design in product(scores, RATES, LABELS, DESIGNS_OF[metric]):
             yield Cell(metric=metric, score=score, rate=rate, labels=labels, design=design)
+    for labels in LABELS:
+        yield Cell(metric=ERROR, score=GATHERED, rate=RATES[-1], labels=labels, design=CLUSTERS)
 
 
 def efficiency_cells() -> Iterator[Cell]:
@@ -873,9 +886,9 @@ def draws_of(cell: Cell, draws: float, bands: float) -> float:
         return SHARE_OF_CALIBRATION * bands
     if cell.metric not in METRICS:
         return bands
-    if cell.design in (GROUPS, TWO_SCORES):
-        return SHARE_OF_SEVERAL * draws
-    return draws if cell.metric == ERROR else SHARE_OF_OTHERS * draws
+    if cell.metric == ERROR and cell.design not in (GROUPS, TWO_SCORES):
+        return draws
+    return SHARE_OF_OTHERS * draws
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -916,8 +929,8 @@ def page(figures: dict[Cell, dict[str, float]], draws: int, band_draws: int) -> 
         (__doc__ or "").split("\n\n", 2)[2].rpartition("\n\n")[0].strip(),
         "",
         f"Cells: {len(figures):,} of {len(all_cells()):,}. Draws of each: {draws:,} (error), "
-        f"{SHARE_OF_OTHERS * draws:,.0f} (other metrics), {SHARE_OF_SEVERAL * draws:,.0f} (groups, two "
-        f"scores), {band_draws:,} (accepted, rare class, bands), {SHARE_OF_CALIBRATION * band_draws:,.0f} "
+        f"{SHARE_OF_OTHERS * draws:,.0f} (other metrics, groups, two scores), {band_draws:,} (accepted, rare "
+        f"class, bands), {SHARE_OF_CALIBRATION * band_draws:,.0f} "
         f"(calibration), {LIMIT_DRAWS:,} (single limits).",
         "",
         *guarantee_tables(figures),

@@ -122,10 +122,11 @@ def _without_a_set(result: JsonMapping) -> str:
             others = "the score has no other thresholds"
         else:
             others = "sets above the highest hold too few labels to tell"
-        return (
-            f"At each of the {len(result['candidates']):,} candidate thresholds, {labels} show that it is "
-            f"violated; {others}."
+        count = len(result["candidates"])
+        where = (
+            "the only candidate threshold" if count == 1 else f"each of the {count:,} candidate thresholds"
         )
+        return f"At {where}, {labels} show that it is violated; {others}."
     needed = result["labels_needed"]
     if needed is None:
         return (

@@ -74,30 +74,9 @@ class SetEvidence:
 
     def scaled(self, factor: float) -> SetEvidence:
         """Return the evidence of `factor` times as many labels with the same rates."""
-
-        def more(totals: WeightedTotals | None) -> WeightedTotals | None:
-            if totals is None:
-                return None
-            fraction = np.minimum(totals.fraction * factor, 1.0)
-            largest = totals.largest / factor
-            return replace(totals, square=totals.square / factor, largest=largest, fraction=fraction)
-
-        def larger(mean: RegionMean | None) -> RegionMean | None:
-            if mean is None:
-                return None
-            successes = more(mean.successes)
-            failures = more(mean.failures)
-            assert successes is not None
-            assert failures is not None
-            return replace(mean, successes=successes, failures=failures)
-
-        return replace(
-            self,
-            faults=more(self.faults),
-            rights=more(self.rights),
-            part=larger(self.part),
-            rest=larger(self.rest),
-        )
+        parts = {"faults": self.faults, "rights": self.rights, "part": self.part, "rest": self.rest}
+        scaled: Keywords = {name: part.scaled(factor) for name, part in parts.items() if part is not None}
+        return replace(self, **scaled)
 
 
 def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence:

@@ -7,7 +7,7 @@ any leading axes for replicates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +37,7 @@ class WeightedTotals(Record):
     square : float (…, J)
         V = Σ w² x².
     largest : float (…, J)
-        w_m, the largest weight of a label, or of a cluster of labels.
+        w_m, the largest weight of a label, or of a cluster with all its labels in the set.
     unlabelled : float (…, J)
         Share of the set in cells without a label, whose outcomes all count as 1.
     fraction : float (…, J)
@@ -75,15 +75,17 @@ class WeightedTotals(Record):
         """
         values = np.asarray(outcomes, dtype=np.float64)
         weighted = weights * (values if values.ndim == 2 else values[:, None])
+        largest = weights.max(axis=0, initial=0.0)
         if cluster is not None:
+            # A cluster that was not drawn may lie in the set with all its units, and hold most of the faults.
+            largest = largest * np.bincount(cluster).max(initial=1)
             n_clusters = int(cluster.max(initial=-1)) + 1
-            weights = stratum_sums(weights, cluster, n_clusters)
             weighted = stratum_sums(weighted, cluster, n_clusters)
         total = weighted.sum(axis=0)
         return cls(
             total=total,
             square=np.sum(weighted**2, axis=0),
-            largest=weights.max(axis=0, initial=0.0),
+            largest=largest,
             unlabelled=total * 0.0 + unlabelled,
             fraction=total * 0.0 + fraction,
         )
@@ -106,6 +108,11 @@ class WeightedTotals(Record):
         shape = np.maximum(size + 1.0 - successes, _TINY)
         p = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
         return np.where((distance > 0) & (self.largest > 0), p, 1.0)
+
+    def scaled(self, factor: float) -> WeightedTotals:
+        """Return the totals of `factor` times as many labels with the same mean."""
+        fraction = np.minimum(self.fraction * factor, 1.0)
+        return replace(self, square=self.square / factor, largest=self.largest / factor, fraction=fraction)
 
     def _beta(self) -> tuple[FloatArray, FloatArray]:
         """Return the effective number of labels n_eff and the first parameter of the beta distribution."""
@@ -144,6 +151,10 @@ class RegionMean:
     def value(self) -> FloatArray:
         """The estimate (…, J)."""
         return np.asarray(self.successes.total * self.share + self.shift)
+
+    def scaled(self, factor: float) -> RegionMean:
+        """Return the mean of `factor` times as many labels."""
+        return replace(self, successes=self.successes.scaled(factor), failures=self.failures.scaled(factor))
 
     def upper(self, error: object) -> FloatArray:
         """Return upper limits (…, J)."""

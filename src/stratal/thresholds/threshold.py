@@ -206,23 +206,19 @@ class Threshold(PageDisplay):
                 action="Give the file that the sample was drawn from: population= (--population FILE).",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        counts = {ACCEPTED_FILE: 0, REVIEW_FILE: 0}
+        counts = [0, 0]
         with (
-            open(folder / ACCEPTED_FILE, "w", encoding="utf-8", newline="") as accepted_stream,
             open(folder / REVIEW_FILE, "w", encoding="utf-8", newline="") as review_stream,
+            open(folder / ACCEPTED_FILE, "w", encoding="utf-8", newline="") as accepted_stream,
         ):
-            writers = {ACCEPTED_FILE: csv.writer(accepted_stream), REVIEW_FILE: csv.writer(review_stream)}
-            for writer in writers.values():
+            writers = [csv.writer(review_stream), csv.writer(accepted_stream)]
+            for writer in writers:
                 writer.writerow(["id", *self.scores])
             for unit, scores, is_accepted in self._decisions(self.scored):
-                if is_accepted:
-                    name = ACCEPTED_FILE
-                else:
-                    name = REVIEW_FILE
-                writers[name].writerow([unit, *scores])
-                counts[name] += 1
+                writers[is_accepted].writerow([unit, *scores])
+                counts[is_accepted] += 1
         self.report().write(folder / REPORT_FILE)
-        return counts
+        return {ACCEPTED_FILE: counts[True], REVIEW_FILE: counts[False]}
 
     def report(self, *, title: str | None = None, commands: Sequence[str] = ()) -> Findings:
         """Return the report: the accepted set, the curves, and the calibration of the scores.

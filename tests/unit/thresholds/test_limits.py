@@ -64,6 +64,18 @@ def test_the_largest_weight_is_that_of_a_cluster():
     )
 
 
+def test_a_cluster_that_was_not_drawn_may_lie_in_the_set_with_all_its_units():
+    """One unit of each drawn cluster is in the set; a tenth of all clusters have five there, all wrong.
+
+    None of these is among 20 drawn clusters with probability .12, and the set's error is .36.
+    """
+    inside = (np.arange(100) % 5 == 0)[:, None]
+    totals = WeightedTotals.of(inside / 20, np.zeros(100), cluster=np.arange(100) // 5)
+
+    assert totals.upper(0.05)[0] == pytest.approx(1 - 0.05 ** (1 / 4))
+    assert totals.p_values(0.2)[0] > 0.12
+
+
 def test_limits_of_a_part_are_those_of_the_rest_turned_round():
     def mean(faults):
         return RegionMean(
