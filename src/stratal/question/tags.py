@@ -6,17 +6,21 @@ exactly if their texts are equal. All else that compares answers and labels need
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stratal.arrays import text_of_value
+from stratal.arrays import number_of_text, text_of_value
 from stratal.errors import InputError
 from stratal.protocols import WithDimensions
 
 # How cells hold sets: lists or JSON lists, or texts with this character between tags.
 JSON_LISTS = "json"
 SEPARATORS = (";", "|", ",")
+# Characters of a list as Python prints it; longer texts are no lists of labels.
+_MAX_PRINTED_LIST = 10_000
 # Declares that cells hold no sets, though they look like JSON lists.
 NO_SETS = "none"
 TAG_FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
@@ -53,7 +57,7 @@ def read_set(cell: object, separator: str | None = None) -> str | None:
         What separates the tags of any other text.
     """
     if isinstance(cell, str):
-        entries = json_list(cell)
+        entries = list_of_text(cell)
         if entries is None and separator is not None:
             entries = cell.split(separator)
     elif isinstance(cell, list | tuple | set | frozenset):
@@ -68,7 +72,36 @@ def read_set(cell: object, separator: str | None = None) -> str | None:
     return set_text(tag for tag in tags if tag)
 
 
-def json_list(text: str) -> list[Any] | None:
+def list_of_text(text: str) -> list[Any] | None:
+    """Return the entries of a list in JSON, or as Python or NumPy print it; None of other texts.
+
+    Tables that were saved as CSV files have lists as they are printed: `['a', None]`, `[1 0 1]`.
+    """
+    entries = _json_list(text)
+    plain = text.strip()
+    may_be_list = plain.startswith("[") and plain.endswith("]") and len(plain) <= _MAX_PRINTED_LIST
+    if entries is not None or not may_be_list:
+        return entries
+    words = plain[1:-1].split()
+    if "," not in plain and len(words) > 1:
+        return _printed_array(words)
+    try:
+        values = ast.literal_eval(plain)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return values if isinstance(values, list) else None
+
+
+def _printed_array(words: Sequence[str]) -> list[Any] | None:
+    """Return the numbers, or the quoted words, that NumPy printed as an array; None of other words."""
+    if all(math.isfinite(number_of_text(word)) for word in words):
+        return [number_of_text(word) for word in words]
+    if all(len(word) > 1 and word[0] == word[-1] == "'" for word in words):
+        return [word[1:-1] for word in words]
+    return None
+
+
+def _json_list(text: str) -> list[Any] | None:
     """Return the entries of a JSON list; None if the text is none."""
     plain = text.strip()
     if not (plain.startswith("[") and plain.endswith("]")):
@@ -114,7 +147,7 @@ def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] |
 
 def is_set(text: object) -> bool:
     """Return whether a value is the text of a set of tags."""
-    return isinstance(text, str) and json_list(text) is not None
+    return isinstance(text, str) and _json_list(text) is not None
 
 
 def tags_of_sets(texts: Iterable[str]) -> tuple[str, ...]:

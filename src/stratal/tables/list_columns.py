@@ -13,7 +13,7 @@ from stratal.errors import InputError, LabelError
 from stratal.protocols import WithDimensions
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.recognition import verdict_numbers
-from stratal.question.tags import json_list
+from stratal.question.tags import list_of_text
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ROWS = "rows"
@@ -240,7 +240,7 @@ def _list_of(entry: Any) -> list[Any] | None:
         return list(entry)
     if isinstance(entry, WithDimensions) and entry.ndim == 1:
         return list(entry.tolist())
-    return json_list(entry) if isinstance(entry, str) else None
+    return list_of_text(entry) if isinstance(entry, str) else None
 
 
 def _with_equal_lengths(rows: SmallTable) -> dict[str, list[list[Any] | None]]:

@@ -133,7 +133,10 @@ def test_units_without_any_list_have_no_rows():
     assert stratal.evaluate(table, lists="hit@1").estimate.labels == 40
 
 
-@pytest.mark.parametrize("convert", [np.array, lambda row: [str(entry) for entry in row], list])
+@pytest.mark.parametrize(
+    "convert",
+    [np.array, lambda row: [str(entry) for entry in row], list, str, lambda row: str(np.array(row))],
+)
 def test_entries_may_be_of_numpy_or_text(convert):
     table, relevant = retrieval()
     table["relevant"] = [None if labels is None else convert(labels) for labels in table["relevant"]]
