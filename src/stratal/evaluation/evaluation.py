@@ -394,7 +394,9 @@ class Evaluation:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
         sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
-        if table.clusters is not None and table.selection.kind == UNKNOWN:
+        if table.runs is not None:
+            sentence = table.runs.sentence
+        elif table.clusters is not None and table.selection.kind == UNKNOWN:
             sentence = f"{table.clusters.description} (clusters), {sentence}"
         elif table.clusters is not None:
             clusters = table.clusters.description

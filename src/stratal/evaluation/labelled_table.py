@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping
+from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import (
@@ -40,6 +42,7 @@ from stratal.tables.list_columns import (
 from stratal.tables.list_columns import FORMS as LIST_FORMS
 from stratal.tables.list_columns import ROWS as LIST_ROWS
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
+from stratal.tables.repeated_runs import RepeatedRuns, numbers_of_repeats, repeated_runs
 from stratal.tables.row_groups import (
     RowGroups,
     candidate_groups,
@@ -76,6 +79,8 @@ class LabelledTable:
         Where labels show that rows were not chosen as stated.
     numeric_names : mapping of str to str
         The column of numbers of each proxy that is written in words.
+    runs : RepeatedRuns, optional
+        The questions of which a fully labelled table has several rows.
     """
 
     rows: SmallTable
@@ -87,6 +92,7 @@ class LabelledTable:
     clusters: LabelledGroups | None
     warnings: tuple[Note, ...]
     numeric_names: Mapping[str, str]
+    runs: RepeatedRuns | None = None
 
 
 def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable:
@@ -116,16 +122,22 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     _require_use_of_lists(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_no_column(request), recognition, rows)
+    runs = None
     if request.model is not None:
         needed = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
         needed += [request.cluster, request.weight, None if stated is None else stated.column]
-        columns, models = _one_row_for_each_unit(rows, request, [name for name in needed if name])
+        columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in needed if name])
         rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
+    if selection.kind == ALL and request.cluster is None:
+        runs = runs or repeated_runs(rows, recognition.columns.values())
+    if runs is not None:
+        # Runs of one question are no independent units, and its id is none of a row.
+        request = replace(request, id=ROW, cluster=request.cluster or runs.column)
     row_groups = _groups_as_drawn(rows, request, recognition, selection, unit_of_lists)
     if row_groups.clusters is not None and row_groups.clusters.column != request.cluster:
         rows = with_missing_groups(rows, row_groups.clusters.column)
@@ -149,6 +161,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         clusters=row_groups.clusters,
         warnings=row_groups.warnings,
         numeric_names=numeric_names,
+        runs=runs if runs is not None and selection.kind == ALL and request.cluster == runs.column else None,
     )
 
 
@@ -532,8 +545,10 @@ def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
 
 def _one_row_for_each_unit(
     rows: SmallTable, request: EvaluationRequest, needed: Sequence[Any]
-) -> tuple[JsonDict, tuple[str, ...]]:
+) -> tuple[JsonDict, tuple[str, ...], RepeatedRuns | None]:
     """Return a table with a row per unit and model as one with a column of labels for each model.
+
+    Of repeated runs it has a row for each unit and run, and the units are returned.
 
     Other columns are kept if they have one value for each unit; those that are `needed` must.
     """
@@ -552,22 +567,46 @@ def _one_row_for_each_unit(
             allowed = suggest_names(name, dict.fromkeys(models))
             raise InputError(f"{rows.label}: unknown model {name!r}", allowed=allowed)
     labels = rows.values(request.value or LABEL)
-    units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
+    repeats = numbers_of_repeats(ids, models)
+    keys = ids
+    if np.any(repeats > 0):
+        _require_runs(rows, request.model, ids, models)
+        keys = [f"{unit}, run {repeat + 1}" for unit, repeat in zip(ids, repeats.tolist(), strict=True)]
+    units = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     labels_by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
-    seen_pairs = set()
-    for unit, model, label in zip(ids, models, labels, strict=True):
-        if (unit, model) in seen_pairs:
-            what = f"{rows.label}: unit {unit!r} has two rows of model {model!r}"
-            raise LabelError(what, allowed="one row for each unit and model")
-        seen_pairs.add((unit, model))
+    for key, model, label in zip(keys, models, labels, strict=True):
         if model in labels_by_model:
-            labels_by_model[model][units[unit]] = label
-    others = _columns_of_units(rows, ids, {request.model, request.value or LABEL, id_name}, needed)
+            labels_by_model[model][units[key]] = label
+    others = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
     clash = next((name for name in names if name in (*others, id_name)), None)
     if clash is not None:
         what = f"{rows.label}: {clash!r} is a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
-    return {id_name: list(units), **others, **labels_by_model}, names
+    unit_of_key = dict(zip(keys, ids, strict=True))
+    columns = {id_name: [unit_of_key[key] for key in units], **others, **labels_by_model}
+    runs = RepeatedRuns.of(id_name, columns[id_name]) if np.any(repeats > 0) else None
+    return columns, names, runs
+
+
+def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], models: Sequence[str]) -> None:
+    """Refuse several rows of a unit and a model that are no repeated runs, such as duplicates.
+
+    Runs are numbered by a column, or every unit has as many of each model.
+    """
+    pairs = Counter(zip(ids, models, strict=True))
+    runs = [facts.name for facts in facts_of_table(rows) if facts.may_be_runs and facts.is_complete]
+    is_numbered = any(
+        len(set(zip(ids, models, rows.texts(run).tolist(), strict=True))) == len(ids) for run in runs
+    )
+    if is_numbered or len(set(pairs.values())) == 1:
+        return
+    unit, model = next(pair for pair, count in pairs.items() if count > 1)
+    raise LabelError(
+        f"{rows.label}: unit {unit!r} has {pairs[unit, model]:,} rows of model {model!r}",
+        allowed="one row for each unit and model; or repeated runs, as many of each or numbered in a column",
+        action=f"To report by model without comparing on the same units: by={model_column!r} "
+        f"(--by {quote(model_column)}).",
+    )
 
 
 def _columns_of_units(

@@ -113,6 +113,18 @@ _MEASUREMENT_WORDS = _word_set(
     """
 )
 
+# Words in names of columns of repeated runs, and of the questions that are run.
+_RUN_WORDS = _word_set(
+    """
+    run runs repeat repetition replicate rep trial epoch attempt seed iteration
+    """
+)
+_QUESTION_WORDS = _word_set(
+    """
+    question item task problem prompt doc document example instance sample query
+    """
+)
+
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 
 # A judge says yes, no or, at most, undecided.
@@ -201,6 +213,18 @@ class ColumnFacts:
         is_plain = self.present >= _LEAST_PRESENT * self.rows and not self.is_nested
         has_groups = self.distinct > 1 and _LEAST_GROUP_SIZE * self.distinct <= self.present
         return is_category and is_plain and has_groups
+
+    @property
+    def may_be_runs(self) -> bool:
+        """Whether the entries may number repeated runs, or be their seeds."""
+        return bool(self.words & _RUN_WORDS) and not self.is_date and 1 < self.distinct < self.rows
+
+    @property
+    def may_have_runs(self) -> bool:
+        """Whether the entries may be questions that are run repeatedly."""
+        is_named = "id" in self.words or bool(self.words & _QUESTION_WORDS)
+        is_run = bool(self.words & _RUN_WORDS) or self.plain_name in MODEL_NAMES
+        return is_named and not is_run and not self.is_nested and 1 < self.distinct < self.rows
 
     @property
     def is_position(self) -> bool:
@@ -584,10 +608,30 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
         and column.distinct * model.distinct == column.rows
         and (_is_named_id(column) or not column.is_number)
     ]
-    item = min(items, key=_id_preference, default=None)
+    item = min(items, key=_id_preference, default=None) or _question_with_runs(columns, model)
     if item is None:
-        return recognition
+        name = model.name
+        note = (
+            f"{name!r} names {model.distinct:,} models, whose rows are taken together; to compare them on "
+            f"the same items: model={name!r} (--model {quote(name)}); to report each: by={name!r} "
+            f"(--by {quote(name)})"
+        )
+        return replace(recognition, notes=(*recognition.notes, note))
     return replace(recognition, model=model.name, id=recognition.id or item.name)
+
+
+def _question_with_runs(columns: Sequence[ColumnFacts], model: ColumnFacts) -> ColumnFacts | None:
+    """Return the column of questions that each model has answered several times; None without one."""
+    questions = [column for column in columns if column.is_complete and column.may_have_runs]
+    runs = [column.distinct for column in columns if column.is_complete and column.may_be_runs]
+    for question in sorted(questions, key=_id_preference):
+        repeats, remainder = divmod(question.rows, question.distinct * model.distinct)
+        is_balanced = remainder == 0 and repeats > 1
+        # Some runs may be missing.
+        has_runs = any(question.rows <= question.distinct * model.distinct * count for count in runs)
+        if is_balanced or (repeats >= 1 and has_runs):
+            return question
+    return None
 
 
 # ---- labels

@@ -244,7 +244,7 @@ def test_a_table_with_a_row_per_unit_and_model_compares_models():
 def test_two_rows_of_one_unit_and_model_are_refused():
     table = {name: [*column, column[0]] for name, column in long_table().items()}
 
-    with pytest.raises(InputError, match="two rows of model 'A'"):
+    with pytest.raises(InputError, match="2 rows of model 'A'"):
         stratal.evaluate(table, model="model")
 
 
