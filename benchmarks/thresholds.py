@@ -814,7 +814,9 @@ def single_limits(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     faults = np.round(PROFILES[cell.score] * STRATUM_SIZES).astype(np.int64)
     exact = ALLOCATIONS[cell.design](PROFILES[cell.score])
     counts = np.clip(largest_remainders(exact, cell.labels), 1, STRATUM_SIZES)
-    weights = STRATUM_SIZES / STRATUM_SIZES.sum() / counts
+    sizes = STRATUM_SIZES[:, None]
+    cells = cell_weights(counts[:, None], sizes, sizes, is_finite=True)
+    weights = cells.weights[:, 0]
     found = rng.hypergeometric(faults, STRATUM_SIZES - faults, counts, size=(draws, N_STRATA))
     total = found @ weights
     totals = WeightedTotals(
@@ -822,7 +824,7 @@ def single_limits(cell: Cell, draws: int, seed: int) -> dict[str, float]:
         square=found @ weights**2,
         largest=np.full_like(total, weights.max()),
         unlabelled=np.zeros_like(total),
-        fraction=np.full_like(total, np.min(counts / STRATUM_SIZES)),
+        fraction=np.full_like(total, cells.fraction[0]),
     )
     mean = faults.sum() / STRATUM_SIZES.sum()
     return {"misses": float(np.mean(totals.upper(TOLERATED) < mean - 1e-12))}

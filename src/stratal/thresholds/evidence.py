@@ -16,6 +16,7 @@ from stratal.thresholds.sets import (
     RegionWeights,
     estimated_weights,
     region_weights,
+    sampling_fraction,
 )
 
 # Share of a set in strata without a label up to which the labels of the others stand for it in an estimate.
@@ -134,7 +135,7 @@ def _simple_fraction(labels: LabelledScores) -> float:
     """Return the sampling fraction of a simple random sample; 0 if the population's size is not known."""
     if labels.group_sizes is None or not labels.has_exact_sizes or not labels.is_finite:
         return 0.0
-    return len(labels.outcomes) / max(int(labels.group_sizes.sum()), 1)
+    return float(sampling_fraction(len(labels.outcomes), int(labels.group_sizes.sum())))
 
 
 def _weights(

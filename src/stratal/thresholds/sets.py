@@ -183,13 +183,21 @@ def cell_weights(
     totals = sizes.sum(axis=-2)
     shares = sizes / np.maximum(totals, 1)[..., None, :]
     is_labelled = counts > 0
-    fractions = np.where(is_labelled, counts / np.maximum(sizes, 1), np.inf).min(axis=-2)
+    fractions = np.where(is_labelled, sampling_fraction(counts, sizes), np.inf).min(axis=-2)
     return RegionWeights(
         weights=np.where(is_labelled, shares / np.maximum(counts, 1), 0.0),
         unlabelled=np.sum(shares, axis=-2, where=~is_labelled),
         fraction=np.minimum(fractions, 1.0) * is_finite,
         share=totals / np.maximum(group_sizes.sum(axis=-2), 1),
     )
+
+
+def sampling_fraction(counts: FloatArray | IntArray | float, sizes: IntArray | int) -> FloatArray:
+    """Return (n − 1) / (N − 1), by which the hypergeometric variance is below that of independent draws.
+
+    In strata of six units, n / N instead let a limit be passed with probability .059 at 5 %.
+    """
+    return np.where(counts < sizes, (counts - 1.0) / np.maximum(sizes - 1.0, 1.0), 1.0)
 
 
 def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import binom
 
 from stratal.metrics.threshold_goal import SetRequirement
 from stratal.thresholds.decision import decide
 from stratal.thresholds.evidence import set_evidence
+from stratal.thresholds.limits import WeightedTotals
 from stratal.thresholds.sets import LabelledScores, candidate_sets, cell_weights, region_weights
 from stratal.thresholds.step_down import set_correlations, step_down
 
@@ -71,8 +73,25 @@ def test_labels_of_a_stratum_count_by_its_part_of_the_set():
 
     assert weighted.weights[:, 0] == pytest.approx([0.3, 0.3, 0.0, 0.2])
     assert weighted.unlabelled[0] == pytest.approx(0.2)
-    assert weighted.fraction[0] == pytest.approx(1 / 30)
+    assert weighted.fraction[0] == 0.0
     assert weighted.share[0] == pytest.approx(1 / 3)
+
+
+def test_limits_of_tiny_strata_hold():
+    """One fault in each of 50 strata of six units, of which three are labelled: the labels have a half."""
+    sizes = np.full((50, 1), 6)
+    cells = cell_weights(np.full((50, 1), 3), sizes, sizes, is_finite=True)
+    faults = np.arange(51)
+    weight = cells.weights[0, 0]
+    limits = WeightedTotals(
+        total=faults * weight,
+        square=faults * weight**2,
+        largest=np.full(51, weight),
+        unlabelled=np.zeros(51),
+        fraction=np.full(51, cells.fraction[0]),
+    ).upper(0.05)
+
+    assert binom(50, 0.5).pmf(faults) @ (limits < 1 / 6) <= 0.05
 
 
 @pytest.mark.parametrize("metric", ["error", "false_positive_rate"])
