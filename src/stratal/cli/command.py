@@ -34,14 +34,14 @@ MAX_SHOWN = 20
 # Section and order of the options in a help text; other options come first, in the order of declaration.
 OPTION_GROUPS = {
     "Columns": "wave id proxy predicted tags judge groups by show features chosen",
-    "Design": """half_width require score estimand design seed extend labels additional looks look strata
-        stratify allocation estimator replicates""",
+    "Design": """half_width require score estimand design seed extend labels previous additional looks look
+        strata stratify allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
         pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         predicts population model sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
-        history margins post_stratify cross_fit winsorise workers resume
+        history max_change margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",
 }
 
@@ -61,6 +61,8 @@ class Option:
         Text of the default.
     place : bool
         Whether it is a positional argument.
+    several : bool
+        Whether all words up to the next option are its values, as a shell writes the folders of week*/.
     needs : tuple of Condition
         Conditions under which it has an effect.
     parser : callable, optional
@@ -73,6 +75,7 @@ class Option:
     metavar: str | None = None
     shown: str | None = None
     place: bool = False
+    several: bool = False
     needs: tuple[Condition, ...] = ()
     parser: Any = None
     field: str = ""
@@ -263,8 +266,9 @@ class Command(click.Command):
         typed = list(args)
         for word in args:
             utf8_path(word)
+        names = [option.name for option in self.declared if option.several]
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, repeat_options(args, names))
         except click.NoSuchOption as error:
             # Click also suggests options that have little in common.
             near = get_close_matches(error.option_name, error.possibilities or (), cutoff=_SIMILARITY)
@@ -349,6 +353,25 @@ def _show_all(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
         ctx.meta["help_all"] = True
         click.echo(ctx.get_help())
         ctx.exit()
+
+
+def repeat_options(words: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the words with the name of an option before each of its values.
+
+    Examples
+    --------
+    >>> repeat_options(["x.csv", "--previous", "a", "b", "--budget", "9"], ["--previous"])
+    ['x.csv', '--previous', 'a', '--previous', 'b', '--budget', '9']
+    """
+    result = list[str]()
+    current = ""
+    for word in words:
+        if word.startswith("-"):
+            current = word
+        elif current in names and result[-1] != current:
+            result.append(current)
+        result.append(word)
+    return result
 
 
 def _process_once(option: Any, value: Any, state: Any) -> None:

@@ -136,7 +136,9 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
 
 
 # Options of a first round, which the sample stores.
-_FIRST_ROUND = "budget seed design cluster residual_sd strata stratify by allocation minimum estimand for_"
+_FIRST_ROUND = (
+    "budget seed design cluster residual_sd strata stratify by allocation minimum estimand for_ previous"
+)
 
 # Options that may differ from the plan: the shown and stored columns, and how the file is read.
 _FREE_OPTIONS = "seed show groups threads memory engine"
@@ -180,7 +182,7 @@ def draw(requested: DrawOptions) -> Result:
 
     empty_folder(requested.folder)
     needed = None
-    pilot_note = None
+    texts: dict[str, str] = {}
     if requested.extend is not None and not is_sample(requested.extend):
         return _extend_table(requested, requested.extend)
     if requested.extend is None:
@@ -189,7 +191,7 @@ def draw(requested: DrawOptions) -> Result:
         requested = requested.with_plan(plan, extending=False)
         if source is None:
             raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
-        sample, pilot_note = requested.sample(pilot=requested.half_width is not None)
+        sample, texts = requested.sample(pilot=requested.half_width is not None)
         if plan is not None and sample.population is not None:
             plan.require_unchanged(source, sample.population)
     else:
@@ -216,8 +218,7 @@ def draw(requested: DrawOptions) -> Result:
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
-    if pilot_note is not None:
-        described["pilot"] = pilot_note
+    described |= texts
     has_columns = requested.extend is not None or len(sample.shown) > 0
     page = draw_page(described, _stratum_rows(sample), has_columns=has_columns)
     label_files = [*(requested.labels or []), written.to_label]

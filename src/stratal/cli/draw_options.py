@@ -24,7 +24,7 @@ DESIGNS = "auto, simple-random, stratified, poisson, proportional-to-size, syste
 # Conditions of planning options in commands that draw a sample.
 DRAW_NEEDS: dict[str, Condition] = {
     "half_width": with_any(design=("auto", "stratified", "simple-random")),
-    "strata stratify by allocation minimum": with_any(design=("auto", "stratified")),
+    "strata stratify by allocation minimum previous": with_any(design=("auto", "stratified")),
     "residual_sd": with_any("half_width", design=("auto", "stratified")),
     "stratify": ValueCondition(
         "other than k-means with --estimand, whose strata are cut by neyman",
@@ -53,14 +53,22 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     ] = "auto"
     cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None
 
-    def sample(self, *, pilot: bool = False) -> tuple[Sample, str | None]:
-        """Draw the first round; of a half-width only a pilot, if that is asked for, and say why as large."""
+    def sample(self, *, pilot: bool = False) -> tuple[Sample, dict[str, str]]:
+        """Draw the first round; of a half-width only a pilot, if that is requested.
+
+        The texts give the reason for the size of a `pilot`, and how labels of `previous` waves are used.
+        """
         if self.design not in ("auto", "simple-random", "stratified"):
-            return _unequal(self), None
+            return _unequal(self), {}
         plan = self.plan(pilot=pilot)
         with show_progress("drawing"):
             drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
-        return drawn, plan.notes[-1] if pilot else None
+        texts = {}
+        if pilot:
+            texts["pilot"] = plan.notes[-1]
+        if plan.previous is not None:
+            texts["previous"] = plan.previous
+        return drawn, texts
 
     def declared(self, question: Question) -> Question:
         """Return the question with what the options declare of the labels."""

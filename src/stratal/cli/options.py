@@ -274,6 +274,9 @@ class Planning(Reading, frozen=True, kw_only=True):
         Columns of the labels that will contain the outcomes of several models.
     target : str, default population; superpopulation if all is labelled
         Target of the interval: population (these units) or superpopulation (all future units).
+    previous : WAVE…
+        Earlier waves, whose labels inform strata and allocation: folders that `draw` wrote, with the labels
+        in their to_label.csv, in their order in time.
     for_ : threshold:REQUIREMENT
         Plan for a requirement of `stratal threshold` instead of an estimand, such as threshold:'error<=.05'.
     """
@@ -296,6 +299,16 @@ class Planning(Reading, frozen=True, kw_only=True):
     map: Text = None
     compare: Text = None
     target: Text = None
+    previous: Annotated[
+        list[Path] | None,
+        Option(
+            several=True,
+            needs=(
+                with_any("proxy", "softmax", "answers", "history"),
+                without_all("strata", "stratify", "by", "allocation", "estimand", "labels"),
+            ),
+        ),
+    ] = None
     for_: Annotated[Text, Option(needs=(without_all("estimand", "half_width"),))] = None
 
     def plan(self, *, pilot: bool = False, **label_options: Any) -> Plan:
@@ -311,7 +324,7 @@ class Planning(Reading, frozen=True, kw_only=True):
                 method=self.stratify,
                 n_strata=self.strata,
                 pilot=pilot,
-                **selected_fields(self, *names, "residual_sd", "estimand", "looks", "for_"),
+                **selected_fields(self, *names, "residual_sd", "estimand", "looks", "for_", "previous"),
                 **label_options,
             )
 

@@ -31,7 +31,7 @@ WITH_OR_WITHOUT_FILE = """file detect power budget half_width confidence_level d
     indifference"""
 
 NOT_SELECTING = """proxy predicts groups by features predicted margin softmax missing label history
-    half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
+    half_width detect labels previous looks strata stratify allocation minimum assume outcome bounds output"""
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):

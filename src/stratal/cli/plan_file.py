@@ -14,7 +14,7 @@ import stratal
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.parsing import Widths, place
 from stratal.errors import InputError
-from stratal.protocols import JsonDict
+from stratal.protocols import JsonDict, Keywords
 
 if TYPE_CHECKING:
     from stratal import Population
@@ -80,10 +80,13 @@ class PlanFile(
         else:
             file = path.parent / options.file
         history = options.history and str(path.parent / options.history)
+        previous = options.previous and [path.parent / wave for wave in options.previous]
         half_width = options.half_width
         if isinstance(half_width, tuple):
             half_width = Widths(half_width)
-        options = structs.replace(options, file=file, history=history, half_width=half_width)
+        options = structs.replace(
+            options, file=file, history=history, previous=previous, half_width=half_width
+        )
         return structs.replace(plan, options=options)
 
     @classmethod
@@ -95,14 +98,12 @@ class PlanFile(
 
     def text(self, folder: Path) -> str:
         """Return what a file in a folder holds."""
-        places = {"file": self.options.file, "history": self.options.history}
+        places: Keywords = {"file": self.options.file, "history": self.options.history}
         for name, file in places.items():
-            if file is None or "://" in str(file):
-                continue
-            try:
-                places[name] = Path(os.path.relpath(Path(file).resolve(), folder.resolve())).as_posix()
-            except ValueError:  # another drive of Windows
-                places[name] = Path(file).resolve().as_posix()
+            if file is not None and "://" not in str(file):
+                places[name] = _relative(file, folder)
+        if self.options.previous is not None:
+            places["previous"] = [Path(_relative(wave, folder)) for wave in self.options.previous]
         written = structs.replace(self, options=structs.replace(self.options, **places))
         encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
         return msgspec.json.format(encoded, indent=2).decode() + "\n"
@@ -129,6 +130,14 @@ class PlanFile(
                 allowed=f"{planned.size:,} units, as they were",
                 action="Bring the earlier file back, or plan again.",
             )
+
+
+def _relative(path: str | Path, folder: Path) -> str:
+    """Return a path as a plan in a folder stores it."""
+    try:
+        return Path(os.path.relpath(Path(path).resolve(), folder.resolve())).as_posix()
+    except ValueError:  # another drive of Windows
+        return Path(path).resolve().as_posix()
 
 
 def planned_question(population: Population, options: SharedDrawOptions) -> JsonDict:

@@ -148,6 +148,7 @@ class Planned(Struct, kw_only=True):
     detectable_difference: Number
     confidence_level: float
     looks: str | UnsetType = UNSET
+    previous: str | UnsetType = UNSET
     recommended: PlannedDesign
     allocation: str
     stratification: str
@@ -222,6 +223,7 @@ class DrawnSample(Struct, kw_only=True):
     label_format: Text = UNSET
     half_width: float | list[float] | UnsetType = UNSET
     pilot: Text = UNSET
+    previous: Text = UNSET
     needed: Object | UnsetType | None = UNSET
 
 
@@ -288,6 +290,7 @@ class TrendResult(Struct, kw_only=True):
     outcome: str
     score: Objects
     notes: list[str]
+    pooled: Object | UnsetType = UNSET
     verdict: Text = UNSET
     alarms: Objects | UnsetType = UNSET
 

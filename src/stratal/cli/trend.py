@@ -10,7 +10,7 @@ import stratal
 from stratal.cli.command import Option, argument, command
 from stratal.cli.conditions import ValueCondition
 from stratal.cli.estimate import NEEDS, EvidenceOptions
-from stratal.cli.options import Text
+from stratal.cli.options import Number, Text
 from stratal.cli.output import Result, show_progress
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
@@ -41,6 +41,8 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
         since the reference 'fell<=.03', 'rose<=.03'; several with semicolons.
     reference : int
         Number of first waves that 'fell' and 'rose' are measured from.
+    max_change : float
+        Assumed largest change of the level between two waves; the pooled level then has an interval.
     output : FILE
         Write the report: a new .html.
     details : bool
@@ -58,6 +60,7 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     wave: Text = None
     require: Text = None
     reference: Annotated[int, Option(needs=(_OF_A_CHANGE,))] = 4
+    max_change: Number = None
     output: Annotated[Path | None, Option()] = None
     details: bool = False
 
@@ -85,7 +88,13 @@ def trend(requested: TrendOptions) -> Result:
         given = f"{len(requested.files)} files"
         raise InputError("--wave is a column of one table", given=given, allowed="one file with all waves")
     with show_progress("comparing waves"):
-        result = stratal.trend(waves, wave=requested.wave, reference=requested.reference, **keywords)
+        result = stratal.trend(
+            waves,
+            wave=requested.wave,
+            reference=requested.reference,
+            max_change=requested.max_change,
+            **keywords,
+        )
         described = result.to_dict()
         line = None
         if requested.output is not None:

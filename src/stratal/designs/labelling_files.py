@@ -273,6 +273,13 @@ def labelling_rows(sample: Sample) -> list[list[Any]]:
     return [[sample.question.id, *payload, *token, *to_fill], *rows]
 
 
+def sample_file(path: Path) -> Path:
+    """Return the file of a sample, given it or the folder that `draw` wrote."""
+    if (path / SAMPLE_NAME).is_file():
+        return path / SAMPLE_NAME
+    return path
+
+
 def find_table_to_label(folder: Path) -> Path | None:
     """Return the table that the annotators fill in, in a folder that `draw` wrote; None without one."""
     paths = (folder / name for name in (TO_LABEL_NAME, WORKBOOK_NAME))

@@ -1,5 +1,6 @@
 """All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
 
+from stratal.designs.labelling_files import sample_file as sample_file
 from stratal.estimation.requirement import UNDECIDED as UNDECIDED
 from stratal.estimation.requirement import joint_verdict as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
@@ -7,7 +8,6 @@ from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
 from stratal.evaluation.sources import is_sample as is_sample
 from stratal.evaluation.sources import require_present as require_present
-from stratal.evaluation.sources import sample_file as sample_file
 
 __all__ = [
     "UNDECIDED",

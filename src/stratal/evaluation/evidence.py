@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.external_sample import labels_of
+from stratal.designs.labelling_files import sample_file
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
 from stratal.estimation.entry_points import compared_answers
@@ -25,7 +26,6 @@ from stratal.evaluation.sources import (
     SourceForm,
     form_of,
     require_present,
-    sample_file,
     table_and_request,
 )
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from stratal.designs.labelling_files import SAMPLE_NAME
+from stratal.designs.labelling_files import SAMPLE_NAME, sample_file
 from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
@@ -40,13 +40,6 @@ class SourceForm(Enum):
     TABLE = "table"
     LOGS = "logs"
     COUNT = "count"
-
-
-def sample_file(path: Path) -> Path:
-    """Return the file of a sample, given it or the folder that `draw` wrote."""
-    if (path / SAMPLE_NAME).is_file():
-        return path / SAMPLE_NAME
-    return path
 
 
 def is_sample(path: Path) -> bool:

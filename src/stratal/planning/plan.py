@@ -160,6 +160,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         Summary of these labels: number, source, mean, and mean of the proxy on the same units.
     looks : PlannedLooks, optional
         Planned interim analyses; expected half-widths are those of the last one.
+    previous : str, optional
+        How labels of earlier waves are used.
     rounds : PlannedRounds, optional
         If labels follow in a second round: those of both, and what they are expected to give.
 
@@ -191,6 +193,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
     labels: JsonMapping | None = None
     looks: PlannedLooks | None = None
+    previous: str | None = None
     rounds: PlannedRounds | None = None
     population: Population | None = field(default=None, repr=False, compare=False)
 
@@ -387,6 +390,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
             "looks": None if self.looks is None else self.looks.text,
+            "previous": self.previous,
             "rounds": None if self.rounds is None else asdict(self.rounds),
             "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
@@ -399,7 +403,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "assumptions": self.assumptions,
             "notes": self.notes,
         }
-        optional = ("estimand", "labels", "looks", "rounds", "estimands", "proxies")
+        optional = ("estimand", "labels", "looks", "previous", "rounds", "estimands", "proxies")
         return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
     def _stratum_rows(self) -> list[JsonDict]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +44,9 @@ from stratal.strata.allocation import check_budget
 from stratal.strata.region import PILOT_SHARE as FIRST_ROUND_SHARE
 from stratal.strata.strata import expected_variance
 
+if TYPE_CHECKING:
+    from stratal.planning.previous_waves import PreviousWaves
+
 # Labels of a pilot if nothing is known about how many will be needed. A search for a budget starts here too.
 PILOT_LABELS = 50
 
@@ -67,6 +71,15 @@ _SIMPLE_IS_NARROWER = (
 )
 
 
+# Halves of fewer strata of the score are planned if they lose no more by the score alone.
+_LARGEST_LOSS = 1.05
+
+_TOO_FEW_FOR_HALVES = "The budget is too small to divide the strata by labels of earlier waves."
+_SCORE_IS_BETTER = (
+    "Labels of earlier waves are not used: the score alone divides the units more finely than they would."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _PlannedStrata:
     """Strata of a plan and their labels, before the designs are compared.
@@ -83,6 +96,8 @@ class _PlannedStrata:
     notes : tuple of str
     has_simple_forecast : bool
         Whether a precision can be forecast for a simple random sample.
+    previous : str, optional
+        How labels of earlier waves are used.
     """
 
     strata: Strata
@@ -91,6 +106,7 @@ class _PlannedStrata:
     parts: tuple[PlannedPart, ...] = ()
     notes: tuple[str, ...] = ()
     has_simple_forecast: bool = True
+    previous: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +125,8 @@ class Planner:
     labels : PreviousLabels, optional
         Existing labels, which replace what the proxy predicts.
     looks : PlannedLooks, optional
+    previous : PreviousWaves, optional
+        Labels of earlier waves, by which strata are divided and allocated.
 
     Examples
     --------
@@ -127,6 +145,7 @@ class Planner:
     half_width: float | Sequence[float] | None = None
     labels: PreviousLabels | None = None
     looks: PlannedLooks | None = None
+    previous: PreviousWaves | None = None
 
     @cached_property
     def interval_level(self) -> float:
@@ -262,6 +281,7 @@ class Planner:
             estimand=self.estimand.to_dict() if self.estimand.recorded else None,
             parts=planned.parts,
             looks=self.looks,
+            previous=planned.previous,
         )
 
     def plan_half_width(self, assume: str) -> Plan:
@@ -377,7 +397,10 @@ class Planner:
     ) -> _PlannedStrata:
         """Return the strata and the labels of each."""
         if n_labels is not None and self.compares_candidates:
-            return self._compare_candidates(n_labels)
+            planned = self._compare_candidates(n_labels)
+            if self.previous is None:
+                return planned
+            return self._divide_by_previous_waves(planned, n_labels, self.previous)
         if n_labels is None:  # the search for a budget has strata as fine as a large budget allows
             strata = self.anticipated.strata(PILOT_LABELS * self.anticipated.most_strata)
         else:
@@ -509,6 +532,35 @@ class Planner:
         else:
             allocation = None
         return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
+
+    def _divide_by_previous_waves(
+        self, planned: _PlannedStrata, budget: int, previous: PreviousWaves
+    ) -> _PlannedStrata:
+        """Return halves of half as many strata, if they are as precise by the score alone."""
+        candidate = planned.candidate
+        assert candidate is not None
+        if not previous.is_sufficient:
+            return replace(planned, previous=previous.idle_note)
+        raw = self._simple_candidate(budget)
+        for strata in self.anticipated.alternatives(budget):
+            if 2 * strata.n_strata <= candidate.strata.n_strata:
+                raw = self._allocated(strata, budget)
+                break
+        halves = previous.divided(self.population, raw.strata, raw.allocation)
+        if halves is None:
+            return replace(planned, previous=_TOO_FEW_FOR_HALVES)
+        choice = Candidate(
+            strata=halves[0], allocation=halves[1], confidence_level=self.interval_level, is_worst_case=False
+        )
+        if choice.error > _LARGEST_LOSS * candidate.error:
+            return replace(planned, previous=_SCORE_IS_BETTER)
+        return _PlannedStrata(
+            strata=choice.strata,
+            allocation=choice.allocation,
+            candidate=choice,
+            notes=planned.notes,
+            previous=previous.note,
+        )
 
     def _missed_cell(self, coarsest: Strata, budget: int) -> str | None:
         """Return a cell of a metric that a simple random sample is expected to miss; None if there is none.

@@ -271,30 +271,40 @@ def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
     low, high = bounds
     # The uncalibrated probability has slope 1; the sign of another score is unknown.
     prior_slope = 1.0 if is_probability else 0.0
-    intercept, slope = _fit_penalised(t, (y - low) / (high - low), w, prior_slope)
+    design = np.stack([np.ones(len(t)), t], axis=1)
+    prior = np.array([0.0, prior_slope])
+    intercept, slope = fit_penalised(design, (y - low) / (high - low), w, prior, np.full(2, PENALTY)).tolist()
     return FittedCurve(
         method="logistic", bounds=bounds, intercept=intercept, slope=slope, centre=centre, scale=scale
     )
 
 
-def _fit_penalised(
-    t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: float
-) -> tuple[float, float]:
-    """Return intercept and slope of a penalised logistic regression, by Newton's method with step halving."""
-    design = np.stack([np.ones(len(t)), t], axis=1)
-    prior = np.array([0.0, prior_slope])
+def fit_penalised(
+    design: FloatArray, share: FloatArray, w: FloatArray, prior: FloatArray, penalties: FloatArray
+) -> FloatArray:
+    """Return the coefficients (k,) of a penalised logistic regression, by Newton's method with step halving.
+
+    Parameters
+    ----------
+    design : float (m, k)
+    share : float (m,)
+        Outcomes between 0 and 1.
+    w : float (m,)
+    prior, penalties : float (k,)
+        Each coefficient has a normal prior with this mean and, as its precision, this penalty.
+    """
 
     def objective(beta: FloatArray) -> float:
         eta = design @ beta
         likelihood = w @ (share * eta - np.logaddexp(0.0, eta))
-        return float(likelihood - 0.5 * PENALTY * np.sum((beta - prior) ** 2))
+        return float(likelihood - 0.5 * penalties @ (beta - prior) ** 2)
 
     beta = prior
     value = objective(prior)
     for _ in range(_MAX_NEWTON_STEPS):
         mean = scipy.special.expit(design @ beta)
-        gradient = design.T @ (w * (share - mean)) - PENALTY * (beta - prior)
-        curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + PENALTY * np.eye(2)
+        gradient = design.T @ (w * (share - mean)) - penalties * (beta - prior)
+        curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + np.diag(penalties)
         step = np.linalg.solve(curvature, gradient)
         while objective(beta + step) < value and np.abs(step).max() > _MIN_STEP:
             step = 0.5 * step
@@ -303,7 +313,7 @@ def _fit_penalised(
         value = objective(beta)
         if value - previous_value <= _OBJECTIVE_TOLERANCE * (1.0 + abs(value)):
             break
-    return float(beta[0]), float(beta[1])
+    return np.asarray(beta)
 
 
 def score_matrix(scores: object) -> FloatArray:

@@ -79,8 +79,8 @@ def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns
     ----------
     draw : dict
         `n`, `population_size`, `design`, `seed`, `round`, `new`, `columns_to_fill`, and the paths `sample`
-        and `to_label`. Optional: `pilot`, the reason for the size of a pilot, and `label_format` for labels
-        that are sets.
+        and `to_label`. Optional: `pilot`, the reason for the size of a pilot, `previous`, how labels of
+        earlier waves are used, and `label_format` for labels that are sets.
     strata : sequence of (name, units, drawn units)
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
@@ -104,8 +104,7 @@ def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns
     ]
     if not has_columns:
         notes.append(_ONLY_IDS_NOTE)
-    if "pilot" in draw:
-        notes.append(draw["pilot"])
+    notes += [draw[name] for name in ("pilot", "previous") if name in draw]
     return Page(lines=[f"{_draw_text(draw)}{new_units}."], tables=tables, notes=notes)
 
 
@@ -202,6 +201,8 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
         )
+    if plan.get("previous"):
+        lines.append(plan["previous"].removesuffix("."))
     if rounds:
         lines += _round_lines(plan, rounds)
     else:

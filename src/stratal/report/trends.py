@@ -115,7 +115,25 @@ def _sentences(result: JsonMapping) -> list[str]:
         lines.append(
             f"The {len(result['rows'])} intervals of the latest wave hold simultaneously ({level}s)."
         )
+    if "pooled" in result:
+        lines.append(_pooled_sentence(result["pooled"], share, level))
     return [*lines, *_score_sentences(result)]
+
+
+def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
+    """Return the pooled level with its assumption."""
+    value = value_text(pooled["estimate"], share)
+    if pooled["confidence_interval"] is None:
+        return (
+            f"Pooled with earlier waves: {value}. This is more precise if the level changes slowly, and "
+            "hardly less otherwise; it has no interval."
+        )
+    interval = interval_text(pooled["confidence_interval"], share)
+    change = format_number(100 * pooled["max_change"]) + " points" if share else pooled["max_change"]
+    return (
+        f"Pooled with earlier waves: {value} ({interval}; {level}), if the level changes by at most {change} "
+        "between two waves."
+    )
 
 
 def _alarm_sentence(alarm: JsonMapping) -> str:

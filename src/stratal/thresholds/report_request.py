@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from stratal.designs.labelling_files import sample_file
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import Listed, as_estimand
-from stratal.evaluation.sources import SourceForm, form_of, sample_file
+from stratal.evaluation.sources import SourceForm, form_of
 from stratal.metrics.threshold_goal import ThresholdGoal
 
 

@@ -80,6 +80,7 @@ def log_e_values(
     variances: FloatArray,
     labels: int | IntArray,
     effects: FloatArray = EFFECTS,
+    copies: FloatArray | None = None,
 ) -> FloatArray:
     """Return the logarithm of a wave's e-value (…, D) for each effect: Σ log(1 + c w_i (m_i − z_i)).
 
@@ -101,15 +102,20 @@ def log_e_values(
         n.
     effects : float (D,)
         δ, as shares of the outcome's range.
+    copies : float (…, J), optional
+        Number of equal draws that each entry stands for; one by default. Draws of a stratum with the same
+        outcome need one entry together.
     """
-    variance = np.sum(weights**2 * variances, axis=-1)[..., None]
+    if copies is None:
+        copies = np.ones(weights.shape[-1])
+    variance = np.sum(copies * weights**2 * variances, axis=-1)[..., None]
     # The largest loss of a draw is w (1 − m).
     loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
     count = np.asarray(labels)[..., None]
     stakes = np.minimum(effects / (variance + effects**2 / count), _LARGEST_STAKE / loss)
     gains = expected - outcomes
     return np.stack(
-        [np.sum(np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))], axis=-1
+        [np.sum(copies * np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))], axis=-1
     )
 
 

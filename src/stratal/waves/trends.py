@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from stratal import __version__
 from stratal.errors import InputError, listing
@@ -20,6 +23,7 @@ from stratal.report.trends import trend_html, trend_page
 from stratal.waves.alarm import ALARM, NO_ALARM, UNDECIDED, Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between, paired_change
 from stratal.waves.order import are_sortable
+from stratal.waves.pooled import MIN_WAVES, PooledLevel, pool_levels
 from stratal.waves.score import score_drift
 from stratal.waves.wave import RowKey, Wave, read_waves
 
@@ -90,6 +94,8 @@ class Trend(PageDisplay, PlotDisplay):
     interval : str
         Method of the intervals of levels.
     notes : tuple of str
+    pooled : PooledLevel, optional
+        The latest level with the help of earlier waves, of three waves or more with a bounded outcome.
     """
 
     waves: tuple[Wave, ...]
@@ -99,6 +105,7 @@ class Trend(PageDisplay, PlotDisplay):
     row_level: float
     interval: str
     notes: tuple[str, ...]
+    pooled: PooledLevel | None = None
 
     def __repr__(self) -> str:
         if self.verdict is None:
@@ -140,6 +147,8 @@ class Trend(PageDisplay, PlotDisplay):
             "score": score_drift([wave.name for wave in self.waves], [wave.scores for wave in self.waves]),
             "notes": list(self.notes),
         }
+        if self.pooled is not None:
+            described["pooled"] = self.pooled.to_dict()
         if self.alarms is not None:
             described["verdict"] = self.verdict
             described["alarms"] = [alarm.to_dict() for alarm in self.alarms]
@@ -217,6 +226,7 @@ def trend(
     wave: str | None = None,
     require: str | Sequence[str] | None = None,
     reference: int = 4,
+    max_change: float | None = None,
     **options: Any,
 ) -> Trend:
     """Compare waves of items over time: levels, changes, drift of the score, and an alarm.
@@ -235,6 +245,8 @@ def trend(
         `by`), `fell<=.03` or `rose<=.03` (the change since the reference).
     reference : int
         Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
+    max_change : float, optional
+        Assumed largest change of the level between two waves, which gives the pooled level an interval.
     **options
         As in `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
 
@@ -270,6 +282,8 @@ def trend(
     tail_shares(level, "two-sided")
     if reference < 1:
         raise InputError("reference= (--reference) counts waves", given=reference, allowed="1 or more")
+    if max_change is not None and not 0 <= max_change < np.inf:
+        raise InputError("max_change= (--max-change) is no change", given=max_change, allowed="0 or more")
     results = read_waves(waves, wave, options)
     labelled = [one for one in results if one.evaluation is not None]
     if not labelled:
@@ -285,6 +299,13 @@ def trend(
         alarms = None
     else:
         alarms = raise_alarms(results, list(texts), reference, level)
+    pooled = _pooled(labelled, max_change, level)
+    if pooled is None and max_change is not None:
+        raise InputError(
+            "no level can be pooled",
+            allowed=f"{MIN_WAVES} waves or more with labels, different items, and a bounded outcome",
+            action="Leave max_change= (--max-change) out.",
+        )
     return Trend(
         waves=tuple(results),
         rows=rows,
@@ -292,8 +313,46 @@ def trend(
         confidence_level=level,
         row_level=row_level,
         interval=method,
-        notes=(*_order_notes(results, wave), *_notes(results, rows, alarms)),
+        notes=(
+            *_order_notes(results, wave),
+            *_notes(results, rows, alarms),
+            *_larger_changes(labelled, max_change, level),
+        ),
+        pooled=pooled,
     )
+
+
+def _pooled(labelled: Sequence[Wave], max_change: float | None, level: float) -> PooledLevel | None:
+    """Return the pooled level of all items; None of waves that share items, or have other estimands."""
+    rows = [wave.rows.get(()) for wave in labelled]
+    estimates = [row for row in rows if row is not None]
+    latest = labelled[-1]
+    if len(estimates) < len(labelled) or any(correlation_between(latest, wave, ()) for wave in labelled[:-1]):
+        return None
+    return pool_levels(
+        np.array([row.value for row in estimates]),
+        np.array([row.standard_error for row in estimates], dtype=np.float64),
+        np.array([row.labels for row in estimates], dtype=np.float64),
+        max_change=max_change,
+        level=level,
+        bounds=estimates[-1].bounds,
+    )
+
+
+def _larger_changes(labelled: Sequence[Wave], max_change: float | None, level: float) -> list[str]:
+    """Return a warning if two waves in succession differ by more than the stated largest change."""
+    if max_change is None:
+        return []
+    pair_level = level ** (1.0 / (len(labelled) - 1))
+    names = []
+    for earlier, later in pairwise(labelled):
+        low, high = change_between(later.rows[()], earlier.rows[()], 0.0).limits(pair_level) or (None, None)
+        if (low is not None and low > max_change) or (high is not None and high < -max_change):
+            names.append(f"{earlier.name} and {later.name}")
+    if not names:
+        return []
+    waves = ", ".join(names)
+    return [f"the level changed by more than {max_change:g} between {waves}: do not use the pooled level"]
 
 
 def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[TrendRow, ...], float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.designs.labelling_files import find_table_to_label
+from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates
@@ -18,7 +18,7 @@ from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.evidence import gather
 from stratal.evaluation.labelled_table import read_labelled_table
 from stratal.evaluation.request import EvaluationRequest
-from stratal.evaluation.sources import SourceForm, form_of, sample_file
+from stratal.evaluation.sources import SourceForm, form_of
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN

@@ -101,7 +101,7 @@ LATER = {
     "--failed-answers",  # answers of a log that failed
     "--tags",  # answers and labels that are sets
     "--score",  # thresholds
-    *("--wave", "--reference"),  # waves over time
+    *("--wave", "--reference", "--previous", "--max-change"),  # waves over time
     *("--sensitivity", "--specificity"),  # a plan from the error rates of a judge
     "--format",  # Markdown for comments on pull requests
     "--since",  # units of a platform

@@ -90,3 +90,34 @@ def test_mistakes_are_one_error(weeks, run_command):
     assert "the waves are missing" in run_command("trend").message
     assert "--wave is a column of one table" in run_command("trend", week, week, "--wave", "week").message
     assert "--reference would have no effect" in run_command("trend", week, week, "--reference", "2").message
+
+
+def test_earlier_waves_inform_the_next_draw(tmp_path, run_command):
+    rng = np.random.default_rng(5)
+    for week in (1, 2, 3):
+        rows = [[f"{week}-{item}", round(float(rng.beta(6, 1)), 3), "ab"[item % 2]] for item in range(600)]
+        with open(tmp_path / f"week{week}.csv", "w", newline="") as stream:
+            csv.writer(stream).writerows([["id", "confidence", "topic"], *rows])
+
+    def draw(week, *more):
+        words = ("--proxy", "confidence", "--groups", "topic", "--budget", "60", "--output")
+        return run_command(
+            "draw", str(tmp_path / f"week{week}.csv"), *words, str(tmp_path / f"week{week}"), *more
+        )
+
+    for week in (1, 2):
+        assert draw(week).status == 0
+        fill(tmp_path / f"week{week}/to_label.csv", lambda: int(rng.random() < 0.8))
+    earlier = [str(tmp_path / f"week{week}") for week in (1, 2)]
+    done = draw(3, "--previous", *earlier, "--seed", "4")
+    stored = json.loads((tmp_path / "week3/plan.json").read_text())["options"]
+    again = run_command("draw", str(tmp_path / "week3/plan.json"), "--output", str(tmp_path / "again"))
+
+    assert done.status == 0, done.message
+    assert "120 labels of 2 earlier waves" in done.stdout
+    assert stored["previous"] == ["../week1", "../week2"]
+    assert again.status == 0, again.message
+    assert (tmp_path / "again/to_label.csv").read_text() == (tmp_path / "week3/to_label.csv").read_text()
+    refused = draw(3, "--previous", *earlier, "--by", "topic")
+    assert refused.status != 0
+    assert "--previous" in refused.message

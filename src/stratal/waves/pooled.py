@@ -1,0 +1,197 @@
+"""Pooled levels: the latest wave together with earlier ones, under an assumption on how levels change.
+
+Two quantities, with different assumptions. Neither replaces the interval of the wave alone.
+
+The limited correction moves the estimate of the latest wave towards a prediction from earlier waves, a
+random walk whose steps are averaged over a grid. If the standard error is known, a correction of at most .32
+standard errors in this direction increases the root mean squared error by a factor of at most √(1 + .32²) =
+1.05, whatever the levels do.
+
+If the user states the largest change between two waves, a weighted mean of the latest waves has a known
+largest bias. Its interval is that of a normal estimate with this bias; the weights make it shortest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from stratal.arrays import FloatArray
+from stratal.protocols import JsonDict
+from stratal.report.text import json_dict
+
+# Largest correction, in standard errors. Near a bound of the outcome, estimates that are too far from the
+# middle have too small standard errors, and a correction by a constant share of these is worst there.
+LARGEST_CORRECTION = 0.32
+LARGEST_TOWARDS_MIDDLE = 0.06
+
+# Standard deviations of the random walk's steps, in standard errors of the latest wave.
+_STEPS = np.array([0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
+
+# Ratios of the weights of a wave and the next one.
+_RATIOS = np.linspace(0.0, 1.0, 41)
+
+# Waves from which a level is predicted.
+MIN_WAVES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledLevel:
+    """The level of the latest wave, estimated with the help of earlier waves.
+
+    Parameters
+    ----------
+    value : float
+    confidence_interval : (float, float), optional
+        None without a bound on the change between two waves.
+    max_change : float, optional
+        That bound.
+    """
+
+    value: float
+    confidence_interval: tuple[float, float] | None = None
+    max_change: float | None = None
+
+    def to_dict(self) -> JsonDict:
+        """Return a JSON-ready dict."""
+        return json_dict(
+            {
+                "estimate": self.value,
+                "confidence_interval": self.confidence_interval,
+                "max_change": self.max_change,
+            }
+        )
+
+
+def limited_level(
+    values: FloatArray, standard_errors: FloatArray, labels: FloatArray, bounds: tuple[float, float]
+) -> FloatArray:
+    """Return the latest levels (…,) with a limited correction towards the prediction from earlier waves.
+
+    Parameters
+    ----------
+    values, standard_errors : float (…, T)
+        Estimates of the waves in their order in time.
+    labels : float (T,)
+    bounds : (float, float)
+        Of the outcome.
+    """
+    variances = _smoothed_variances(standard_errors, labels)
+    latest = values[..., -1]
+    latest_variance = variances[..., -1]
+    steps = (_STEPS**2) * latest_variance[..., None]
+    mean = np.repeat(values[..., :1], len(_STEPS), axis=-1)
+    variance = np.repeat(variances[..., :1], len(_STEPS), axis=-1)
+    log_likelihood = np.zeros(mean.shape)
+    for wave in range(1, values.shape[-1]):
+        variance = variance + steps
+        if wave == values.shape[-1] - 1:
+            break
+        total = variance + variances[..., wave, None]
+        difference = values[..., wave, None] - mean
+        log_likelihood -= 0.5 * (np.log(total) + difference**2 / total)
+        mean = mean + variance / total * difference
+        variance = variance * variances[..., wave, None] / total
+    weights = np.exp(log_likelihood - log_likelihood.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    prediction = np.sum(weights * mean, axis=-1)
+    spread = np.sum(weights * (variance + (mean - prediction[..., None]) ** 2), axis=-1)
+    correction = latest_variance / (spread + latest_variance) * (prediction - latest)
+    is_towards_middle = np.abs(prediction - sum(bounds) / 2) < np.abs(latest - sum(bounds) / 2)
+    largest = np.where(is_towards_middle, LARGEST_TOWARDS_MIDDLE, LARGEST_CORRECTION)
+    limit = largest * np.minimum(standard_errors[..., -1], np.sqrt(latest_variance))
+    return np.asarray(latest + np.clip(correction, -limit, limit))
+
+
+def _smoothed_variances(standard_errors: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return the variance of each wave (…, T) if those of single labels agree in all waves.
+
+    The variance that a wave itself shows depends on its estimate: it is small if there are few errors.
+    """
+    of_label = np.mean(standard_errors**2 * labels, axis=-1, keepdims=True)
+    return np.asarray(np.maximum(of_label, np.finfo(float).tiny) / labels)
+
+
+def bounded_level(
+    values: FloatArray,
+    standard_errors: FloatArray,
+    labels: FloatArray,
+    max_change: float,
+    level: float,
+    bounds: tuple[float, float],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted mean (…,) of the latest waves with the shortest interval, and its half-width (…,).
+
+    Parameters
+    ----------
+    values, standard_errors : float (…, T)
+    labels : float (T,)
+    max_change : float
+        Largest change of the level between two waves.
+    level : float
+        Confidence level.
+    bounds : (float, float)
+        Of the outcome.
+    """
+    # The variance of a wave with few errors looks too small.
+    variances = np.maximum(standard_errors**2, _smoothed_variances(standard_errors, labels))
+    ages = np.arange(values.shape[-1])[::-1]
+    weights = labels * _RATIOS[:, None] ** ages
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    errors = np.sqrt(variances @ (weights**2).T)
+    biases = max_change * (weights @ ages)
+    half_widths = errors * biased_quantile(biases / errors, level)
+    best = np.argmin(half_widths, axis=-1)[..., None]
+    mean = np.take_along_axis(values @ weights.T, best, axis=-1)[..., 0]
+    error = np.take_along_axis(errors, best, axis=-1)[..., 0]
+    half_width = np.take_along_axis(half_widths, best, axis=-1)[..., 0]
+    # Outcomes vary more towards the middle of the bounds: half-way to the end of the interval, as Wilson's.
+    low, high = bounds
+    middle = (low + high) / 2.0
+    inner = mean + np.clip(middle - mean, -half_width / 2.0, half_width / 2.0)
+    spread = np.maximum((mean - low) * (high - mean), np.finfo(float).tiny)
+    error = error * np.sqrt((inner - low) * (high - inner) / spread)
+    return mean, error * biased_quantile(biases[best[..., 0]] / error, level)
+
+
+def biased_quantile(bias: FloatArray, level: float) -> FloatArray:
+    """Return the quantile of |N(bias, 1)|, for biases in standard errors.
+
+    Examples
+    --------
+    >>> biased_quantile(np.array([0.0, 10.0]), 0.95).round(3)
+    array([ 1.96 , 11.645])
+    """
+    low = np.maximum(bias, 0.0)
+    high = low + 10.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        is_below = ndtr(middle - bias) - ndtr(-middle - bias) < level
+        low = np.where(is_below, middle, low)
+        high = np.where(is_below, high, middle)
+    return np.asarray(high)
+
+
+def pool_levels(
+    values: FloatArray,
+    standard_errors: FloatArray,
+    labels: FloatArray,
+    *,
+    max_change: float | None,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> PooledLevel | None:
+    """Return the pooled level of the latest of T waves; None with few waves or without any error."""
+    if bounds is None or len(values) < MIN_WAVES:
+        return None
+    if not np.all(np.isfinite(standard_errors)) or not np.any(standard_errors > 0):
+        return None
+    if max_change is None:
+        return PooledLevel(
+            value=float(np.clip(limited_level(values, standard_errors, labels, bounds), *bounds))
+        )
+    mean, half_width = bounded_level(values, standard_errors, labels, max_change, level, bounds)
+    low, high = np.clip([mean - half_width, mean + half_width], *bounds).tolist()
+    return PooledLevel(value=float(mean), confidence_interval=(low, high), max_change=max_change)
