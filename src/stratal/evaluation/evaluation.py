@@ -662,8 +662,9 @@ def _post_stratified(
     if LABELS_BY_ANSWER in codes:
         column = str(evidence.sample.question.answer)
         drawn = {str(answer) for answer in evidence.sample.groups[column].tolist()}
-        if len(drawn) < len(evidence.sample.totals.get(column, ())):
-            # An answer without a label cannot be weighted.
+        totals = evidence.sample.totals.get(column)
+        if totals is None or len(drawn) < len(totals):
+            # An answer without a label cannot be weighted, nor one of which the number of rows is not known.
             return None
     elif LABELS_BY_PROXY in codes:
         column = evidence.sample.proxy_names[0]

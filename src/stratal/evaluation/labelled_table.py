@@ -488,7 +488,7 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
 
 def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelection:
     """Return how rows were chosen if nothing states it: at random, or all of them."""
-    if not request.states_design and rows.log is None and np.all(_is_labelled(rows, request)):
+    if not request.states_design and np.all(_is_labelled(rows, request)):
         return RowSelection(kind=ALL)
     return RowSelection(kind=RANDOM)
 

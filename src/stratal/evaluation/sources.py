@@ -16,6 +16,7 @@ from stratal.errors import InputError
 from stratal.evaluation.request import EvaluationRequest
 from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
 from stratal.question.question import SUPERPOPULATION
+from stratal.question.recognition import passing_metric
 from stratal.question.selection import ALL
 from stratal.randomness import id_text
 from stratal.tables.files import existing_file
@@ -270,6 +271,9 @@ def _common_score(logs: Sequence[SmallTable]) -> str:
     common = [name for name in scores[0] if all(name in others for others in scores)]
     if len(common) == 1:
         return common[0]
+    passed = passing_metric(common)
+    if passed is not None:
+        return passed
     if common:
         names = " or ".join(f"value={name!r} (--value {name})" for name in common)
         raise InputError(

@@ -684,6 +684,10 @@ def _with_labels(
     ]
     metrics = [column for column in columns if column.is_metric]
     if not partial and not complete and metrics:
+        passed = passing_metric([column.name for column in metrics])
+        if passed is not None:
+            note = "'score' is not used; to estimate its mean: value='score' (--value score)"
+            return replace(recognition, value=passed, notes=(*recognition.notes, note))
         return _chosen_labels(recognition, metrics)
     if not partial and not complete and recognition.model is not None:
         outcomes = [column for column in columns if _is_outcome(column)]
@@ -702,6 +706,14 @@ def _with_labels(
         best = max(levels[column.name] for column in complete)
         return _chosen_labels(recognition, [c for c in complete if levels[c.name] == best])
     return _with_compared_models(recognition, columns)
+
+
+def passing_metric(names: Sequence[str]) -> str | None:
+    """Return the metric of a log that says whether an answer passed, if the only other one is its score."""
+    others = [name for name in names if name != "score"]
+    if len(others) == 1 and len(names) == 2 and others[0] in _CORRECTNESS_WORDS:
+        return others[0]
+    return None
 
 
 def _holds_labels(column: ColumnFacts, columns: Sequence[ColumnFacts], levels: Mapping[str, int]) -> bool:

@@ -165,6 +165,9 @@ class SmallTable:
         else:
             entries = self.values(name)
         texts = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
+        if sets and not any(isinstance(entry, list) for entry in entries):
+            # Of separated texts, an empty one is the empty set.
+            texts = ["[]" if text is None else text for text in texts]
         if None in texts:
             raise InputError(
                 f"{self.label}: column {name!r} is empty in {self.places[texts.index(None)]}",

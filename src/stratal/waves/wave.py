@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from stratal.arrays import number_of_text
 from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
+from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.evaluation.evaluation import Evaluation, evaluate
@@ -23,6 +25,7 @@ from stratal.protocols import JsonDict, Keywords
 from stratal.question.recognition import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.study.database import DATABASE
+from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.waves.order import sorted_levels
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
@@ -75,6 +78,22 @@ class Wave:
         return self.evaluation.sample
 
 
+# Words in names of columns of waves.
+_WAVE_WORDS = frozenset(("wave", "week", "month", "date", "day", "period", "quarter", "release", "version"))
+
+
+def _wave_action(sources: Sequence[Any]) -> str | None:
+    """Return how to name the column of waves, if the only source is the file of a table."""
+    path = next(iter(sources), None)
+    if not isinstance(path, str | Path) or not Path(path).is_file() or is_sample_file(Path(path)):
+        return None
+    names = [
+        facts.name for facts in facts_of_table(SmallTable.of(path, str(path))) if facts.words & _WAVE_WORDS
+    ]
+    options = " or ".join(f"wave={name!r} (--wave {quote(name)})" for name in names)
+    return f"Name the column of the waves: {options or 'wave= (--wave COLUMN)'}."
+
+
 def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) -> list[Wave]:
     """Return the evaluation of each wave, in the order of the arguments or of the sorted time.
 
@@ -97,7 +116,12 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
     else:
         requests = [(name, source, labels, dict(options)) for name, source, labels in _named_sources(waves)]
     if len(requests) < 2:
-        raise InputError("a trend needs two waves or more", given=f"{len(requests)} wave", allowed=WAVE_FORMS)
+        raise InputError(
+            "a trend needs two waves or more",
+            given=f"{len(requests)} wave",
+            allowed=WAVE_FORMS,
+            action=_wave_action([source for _, source, _, _ in requests]) if wave_column is None else None,
+        )
     result = [_read_wave(*request) for request in requests]
     targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
     if len(targets) > 1 and options.get("target") is None:

@@ -1,0 +1,98 @@
+"""Tables and logs as tools write them: the first command gives the answer, or names the option that does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import write
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def promptfoo_log(rng, path, *, rate):
+    """Write a log of promptfoo, with a score and a success of every result; return the share of passes."""
+    passed = rng.random(150) < rate
+    results = [
+        {
+            "promptIdx": 0,
+            "testIdx": number,
+            "success": bool(success),
+            "score": float(success),
+            "namedScores": {},
+            "gradingResult": {"pass": bool(success), "score": float(success), "reason": ""},
+            "vars": {"question": f"question {number}"},
+            "prompt": {"raw": "p", "label": "p"},
+            "provider": {"id": "openai:gpt"},
+            "response": {"output": f"answer {number}"},
+        }
+        for number, success in enumerate(passed)
+    ]
+    with open(path, "w") as stream:
+        json.dump({"evalId": "eval-1", "results": {"version": 3, "results": results}}, stream)
+    return passed.mean()
+
+
+def test_a_gate_on_a_log_with_scores_of_all_answers(run_command):
+    rate = promptfoo_log(np.random.default_rng(1), "log.json", rate=0.97)
+
+    gate = run_command("estimate", "log.json", "--require", "value>=.9", "--json")
+    result = json.loads(gate.stdout)
+
+    assert gate.status == 0
+    assert result["estimate"] == pytest.approx(rate)
+    assert result["roles"]["label"] == "success"
+    assert result["roles"]["chosen"] == "all"
+    assert (
+        "'score' is not used; to estimate its mean: value='score' (--value score)" in result["roles"]["notes"]
+    )
+
+
+def test_two_logs_with_a_score_and_a_success_are_compared(run_command):
+    rng = np.random.default_rng(2)
+    rates = {
+        name: promptfoo_log(rng, f"{name}.json", rate=rate) for name, rate in (("new", 0.9), ("old", 0.6))
+    }
+
+    result = json.loads(run_command("estimate", "new.json", "old.json", "--json").stdout)
+
+    assert {row["model"]: row["mean"] for row in result["leaderboard"]} == pytest.approx(rates)
+
+
+def test_a_table_with_a_column_of_weeks_names_its_option(run_command):
+    rng = np.random.default_rng(3)
+    rows = [
+        [row, f"2026-W{40 + row // 100}", int(rng.random() < 0.8) if row % 5 == 0 else ""]
+        for row in range(400)
+    ]
+    write("weekly.csv", ["request_id", "week", "label"], rows)
+
+    refused = run_command("trend", "weekly.csv")
+    (option,) = re.findall(r"--wave \w+", refused.message)
+
+    assert "In 2026-W43" in run_command("trend", "weekly.csv", *option.split()).stdout
+
+
+def test_no_predicted_tag_is_the_empty_set(run_command):
+    rng = np.random.default_rng(4)
+    tags = np.array(["health", "money", "sport"])
+    rows = []
+    for row in range(300):
+        true = rng.random(3) < 0.4
+        true[0] |= not true.any()
+        answered = true & (rng.random(3) < 0.7)
+        rows.append([row, ";".join(tags[answered]), ";".join(tags[true])])
+    write("tags.csv", ["id", "predicted_tags", "label"], rows)
+
+    options = ["--predicted", "predicted_tags", "--tags", ";", "--metric", "recall"]
+    result = json.loads(run_command("estimate", "tags.csv", *options, "--json").stdout)
+
+    true, answered = ([{*row[column].split(";")} - {""} for row in rows] for column in (2, 1))
+    hits = sum("money" in a and "money" in t for t, a in zip(true, answered, strict=True))
+    (recall,) = [row for row in result["metrics"] if row["class"] == "money"]
+    assert recall["estimate"] == pytest.approx(hits / sum("money" in t for t in true))
