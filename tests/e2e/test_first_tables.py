@@ -92,7 +92,7 @@ def test_no_predicted_tag_is_the_empty_set(run_command):
     options = ["--predicted", "predicted_tags", "--tags", ";", "--metric", "recall"]
     result = json.loads(run_command("estimate", "tags.csv", *options, "--json").stdout)
 
-    true, answered = ([{*row[column].split(";")} - {""} for row in rows] for column in (2, 1))
-    hits = sum("money" in a and "money" in t for t, a in zip(true, answered, strict=True))
+    true_sets, answered_sets = ([{*row[column].split(";")} - {""} for row in rows] for column in (2, 1))
+    hits = sum("money" in a and "money" in t for t, a in zip(true_sets, answered_sets, strict=True))
     (recall,) = [row for row in result["metrics"] if row["class"] == "money"]
-    assert recall["estimate"] == pytest.approx(hits / sum("money" in t for t in true))
+    assert recall["estimate"] == pytest.approx(hits / sum("money" in t for t in true_sets))
