@@ -349,12 +349,12 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     """Return how to estimate from a table with labels; None for a table without labels."""
     from stratal.question.recognition import recognise
     from stratal.tables.column_facts import facts_of_table
-    from stratal.tables.list_columns import lists_of_labels
+    from stratal.tables.list_columns import label_list_columns
 
     recognition = recognise(facts_of_table(table))
     columns = recognition.columns
     lines: list[Any] = [_page_of_columns(file), ""]
-    lists = lists_of_labels(table)
+    lists = label_list_columns(table)
     if lists and recognition.value in (None, *lists):
         lines.append(
             f"`{lists[0]}` has a list of labels in each row. It counts as one number (--lists mean, --lists "

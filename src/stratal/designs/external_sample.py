@@ -536,7 +536,7 @@ def _require_whole_clusters(columns: SmallTable, options: ExternalSample, labell
         )
     is_labelled = np.isin(np.arange(len(columns)), labelled)
     groups = labelled_groups(columns, options.cluster, is_labelled)
-    if groups.are_whole_as_stated:
+    if groups.are_labelled_enough_for_clusters:
         return
     raise InputError(
         f"{columns.label}: only some rows of the clusters with labels have one",

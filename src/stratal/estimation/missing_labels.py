@@ -21,16 +21,17 @@ from stratal.population.rules import Crossed, Rule
 from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note
 
 # Chance of a warning in total, over all proxies and both statistics, where labels are missing at random.
-RISK = 0.01
+FALSE_ALARM_RATE = 0.01
 
 # Standardised statistics below this have p-values above the part of the risk that any statistic has.
-_UNSUSPICIOUS = 2.0
+_MIN_STATISTIC = 2.0
 
-# Random choices for each proxy: a p-value at the limit has a relative error of about 30 %.
-_CHOICES = 4000
+# Random choices for each proxy. At the limit of FALSE_ALARM_RATE / 2k about 20 of the 4,000 k are as extreme
+# as the observed one, so that such a p-value has a relative error of 22 %.
+_PERMUTATIONS_PER_PROXY = 4000
 
 # Random numbers that are drawn at once.
-_NUMBERS_AT_ONCE = 2**18
+_BATCH_SIZE = 2**18
 
 # Answers whose shares of clusters are compared: the most frequent ones.
 _MOST_ANSWERS = 20
@@ -57,7 +58,7 @@ class MissingPattern:
 
 
 def missing_pattern(
-    proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = RISK
+    proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = FALSE_ALARM_RATE
 ) -> MissingPattern | None:
     """Return where labels are missing more often; None where that may be chance.
 
@@ -85,25 +86,25 @@ def missing_pattern(
     centred = scores - means[block]
     observed = missing @ centred
     counts = np.bincount(block, missing, minlength=len(size))
-    spread = np.stack([np.bincount(block, column**2) for column in centred.T], axis=1)
+    sums_of_squares = np.stack([np.bincount(block, column**2) for column in centred.T], axis=1)
     share = counts * (size - counts) / np.maximum(size * (size - 1), 1)
-    deviation = np.sqrt(share @ spread)
-    standardised = np.abs(observed) / np.where(deviation > 0, deviation, np.inf)
-    if np.max(standardised) < _UNSUSPICIOUS:
+    standard_deviations = np.sqrt(share @ sums_of_squares)
+    standardised = np.abs(observed) / np.where(standard_deviations > 0, standard_deviations, np.inf)
+    if np.max(standardised) < _MIN_STATISTIC:
         return None
-    beyond = np.ones(2 * k)
-    choices = _CHOICES * k
+    exceedances = np.ones(2 * k)
+    choices = _PERMUTATIONS_PER_PROXY * k
     generator = np.random.default_rng(seed)
     order = np.argsort(block, kind="stable")
     # Within each block, the units with the smallest random numbers are those without a label.
     first = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
     chosen = np.arange(n) - first < counts[block[order]]
-    at_once = max(_NUMBERS_AT_ONCE // n, 1)
+    at_once = max(_BATCH_SIZE // n, 1)
     for start in range(0, choices, at_once):
         random_order = np.argsort(block + generator.random((min(at_once, choices - start), n)), axis=1)
         sums = centred[random_order[:, chosen]].sum(axis=1)
-        beyond += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
-    p_values = np.where(deviation > 0, beyond / (choices + 1.0), 1.0)
+        exceedances += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
+    p_values = np.where(standard_deviations > 0, exceedances / (choices + 1.0), 1.0)
     best = int(np.argmin(p_values))
     if p_values[best] > risk / (2 * k):
         return None
@@ -153,7 +154,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     halves = f"{parts[0]} drawn units of its lower half, {parts[1]} of its upper half"
     text = (
         f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, "
-        f"{_chance(pattern)}; without a label: {halves}), so "
+        f"{_p_value_text(pattern)}; without a label: {halves}), so "
         "they are not missing at random: find out why, and label these units. The estimate corrects for "
         "different shares of missing labels between strata only, not within them"
     )
@@ -161,7 +162,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
 
 
 # Smaller p-values are written as p < .001: their digits depend on the approximation.
-_LEAST_SHOWN = 0.001
+_MIN_PRINTED_P = 0.001
 
 
 def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
@@ -183,7 +184,7 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
         ids = population.ids
     labelled = np.isin(ids, sample.ids)
     if isinstance(sample.design, ClusterSample):
-        return _notes_of_clusters(sample, population, sample.design.cluster, labelled)
+        return _cluster_notes(sample, population, sample.design.cluster, labelled)
     notes = _proxy_notes(sample, population, labelled, block)
     answer = sample.question.answer
     if notes or np.any(block) or answer is None or answer not in population.groups:
@@ -198,7 +199,7 @@ def _proxy_notes(
     if not sample.proxy_names:
         return ()
     values = np.column_stack([population.values[name] for name in sample.proxy_names])
-    rows = _thinned(labelled, sample.seed)
+    rows = _subsample_rows(labelled, sample.seed)
     pattern = missing_pattern(values[rows], ~labelled[rows], block[rows], seed=sample.seed)
     if pattern is None:
         return ()
@@ -210,7 +211,7 @@ def _proxy_notes(
     return (_proxy_warning(name, pattern, values[:, pattern.column], labelled, remedy),)
 
 
-def _notes_of_clusters(
+def _cluster_notes(
     sample: Sample, population: ArrayPopulation, cluster: str, labelled: BoolArray
 ) -> tuple[Note, ...]:
     """Return a warning if clusters got labels more or less often by their proxies' means or answers."""
@@ -224,8 +225,8 @@ def _notes_of_clusters(
         values += [(answers == level).astype(np.float64) for level in levels]
     if not values:
         return ()
-    means, drawn = _of_clusters(population.groups[cluster], np.column_stack(values), labelled)
-    rows = _thinned(drawn, sample.seed)
+    means, drawn = _cluster_means(population.groups[cluster], np.column_stack(values), labelled)
+    rows = _subsample_rows(drawn, sample.seed)
     one_block = np.zeros(len(rows), dtype=np.int64)
     pattern = missing_pattern(means[rows], ~drawn[rows], one_block, seed=sample.seed)
     if pattern is None:
@@ -236,7 +237,7 @@ def _notes_of_clusters(
         return (_proxy_warning(sample.proxy_names[pattern.column], pattern, column, labelled),)
     level = levels[pattern.column - proxies]
     shares = (float(column[labelled].mean()), float(column.mean()))
-    return (_answer_warning(str(answer), level, shares, f"randomisation test, {_chance(pattern)}"),)
+    return (_answer_warning(str(answer), level, shares, f"randomisation test, {_p_value_text(pattern)}"),)
 
 
 def _proxy_warning(
@@ -246,8 +247,8 @@ def _proxy_warning(
     means = f"mean {values[labelled].mean():.3g} of labelled rows, {values.mean():.3g} of all"
     text = (
         "the labelled rows are not a random sample of the table: they are more often rows where "
-        f"{name!r} is {_OPPOSITE[pattern.where]} (randomisation test, {_chance(pattern)}; {means}), and the "
-        f"interval may miss the value of all rows{remedy}"
+        f"{name!r} is {_OPPOSITE[pattern.where]} (randomisation test, {_p_value_text(pattern)}; {means}), "
+        f"and the interval may miss the value of all rows{remedy}"
     )
     return Note(LABELS_BY_PROXY, text)
 
@@ -278,20 +279,22 @@ def _answer_notes(answer: str, population: ArrayPopulation, labelled: BoolArray)
     at_least = hypergeometric_upper_tail(counts, drawn, size, totals)
     at_most = hypergeometric_upper_tail(drawn - counts, drawn, size, size - totals)
     p_values = np.minimum(2.0 * np.minimum(at_least, at_most) * len(levels), 1.0)
-    rarest = int(np.argmin(p_values))
-    if p_values[rarest] > RISK:
+    most_extreme = int(np.argmin(p_values))
+    if p_values[most_extreme] > FALSE_ALARM_RATE:
         return ()
-    shares = (float(counts[rarest] / n), float(totals[rarest] / size))
+    shares = (float(counts[most_extreme] / n), float(totals[most_extreme] / size))
     remedy = (
         f". If rows were chosen by {answer!r}, weight by it: post_stratify={answer!r} "
         f"(--post-stratify {answer}); this corrects only for choices that depend on it"
     )
-    test = f"hypergeometric test, p = {p_values[rarest]:.1g}"
-    return (_answer_warning(answer, str(levels[rarest]), shares, test, remedy),)
+    test = f"hypergeometric test, p = {p_values[most_extreme]:.1g}"
+    return (_answer_warning(answer, str(levels[most_extreme]), shares, test, remedy),)
 
 
-def _of_clusters(clusters: AnyArray, values: FloatArray, labelled: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Return the means of proxies (M, k) of all clusters, and which of these were drawn (M,)."""
+def _cluster_means(
+    clusters: AnyArray, values: FloatArray, labelled: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """Return the means (M, k) of columns of values (N, k) over all clusters, and which were drawn (M,)."""
     _, codes, sizes = np.unique(clusters.astype(np.str_), return_inverse=True, return_counts=True)
     means = np.stack([np.bincount(codes, column) / sizes for column in values.T], axis=1)
     return means, np.bincount(codes, labelled) > 0
@@ -304,7 +307,7 @@ _OPPOSITE = {"low": "high", "high": "low", "in the middle": "low or high", "low 
 _MOST_ROWS = 1_500
 
 
-def _thinned(labelled: BoolArray, seed: int) -> IntArray:
+def _subsample_rows(labelled: BoolArray, seed: int) -> IntArray:
     """Return the labelled rows and a random part of the others, at least as many.
 
     A random part keeps the test exact: labels at random are as likely on each of the rows that are left.
@@ -329,8 +332,8 @@ def _blocks_of_table(sample: Sample, population: ArrayPopulation) -> IntArray | 
     return exchangeable_blocks(design.strata.rule, population.codes(design.strata.rule), sample.proxy_names)
 
 
-def _chance(pattern: MissingPattern) -> str:
+def _p_value_text(pattern: MissingPattern) -> str:
     """Return the p-value as text."""
-    if pattern.p_value > _LEAST_SHOWN:
+    if pattern.p_value > _MIN_PRINTED_P:
         return f"p = {pattern.p_value:.1g}"
-    return f"p < {_LEAST_SHOWN}"
+    return f"p < {_MIN_PRINTED_P}"

@@ -33,20 +33,20 @@ from stratal.report.notes import RANDOM_ROWS, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
     ENTRY,
+    LIST_RULES,
     ListRule,
-    are_lists_of_ones,
-    lists_of_labels,
-    with_numbers_of_lists,
-    with_rows_of_lists,
+    explode_lists,
+    has_binary_lists,
+    label_list_columns,
+    reduce_lists,
 )
-from stratal.tables.list_columns import FORMS as LIST_FORMS
 from stratal.tables.list_columns import ROWS as LIST_ROWS
 from stratal.tables.no_answer import NO_VERDICT, is_placeholder
 from stratal.tables.repeated_runs import RepeatedRuns, numbers_of_repeats, repeated_runs
 from stratal.tables.row_groups import (
-    RowGroups,
+    ClusterFindings,
     candidate_groups,
-    groups_as_drawn,
+    detect_clusters,
     labelled_groups,
     with_missing_groups,
 )
@@ -54,7 +54,7 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
 # Standard deviations of the number of labelled rows: more is not explained by chance.
-_MAX_DEVIATIONS = 6.0
+_MAX_STANDARD_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,31 +119,35 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     else:
         stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
-    _require_use_of_lists(rows, request, recognition)
+    _require_list_rule(rows, request, recognition)
     recognition.require_answered(rows.label)
-    request = _with_roles(_without_no_column(request), recognition, rows)
+    request = _with_roles(_without_none_keyword(request), recognition, rows)
     runs = None
     if request.model is not None:
         needed = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
         needed += [request.cluster, request.weight, None if stated is None else stated.column]
         columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in needed if name])
-        rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
+        rows = SmallTable.of(columns, rows.label)
         request = replace(request, model=None, value=models[0], compare=models)
     _refuse_missing_code(rows, request)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
+<<<<<<< HEAD
     if selection.kind == ALL and request.cluster is None:
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
         # Runs of one question are no independent units, and its id is none of a row.
         request = replace(request, id=ROW, cluster=request.cluster or runs.column)
     row_groups = _groups_as_drawn(rows, request, recognition, selection, unit_of_lists)
+=======
+    row_groups = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
+>>>>>>> bed6e2ffd (Names of a reader's list; lists of columns with points in their names; places of rows are kept)
     if row_groups.clusters is not None and row_groups.clusters.column != request.cluster:
         rows = with_missing_groups(rows, row_groups.clusters.column)
         request = replace(request, cluster=row_groups.clusters.column)
-    named = _proxies(request, recognition, rows)
-    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), named, stated=request.proxy)
+    proxy_candidates = _proxies(request, recognition, rows)
+    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), proxy_candidates, stated=request.proxy)
     notes = (*recognition.notes, *notes)
     if request.lists is not None:
         notes = (f"each list counts as {ListRule.parse(request.lists).description}", *notes)
@@ -232,7 +236,7 @@ def _stated_roles(
     if request.counts_as_number:
         is_compared = False
     others = (request.cluster, request.weight, None if selection is None else selection.column)
-    stated = _without_no_column(request)
+    stated = _without_none_keyword(request)
     judges: tuple[str, ...] | None = None
     if request.judge or request.states_no_judge or not _may_recognise_judge(request):
         judges = tuple(str(name(judge)) for judge in stated.judge)
@@ -264,16 +268,16 @@ def _with_lists(
     if request.lists is None:
         return rows, request, None
     rule = ListRule.parse(request.lists)
-    labels = lists_of_labels(rows, counts_words=True)
+    labels = label_list_columns(rows, includes_words=True)
     if request.value is None and len(labels) == 1:
         # Means of lists are no longer recognised as labels by their values.
         request = replace(request, value=labels[0])
     if rule.kind != LIST_ROWS:
-        return with_numbers_of_lists(rows, rule), request, None
+        return reduce_lists(rows, rule), request, None
     unit = request.id or rows.find(*ID_NAMES)
     if unit is None:
         unit = next((column.name for column in facts_of_table(rows) if _may_be_units(column)), None)
-    rows, unit = with_rows_of_lists(rows, unit)
+    rows, unit = explode_lists(rows, unit)
     if request.cluster is not None:
         return rows, replace(request, id=ENTRY), None
     return rows, replace(request, id=ENTRY, cluster=unit), unit
@@ -284,7 +288,7 @@ def _with_bounds_of_lists(source: SmallTable, request: EvaluationRequest) -> Eva
     if request.lists is None:
         return request
     rule = ListRule.parse(request.lists)
-    is_bounded = are_lists_of_ones(source, request.label_column, rule)
+    is_bounded = has_binary_lists(source, request.label_column, rule)
     if rule.kind == LIST_ROWS or not is_bounded or request.bounds is not None or request.outcome is not None:
         return request
     return replace(request, bounds=(0.0, 1.0))
@@ -311,16 +315,16 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
     )
 
 
-def _require_use_of_lists(rows: SmallTable, request: EvaluationRequest, recognition: Recognition) -> None:
+def _require_list_rule(rows: SmallTable, request: EvaluationRequest, recognition: Recognition) -> None:
     """Refuse lists as labels if it is not stated what a list counts as."""
     if request.lists is not None or request.tags is not None:
         return
-    names = lists_of_labels(rows)
+    names = label_list_columns(rows)
     if not names or recognition.value not in (None, *names):
         return
     raise InputError(
         f"{rows.label}: {names[0]!r} has a list in each row",
-        allowed=f"lists= (--lists) {LIST_FORMS}",
+        allowed=f"lists= (--lists) {LIST_RULES}",
         action="Say what a list counts as: a row for each entry, with the units as clusters: lists='rows' "
         "(--lists rows); or one number for each unit: lists='mean' (--lists mean), lists='precision@5' "
         "(--lists precision@5) or lists='hit@5' (--lists hit@5); or that the entries are a set of tags: "
@@ -365,11 +369,10 @@ def _with_outcomes_of_answers(
             int(class_of[text] == answer) if text in class_of else None
             for text, answer in zip(label_texts, answers[model], strict=True)
         ]
-    rows = replace(SmallTable.of(columns, rows.label), label=rows.label)
-    return rows, replace(request, value=None, predicted=None, mapping=None)
+    return rows.with_columns(columns), replace(request, value=None, predicted=None, mapping=None)
 
 
-def _without_no_column(request: EvaluationRequest) -> EvaluationRequest:
+def _without_none_keyword(request: EvaluationRequest) -> EvaluationRequest:
     """Return the request without the word that states that no column is a judge or a proxy."""
     judge = () if request.states_no_judge else request.judge
     proxy = () if request.states_no_proxy else request.proxy
@@ -464,7 +467,7 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
     expected = float(probabilities.sum())
     deviation = float(np.sqrt(np.sum(probabilities * (1.0 - probabilities))))
     labelled = int(is_labelled.sum())
-    if abs(labelled - expected) > _MAX_DEVIATIONS * deviation + 1.0:
+    if abs(labelled - expected) > _MAX_STANDARD_DEVIATIONS * deviation + 1.0:
         raise InputError(
             f"{rows.label}: {column!r} does not contain the inclusion probabilities of the labelled rows",
             given=f"{labelled:,} labelled rows, where the probabilities expect {expected:,.0f}",
@@ -493,34 +496,34 @@ def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelec
     return RowSelection(kind=RANDOM)
 
 
-def _groups_as_drawn(
+def _detected_clusters(
     rows: SmallTable,
     request: EvaluationRequest,
     recognition: Recognition,
     selection: RowSelection,
     unit_of_lists: str | None,
-) -> RowGroups:
+) -> ClusterFindings:
     """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""
     is_labelled = _is_labelled(rows, request)
     may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN, UNKNOWN) and not np.all(is_labelled)
     if not may_be_grouped or request.states_design:
-        return RowGroups()
+        return ClusterFindings()
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
     roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id, selection.column}
     groups = candidate_groups(rows, recognition.columns.values(), is_labelled, roles, selection.column)
     unit = None
     if request.cluster is not None:
         unit = labelled_groups(rows, request.cluster, is_labelled, selection.column)
-        if not unit.are_whole_as_stated:
+        if not unit.are_labelled_enough_for_clusters:
             # The reader of the sample refuses these, with the ways to state how they were drawn.
-            return RowGroups(clusters=unit)
-    return groups_as_drawn(
+            return ClusterFindings(clusters=unit)
+    return detect_clusters(
         rows,
         groups,
         unit,
         is_stated=request.cluster != unit_of_lists or request.chosen not in (None, UNKNOWN),
-        allows_stages=selection.kind == UNKNOWN,
-        otherwise="; if single rows were chosen at random all the same: chosen='random' (--chosen random)",
+        allows_second_stage=selection.kind == UNKNOWN,
+        override_hint="; if single rows were chosen at random after all: chosen='random' (--chosen random)",
     )
 
 

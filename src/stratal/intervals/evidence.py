@@ -318,10 +318,8 @@ class Evidence(DerivedEvidence, Record):
         Whether the population's own draw counts.
     stratum_weights_known : bool
         Whether the W_h are known then, rather than drawn with the N units.
-    given_trials : float, optional
-        Effective trials, where the estimator counts them better than `Evidence.trials` (a ratio, say).
-    own : Limits, optional
-        Limits that `auto` gives instead of the mean's.
+    interval : Interval, optional
+        The interval that `auto` uses instead of that of a mean.
     linearised : bool
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
     simultaneous : SimultaneousLevel, optional
@@ -345,7 +343,6 @@ class Evidence(DerivedEvidence, Record):
     tuned: bool
     superpopulation: bool = False
     stratum_weights_known: bool = False
-    given_trials: float | None = None
     interval: Interval | None = None
     linearised: bool = False
     member: BoolArray | None = None
@@ -446,8 +443,6 @@ class Evidence(DerivedEvidence, Record):
         """Independent binary trials that the labels are worth; infinite for a census."""
         if self.census:
             return float("inf")
-        if self.given_trials is not None:
-            return self.given_trials
         labels = self.moments
         smooth = smoothed_moments(labels)
         effective_labels = effective_labels_of(smooth, self.variances(labels))
@@ -513,16 +508,16 @@ class Evidence(DerivedEvidence, Record):
     def in_strata(self) -> bool:
         """Whether there are several strata, and each one's labels are a random sample of it."""
         several = bool((self.weighting.counts > 0).sum() > 1)
-        return self.given_trials is None and self.weighting.random_within_strata and several
+        return self.weighting.random_within_strata and several
 
     @property
     def in_one_stratum(self) -> bool:
         """Whether the labels are one random sample of a population whose units are all that counts."""
         is_single_stratum = self.weighting.random_within_strata and len(self.weighting.counts) == 1
-        return self.given_trials is None and is_single_stratum and not self.superpopulation
+        return is_single_stratum and not self.superpopulation
 
     def unseen(self, error: float) -> Number:
-        """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
+        """Return the share of units that, but for this error, no label was like (`unseen_share`)."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
         if self.superpopulation:

@@ -226,7 +226,9 @@ class Planner:
             error = recommended.expected_standard_error
             successive = successive_precision(self.population, recommended, error, n_labels)
             designs.append(successive)
-            if (successive.expected_standard_error or 0.0) < error:
+            # It is the scaled error of the recommended design.
+            assert successive.expected_standard_error is not None
+            if successive.expected_standard_error < error:
                 recommended = successive
         if n_labels == self.population.size:
             notes += (EVERY_UNIT,)

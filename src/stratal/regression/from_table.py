@@ -19,7 +19,7 @@ from stratal.protocols import Keywords
 from stratal.question.recognition import StatedRoles, recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
-from stratal.tables.row_groups import candidate_groups, groups_as_drawn, with_missing_groups
+from stratal.tables.row_groups import candidate_groups, detect_clusters, with_missing_groups
 from stratal.tables.small_table import SmallTable, is_missing
 from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
@@ -52,7 +52,7 @@ def sample_of_formula(
             options = {"features": names}
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
     groups = candidate_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
-    row_groups = groups_as_drawn(rows, groups)
+    row_groups = detect_clusters(rows, groups)
     cluster = None
     if row_groups.clusters is not None:
         cluster = row_groups.clusters.column

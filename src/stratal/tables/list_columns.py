@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.arrays import number_of_text
@@ -20,7 +20,7 @@ ROWS = "rows"
 MEAN = "mean"
 PRECISION = "precision"
 HIT = "hit"
-FORMS = "rows, mean, precision@K, hit@K"
+LIST_RULES = "rows, mean, precision@K, hit@K"
 
 _ZERO_OR_ONE = frozenset({"0", "1"})
 
@@ -36,8 +36,8 @@ class ListRule:
     Parameters
     ----------
     kind : {"rows", "mean", "precision", "hit"}
-        A row for each entry; the mean of each list; the sum of its first `depth` entries over `depth`; or the
-        largest of these.
+        A row for each entry; the mean of each list; the sum of its first `depth` entries divided by `depth`;
+        or the maximum of its first `depth` entries.
     depth : int, optional
     """
 
@@ -51,18 +51,18 @@ class ListRule:
         Raises
         ------
         InputError
-            For another text.
+            If the text is not a known rule.
         """
         match = re.fullmatch(r"(rows|mean)|(precision|hit)@([1-9]\d*)", text.strip())
         if match is None:
-            raise InputError("unknown use of lists: lists= (--lists)", given=repr(text), allowed=FORMS)
+            raise InputError("unknown use of lists: lists= (--lists)", given=repr(text), allowed=LIST_RULES)
         if match[1]:
             return cls(kind=match[1])
         return cls(kind=match[2], depth=int(match[3]))
 
     @property
-    def counts_ones(self) -> bool:
-        """Whether the rule has a meaning for entries of 0 and 1 alone."""
+    def requires_binary(self) -> bool:
+        """Whether the entries must be 0 or 1."""
         return self.kind in (PRECISION, HIT)
 
     @property
@@ -90,55 +90,59 @@ class ListRule:
 
 
 def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list[list[Any] | None]]:
-    """Return the columns of lists: each cell a list or None; lists of objects become a column per name.
+    """Return the columns of lists: each cell a list or None; lists of objects become a column per key.
 
     Raises
     ------
     InputError
-        If the user stated that the table has lists, and some cells of a column of lists are none.
+        If the user stated that the table has lists, and some cells of a column of lists are not lists.
     """
     columns: dict[str, list[list[Any] | None]] = {}
     for name, entries in rows.lists.items():
         first = next((entry for entry in entries if not _is_absent(entry)), None)
-        if _list_of(first) is None:
+        if _parse_list(first) is None:
             continue
-        cells = [None if _is_absent(entry) else _list_of(entry) for entry in entries]
-        damaged = [row for row, entry in enumerate(entries) if cells[row] is None and not _is_absent(entry)]
-        if damaged and is_stated:
+        cells = [None if _is_absent(entry) else _parse_list(entry) for entry in entries]
+        invalid_rows = [
+            row for row, entry in enumerate(entries) if cells[row] is None and not _is_absent(entry)
+        ]
+        if invalid_rows and is_stated:
             raise InputError(
-                f"{rows.label}, {rows.places[damaged[0]]}: the entry of {name!r} is not a list",
-                given=repr(entries[damaged[0]]),
+                f"{rows.label}, {rows.places[invalid_rows[0]]}: the entry of {name!r} is not a list",
+                given=repr(entries[invalid_rows[0]]),
                 allowed="a list such as [1, 0, 0] or an empty cell; or a table without this column",
             )
-        if damaged:
+        if invalid_rows:
             continue
         objects = [entry for cell in cells for entry in cell or ()]
         if objects and all(isinstance(entry, dict) for entry in objects):
             for key in dict.fromkeys(key for entry in objects for key in entry):
-                of_key = [None if cell is None else [entry.get(key) for entry in cell] for cell in cells]
-                columns[f"{name}.{key}"] = of_key
+                cells_of_key = [
+                    None if cell is None else [entry.get(key) for entry in cell] for cell in cells
+                ]
+                columns[f"{name}.{key}"] = cells_of_key
         else:
             columns[name] = cells
     return columns
 
 
-def lists_of_labels(rows: SmallTable, *, counts_words: bool = False) -> tuple[str, ...]:
-    """Return the columns of lists of 0 and 1, which are labels or verdicts of each entry and no tags.
+def label_list_columns(rows: SmallTable, *, includes_words: bool = False) -> tuple[str, ...]:
+    """Return the columns of lists of 0 and 1, which are labels or verdicts of each entry, not tags.
 
-    Words, such as yes and no, may be tags; they are counted only where it is stated that lists are labels.
+    Words, such as yes and no, may be tags; these columns are included only with `includes_words`.
     """
     names = []
     for name, cells in list_columns(rows).items():
         entries = {plain_text(entry) for cell in cells for entry in cell or ()} - {None}
-        is_of_words = not all(TRUTH_VALUES.get(str(entry), entry) in _ZERO_OR_ONE for entry in entries)
-        if is_of_words and not counts_words:
+        has_words = not all(TRUTH_VALUES.get(str(entry), entry) in _ZERO_OR_ONE for entry in entries)
+        if has_words and not includes_words:
             continue
-        if _distinct_numbers(_numbers_of(cells)) <= {0.0, 1.0}:
+        if _are_binary(_distinct_numbers(_parse_numbers(cells))):
             names.append(name)
     return tuple(names)
 
 
-def with_rows_of_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
+def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     """Return a table with a row for each entry of the lists, and the column of the units with a list each.
 
     Parameters
@@ -154,56 +158,59 @@ def with_rows_of_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, 
     str
         The column of the units.
     """
-    columns = _with_equal_lengths(rows)
+    columns = _list_columns_of_equal_length(rows)
     lengths = [
         max((len(cells[row] or ()) for cells in columns.values()), default=0) for row in range(len(rows))
     ]
-    sources = [row for row, length in enumerate(lengths) for _ in range(length)]
+    source_rows = [row for row, length in enumerate(lengths) for _ in range(length)]
     ranks = [rank for length in lengths for rank in range(1, length + 1)]
-    absent = [row for row in range(len(rows)) if all(cells[row] is None for cells in columns.values())]
-    if absent or not sources:
-        place = rows.places[next(iter(absent), 0)]
+    rows_without_list = [
+        row for row in range(len(rows)) if all(cells[row] is None for cells in columns.values())
+    ]
+    if rows_without_list or not source_rows:
+        place = rows.places[next(iter(rows_without_list), 0)]
         raise InputError(
-            f"{rows.label}, {place}: how many entries the unit has is not known",
+            f"{rows.label}, {place}: the number of entries of this unit is unknown",
             given=f"no list in {', '.join(columns)}",
             allowed="a list of each unit, such as its passages or scores, also without labels",
             action="Add such a column, or count one number for each unit: mean, precision@K, hit@K.",
         )
-    nested = {name.partition(".")[0] for name in columns}
+    nested = {_source_column(rows, name) for name in columns}
     plain = {name: entries for name, entries in rows.lists.items() if name not in nested}
     unit = unit or "unit"
     units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
         raise InputError(f"{rows.label}: column {unit!r} has an id twice", allowed="one row for each unit")
-    lists: dict[str, list[Any]] = {unit: [units[row] for row in sources]}
-    lists |= {name: [entries[row] for row in sources] for name, entries in plain.items()}
+    lists: dict[str, list[Any]] = {unit: [units[row] for row in source_rows]}
+    lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
     for name, cells in columns.items():
-        lists[name] = [None if cells[row] is None else entry for row, entry in _entries(cells, lengths)]
+        lists[name] = [None if cells[row] is None else entry for row, entry in _row_entries(cells, lengths)]
     lists.setdefault(RANK, ranks)
-    lists[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(sources, ranks, strict=True)]
-    return SmallTable.of(lists, rows.label), unit
+    lists[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(source_rows, ranks, strict=True)]
+    places = tuple(rows.places[row] for row in source_rows)
+    return replace(SmallTable.of(lists, rows.label), places=places), unit
 
 
-def with_numbers_of_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
+def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
     """Return the table with a number in place of each list of numbers; other lists are left out.
 
-    A list without any label has none; a list that has labels in part is refused.
+    A list without labels gives None; a partly labelled list is refused.
     """
-    columns = _with_equal_lengths(rows)
-    nested = {name.partition(".")[0] for name in columns}
+    columns = _list_columns_of_equal_length(rows)
+    nested = {_source_column(rows, name) for name in columns}
     lists = {name: entries for name, entries in rows.lists.items() if name not in nested}
     for name, cells in columns.items():
-        numbers = _numbers_of(cells)
+        numbers = _parse_numbers(cells)
         if numbers is None:
             continue
         lists[name] = [
-            None if entries is None else _number_of_list(f"{rows.label}, {place}", name, entries, rule)
+            None if entries is None else _reduce_list(f"{rows.label}, {place}", name, entries, rule)
             for place, entries in zip(rows.places, numbers, strict=True)
         ]
-    return SmallTable.of(lists, rows.label)
+    return rows.with_columns(lists)
 
 
-def are_lists_of_ones(rows: SmallTable, column: str, rule: ListRule) -> bool:
+def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
     """Return whether the lists of a column have 0 and 1 alone, or verdicts that count as these.
 
     Raises
@@ -214,13 +221,14 @@ def are_lists_of_ones(rows: SmallTable, column: str, rule: ListRule) -> bool:
     cells = list_columns(rows).get(column)
     if cells is None:
         return False
-    numbers = _distinct_numbers(_numbers_of(cells))
-    if numbers and numbers <= {0.0, 1.0}:
+    numbers = _distinct_numbers(_parse_numbers(cells))
+    if _are_binary(numbers):
         return True
-    if rule.counts_ones:
+    if rule.requires_binary:
+        examples = ", ".join(f"{number:g}" for number in sorted(numbers)[:5]) or "no numbers"
         raise LabelError(
             f"{rows.label}: {rule.kind}@{rule.depth} counts labels of 0 and 1",
-            given=f"{', '.join(f'{number:g}' for number in sorted(numbers)[:5])} in {column!r}",
+            given=f"{examples} in {column!r}",
             allowed="labels 0 and 1 in the lists; or lists='mean' (--lists mean)",
         )
     return False
@@ -229,12 +237,19 @@ def are_lists_of_ones(rows: SmallTable, column: str, rule: ListRule) -> bool:
 # ---- cells
 
 
+def _source_column(rows: SmallTable, name: str) -> str:
+    """Return the column of the table whose lists, or whose lists' objects, a column of lists has."""
+    while name not in rows.lists:
+        name = name.rpartition(".")[0]
+    return name
+
+
 def _is_absent(entry: Any) -> bool:
     """Return whether a cell has no list."""
     return not isinstance(entry, list | tuple | WithDimensions) and is_missing(entry)
 
 
-def _list_of(entry: Any) -> list[Any] | None:
+def _parse_list(entry: Any) -> list[Any] | None:
     """Return a cell as a list, from JSON if it is text; None if it is no list."""
     if isinstance(entry, list | tuple):
         return list(entry)
@@ -243,7 +258,7 @@ def _list_of(entry: Any) -> list[Any] | None:
     return list_of_text(entry) if isinstance(entry, str) else None
 
 
-def _with_equal_lengths(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
+def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
     """Return the columns of lists, refusing lists of different lengths in one row."""
     columns = list_columns(rows, is_stated=True)
     if not columns:
@@ -264,7 +279,7 @@ def _with_equal_lengths(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
     return columns
 
 
-def _entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> list[tuple[int, Any]]:
+def _row_entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> list[tuple[int, Any]]:
     """Return the row and the entry of each place of a column of lists."""
     return [
         (row, entry)
@@ -273,7 +288,7 @@ def _entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> list[
     ]
 
 
-def _numbers_of(cells: Sequence[list[Any] | None]) -> list[list[float | None] | None] | None:
+def _parse_numbers(cells: Sequence[list[Any] | None]) -> list[list[float | None] | None] | None:
     """Return the entries of lists as numbers, missing ones as None; None if any entry is no number.
 
     Verdicts in words, such as yes and no, count as their numbers.
@@ -290,22 +305,26 @@ def _numbers_of(cells: Sequence[list[Any] | None]) -> list[list[float | None] | 
 
 
 def _distinct_numbers(numbers: Sequence[Sequence[float | None] | None] | None) -> set[float]:
-    """Return the distinct numbers of lists, NaN alone if entries are no numbers or all are missing."""
-    distinct = {number for cell in numbers or () for number in cell or () if number is not None}
-    return distinct or {float("nan")}
+    """Return the distinct numbers of lists; none if entries are no numbers or all are missing."""
+    return {number for cell in numbers or () for number in cell or () if number is not None}
 
 
-def _number_of_list(place: str, name: str, numbers: Sequence[float | None], rule: ListRule) -> float | None:
+def _reduce_list(place: str, name: str, numbers: Sequence[float | None], rule: ListRule) -> float | None:
     """Return the number of one list; None where none of the entries that count has a label."""
-    used = numbers[: rule.depth]
-    present = [number for number in used if number is not None]
-    if len(present) == len(used):
+    counted = numbers[: rule.depth]
+    present = [number for number in counted if number is not None]
+    if len(present) == len(counted):
         return rule.reduce(present)
     if not present:
         return None
     raise LabelError(
         f"{place}: the list in {name!r} has labels in part",
-        given=f"{len(present)} of {len(used)} entries",
+        given=f"{len(present)} of {len(counted)} entries",
         allowed="labels of all entries that count, or of none",
         action="Label the other entries too, or count only the first ones: precision@K, hit@K.",
     )
+
+
+def _are_binary(numbers: set[float]) -> bool:
+    """Return whether there are numbers, and all are 0 or 1."""
+    return bool(numbers) and numbers <= {0.0, 1.0}

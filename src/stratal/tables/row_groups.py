@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from shlex import quote
 
 import numpy as np
@@ -19,7 +19,7 @@ from stratal.tables.small_table import SmallTable, plain_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowGroups:
+class ClusterFindings:
     """How rows were labelled in groups.
 
     Parameters
@@ -53,7 +53,7 @@ def candidate_groups(
     rows: SmallTable,
     facts: Iterable[ColumnFacts],
     is_labelled: BoolArray,
-    without: Collection[str | None],
+    excluded: Collection[str | None],
     stratum: str | None = None,
 ) -> list[LabelledGroups]:
     """Return the groups of each column that may have been labelled by group; the most groups first.
@@ -64,28 +64,28 @@ def candidate_groups(
         return []
     groups = []
     for column in facts:
-        # A table with a row for each unit and model may have become one with a row for each unit.
-        if column.name in without or column.name not in rows.lists or not column.may_be_groups:
+        # Columns are gone if a row for each unit and model has become one for each unit.
+        if column.name in excluded or column.name not in rows.lists or not column.may_be_groups:
             continue
-        of_column = labelled_groups(rows, column.name, is_labelled, stratum)
-        if not of_column.may_mark_labels:
-            groups.append(of_column)
-    return sorted(groups, key=lambda of_column: -len(of_column.sizes))
+        grouping = labelled_groups(rows, column.name, is_labelled, stratum)
+        if not grouping.may_be_label_status:
+            groups.append(grouping)
+    return sorted(groups, key=lambda grouping: -len(grouping.sizes))
 
 
-def groups_as_drawn(
+def detect_clusters(
     rows: SmallTable,
     groups: Sequence[LabelledGroups],
     unit: LabelledGroups | None = None,
     *,
     is_stated: bool = False,
-    allows_stages: bool = False,
-    otherwise: str = "",
-) -> RowGroups:
+    allows_second_stage: bool = False,
+    override_hint: str = "",
+) -> ClusterFindings:
     """Return the groups that were drawn as a whole, and warnings about others in which labels concentrate.
 
-    Of conversations within users, the users were drawn if the conversations with labels are in fewer users
-    than conversations at random would be.
+    If conversations are nested in users, users count as the sampling units if the conversations with labels
+    are in fewer users than randomly selected conversations would be.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ def groups_as_drawn(
     is_stated : bool
         Whether the user stated what was drawn: single rows, or `unit`. Nothing else is recognised or refused
         then.
-    allows_stages : bool
-        Whether labels in some rows of some groups are a warning.
-    otherwise : str
-        What a user can state if single rows were drawn all the same.
+    allows_second_stage : bool
+        Whether partly labelled groups are a warning instead of an error.
+    override_hint : str
+        How to state that single rows were drawn after all.
 
     Raises
     ------
@@ -108,18 +108,20 @@ def groups_as_drawn(
         If some rows of some groups have labels: an interval of single rows would be too narrow.
     """
     clusters = unit
-    for of_column in groups if not is_stated else ():
-        is_unit = of_column.are_whole and of_column.are_sampling_units
-        if is_unit and _are_concentrated(of_column, clusters):
-            clusters = of_column
-    concentrated = [of_column for of_column in groups if _are_concentrated(of_column, clusters)]
-    if not is_stated and not allows_stages:
-        for of_column in concentrated:
-            _refuse_second_stage(rows.label, of_column, clusters, otherwise)
-    warnings = [_concentration_warning(of_column, clusters) for of_column in concentrated[-1:]]
+    candidates = [] if is_stated else groups
+    for grouping in candidates:
+        may_be_clusters = grouping.are_fully_labelled and grouping.are_sampling_units
+        if may_be_clusters and _are_concentrated(grouping, clusters):
+            clusters = grouping
+    concentrated = [grouping for grouping in groups if _are_concentrated(grouping, clusters)]
+    if not is_stated and not allows_second_stage:
+        for grouping in concentrated:
+            _refuse_second_stage(rows.label, grouping, clusters, override_hint)
+    # Finer groups lie within the coarsest one, of which the warning is.
+    warnings = [_concentration_warning(grouping, clusters) for grouping in concentrated[-1:]]
     if clusters is not None:
         warnings += _cluster_warnings(rows, clusters)
-    return RowGroups(clusters=clusters, warnings=tuple(warnings))
+    return ClusterFindings(clusters=clusters, warnings=tuple(warnings))
 
 
 def with_missing_groups(rows: SmallTable, column: str) -> SmallTable:
@@ -139,62 +141,67 @@ def _level_codes(rows: SmallTable, column: str) -> IntArray:
     return np.array([number_of_level[text] for text in texts], dtype=np.int64)
 
 
-def _in_units(of_column: LabelledGroups, clusters: LabelledGroups | None) -> LabelledGroups | None:
+def _with_units_as_rows(grouping: LabelledGroups, clusters: LabelledGroups | None) -> LabelledGroups | None:
     """Return the groups with the drawn units in place of rows; None if units do not lie within them."""
     if clusters is None:
-        return of_column
-    if clusters.column == of_column.column or not clusters.lie_within(of_column):
+        return grouping
+    if clusters.column == grouping.column or not clusters.is_nested_in(grouping):
         return None
-    return of_column.of_clusters(clusters)
+    return grouping.with_clusters_as_rows(clusters)
 
 
-def _are_concentrated(of_column: LabelledGroups, clusters: LabelledGroups | None) -> bool:
+def _are_concentrated(grouping: LabelledGroups, clusters: LabelledGroups | None) -> bool:
     """Return whether labels are in fewer groups than those of units at random."""
-    in_units = _in_units(of_column, clusters)
+    in_units = _with_units_as_rows(grouping, clusters)
     return in_units is not None and in_units.are_concentrated
 
 
+def _unit_name(clusters: LabelledGroups | None) -> str:
+    """Return what was drawn, in words."""
+    if clusters is None:
+        return "rows"
+    return repr(clusters.column)
+
+
 def _refuse_second_stage(
-    label: str, of_column: LabelledGroups, clusters: LabelledGroups | None, otherwise: str
+    label: str, grouping: LabelledGroups, clusters: LabelledGroups | None, override_hint: str
 ) -> None:
     """Refuse labels in some units of some groups if the groups are sampling units."""
-    in_units = _in_units(of_column, clusters)
-    if in_units is None or in_units.are_whole or not in_units.are_sampling_units:
+    in_units = _with_units_as_rows(grouping, clusters)
+    if in_units is None or in_units.are_fully_labelled or not in_units.are_sampling_units:
         return
-    unit = "rows"
-    if clusters is not None:
-        unit = repr(clusters.column)
+    unit = _unit_name(clusters)
     raise InputError(
-        f"{label}: some {unit} of some {of_column.column!r} have labels, as in two stages of sampling",
-        given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} {of_column.column!r}, about "
-        f"{in_units.expected:,.0f} if {unit} were chosen at random, and in "
-        f"{in_units.labelled_share:.0%} of the {unit} of these",
+        f"{label}: only some {unit} of the labelled {grouping.column!r} have labels, as in two stages of "
+        "sampling",
+        given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} {grouping.column!r} (about "
+        f"{in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
+        f"{in_units.labelled_share:.0%} of their {unit}",
         allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen one by one",
-        action=f"Label the other {unit} of these groups, or leave them out of the table{otherwise}.",
+        action=f"Label the other {unit} of these groups, or leave them out of the table{override_hint}.",
     )
 
 
-def _concentration_warning(of_column: LabelledGroups, clusters: LabelledGroups | None) -> Note:
+def _concentration_warning(grouping: LabelledGroups, clusters: LabelledGroups | None) -> Note:
     """Return the warning that labels are concentrated in some groups."""
-    in_units = _in_units(of_column, clusters)
+    in_units = _with_units_as_rows(grouping, clusters)
     assert in_units is not None
-    unit = "rows"
-    if clusters is not None:
-        unit = repr(clusters.column)
-    column = of_column.column
+    unit = _unit_name(clusters)
+    column = grouping.column
     text = (
         f"the labelled {unit} are not a random sample of the table: labels occur in "
-        f"{in_units.labelled:,} of {len(in_units.sizes):,} levels of {column!r}, and of as many {unit} "
-        f"chosen at random in about {in_units.expected:,.0f}. The interval may miss the value of all rows. "
+        f"{in_units.labelled:,} of {len(in_units.sizes):,} levels of {column!r}; the same number of randomly "
+        f"chosen {unit} would fall in about {in_units.expected:,.0f}. The interval may miss the value of all "
+        "rows. "
         f"If {unit} of the other levels are not of interest, leave them out"
     )
-    if in_units.are_whole:
+    if in_units.are_fully_labelled:
         text += f"; if whole levels were drawn: cluster={column!r} (--cluster {quote(column)})"
     return Note(LABELS_BY_GROUP, text)
 
 
 def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
-    """Return the warnings that the labelled clusters are of other sizes, or follow each other."""
+    """Return the warnings that the labelled clusters differ in size, or are consecutive."""
     column = clusters.column
     warnings = []
     if clusters.differ_in_size:
@@ -202,22 +209,22 @@ def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
         labelled_size = float(clusters.sizes[with_label].mean())
         other_size = float(clusters.sizes[~with_label].mean())
         text = (
-            f"the labelled {column!r} are not a random sample: they have {labelled_size:.1f} rows on "
-            f"average, the others {other_size:.1f}. The interval may miss the value of all rows"
+            f"the labelled {column!r} are not a random sample: labelled ones have {labelled_size:.1f} rows "
+            f"on average, unlabelled ones {other_size:.1f}. The interval may miss the value of all rows"
         )
         warnings.append(Note(LABELS_BY_GROUP, text))
-    order = _order_of_rows(rows, column)
-    if order is not None and clusters.are_adjacent(order):
+    order = _row_positions(rows, column)
+    if order is not None and clusters.are_consecutive(order):
         text = (
-            f"the labelled {column!r} are not a random sample: they follow each other. The interval may miss "
+            f"the labelled {column!r} are not a random sample: they are consecutive. The interval may miss "
             f"the value of all rows. If the other {column!r} are not of interest, leave them out"
         )
         warnings.append(Note(LABELS_BY_GROUP, text))
     return warnings
 
 
-def _order_of_rows(rows: SmallTable, column: str) -> FloatArray | None:
-    """Return the time or position of each row (n,) in a column of these, None of other columns.
+def _row_positions(rows: SmallTable, column: str) -> FloatArray | None:
+    """Return the time or position of each row (n,); None if the column holds neither.
 
     The order of other numbers, such as ids, says nothing.
     """
@@ -225,13 +232,14 @@ def _order_of_rows(rows: SmallTable, column: str) -> FloatArray | None:
     (facts,) = facts_of_table(SmallTable.of({column: entries}, rows.label))
     if not facts.is_measurement:
         return None
-    places = np.array([_place_of_text(plain_text(entry) or "") for entry in entries])
+    places = np.array([_parse_position(plain_text(entry) or "") for entry in entries])
     return places if np.all(np.isfinite(places)) else None
 
 
-def _place_of_text(text: str) -> float:
-    """Return a number, or a date as days, NaN for other texts."""
+def _parse_position(text: str) -> float:
+    """Return a number, or a date or time in seconds, NaN for other texts."""
     try:
-        return float(datetime.fromisoformat(text).toordinal())
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return number_of_text(text)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()

@@ -106,6 +106,10 @@ class SmallTable:
         single = {name: [column[row] for row in rows] for name, column in self.single.items()}
         return replace(self, lists=lists, single=single, places=tuple(self.places[row] for row in rows))
 
+    def with_columns(self, lists: Mapping[str, list[Any]]) -> SmallTable:
+        """Return the same rows with other columns."""
+        return replace(self, lists=dict(lists), single={}, repeated={}, ambiguous={})
+
     def answers(self, name: str, action: str | None = None) -> list[Any]:
         """Return a column of labels or answers; lists of one value stay lists, as they may be sets."""
         values = self.values(name, action)

@@ -11,7 +11,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import StratalWarning
-from stratal.estimation.missing_labels import RISK, missing_pattern
+from stratal.estimation.missing_labels import FALSE_ALARM_RATE, missing_pattern
 
 N = 4000
 SCORE = np.random.default_rng(1).uniform(size=N)
@@ -58,7 +58,7 @@ def test_labels_missing_at_random_are_not() -> None:
         missing_pattern(proxies, generator.uniform(size=120) < 0.15, block, seed) is not None
         for seed in range(tries)
     )
-    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
+    assert warned <= FALSE_ALARM_RATE * tries + 3.5 * np.sqrt(FALSE_ALARM_RATE * tries)
 
 
 def test_strata_and_rounds_may_differ() -> None:

@@ -12,7 +12,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import post_stratify
 from stratal.errors import InputError, StratalWarning
-from stratal.estimation.missing_labels import RISK, unrepresentative_notes
+from stratal.estimation.missing_labels import FALSE_ALARM_RATE, unrepresentative_notes
 from stratal.report.notes import LABELS_BY_PROXY
 
 SIZE, LABELS = 600, 80
@@ -71,7 +71,7 @@ def test_labels_at_random_are_hardly_ever_warned_of(known):
         table, _ = table_of(np.random.default_rng([2, seed]), size=200, labels=60)
         sample, _ = quietly(table, **{"proxy": "confidence"} | known)
         warned += bool(unrepresentative_notes(sample))
-    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
+    assert warned <= FALSE_ALARM_RATE * tries + 3.5 * np.sqrt(FALSE_ALARM_RATE * tries)
 
 
 def test_strata_that_are_declared_may_be_labelled_unequally():
@@ -182,7 +182,7 @@ def test_labels_at_random_by_answer_are_hardly_ever_warned_of():
         table, _ = answers_table(np.random.default_rng([10, seed]), shares=(1.0, 1.0, 1.0))
         sample, _ = quietly(table, predicted="prediction", groups=["prediction"])
         warned += bool(unrepresentative_notes(sample))
-    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
+    assert warned <= FALSE_ALARM_RATE * tries + 3.5 * np.sqrt(FALSE_ALARM_RATE * tries)
 
 
 def test_whole_clusters_are_compared_by_their_means():
@@ -198,4 +198,4 @@ def test_whole_clusters_are_compared_by_their_means():
         table = {"question": question.tolist(), "p": score.tolist(), "label": label.tolist()}
         sample, _ = quietly(table, proxy="p", cluster="question")
         warned += bool(unrepresentative_notes(sample))
-    assert warned <= RISK * tries + 3.5 * np.sqrt(RISK * tries)
+    assert warned <= FALSE_ALARM_RATE * tries + 3.5 * np.sqrt(FALSE_ALARM_RATE * tries)

@@ -892,7 +892,7 @@ def test_days_that_follow_each_other_are_not_a_random_sample():
 
     assert first.sample.question.cluster == "date"
     assert first.verdicts[0]["verdict"] == "UNDECIDED"
-    assert any("follow each other" in note for note in first.estimate.notes)
+    assert any("are consecutive" in note for note in first.estimate.notes)
     assert spread.verdicts[0]["verdict"] == "PASS"
 
 
@@ -906,7 +906,7 @@ def test_the_largest_groups_are_not_a_random_sample():
     result = stratal.evaluate(table, require=">=.1")
 
     assert result.verdicts[0]["verdict"] == "UNDECIDED"
-    assert any("rows on average, the others" in note for note in result.estimate.notes)
+    assert any("rows on average, unlabelled ones" in note for note in result.estimate.notes)
 
 
 def test_rows_without_a_group_are_groups_of_one_row():

@@ -23,7 +23,7 @@ def test_whole_groups_are_concentrated():
     assert (len(groups.sizes), groups.labelled, groups.labelled_share) == (300, 60, 1.0)
     assert groups.expected == pytest.approx(300 * (1 - 0.8**5))
     assert groups.are_concentrated
-    assert groups.are_whole
+    assert groups.are_fully_labelled
     assert groups.are_sampling_units
 
 
@@ -32,7 +32,7 @@ def test_many_whole_groups_are_concentrated():
     groups = groups_of("question", QUESTIONS, QUESTIONS < 280)
 
     assert groups.are_concentrated
-    assert groups.are_whole
+    assert groups.are_fully_labelled
 
 
 def test_some_rows_of_some_groups_are_not_whole():
@@ -40,15 +40,15 @@ def test_some_rows_of_some_groups_are_not_whole():
 
     assert groups.are_concentrated
     assert groups.are_sampling_units
-    assert not groups.are_whole
-    assert not groups.are_whole_as_stated
+    assert not groups.are_fully_labelled
+    assert not groups.are_labelled_enough_for_clusters
 
 
 def test_few_levels_are_no_sampling_units():
     groups = groups_of("week", np.repeat(np.arange(10), 100), np.arange(1000) < 300)
 
     assert groups.are_concentrated
-    assert groups.are_whole
+    assert groups.are_fully_labelled
     assert not groups.are_sampling_units
 
 
@@ -68,7 +68,7 @@ def test_rows_at_random_are_not_groups(size, labelled, n_strata):
             is_labelled[rng.choice(rows, labelled // n_strata, replace=False)] = True
         groups = groups_of("question", codes, is_labelled, strata)
         assert not groups.are_concentrated
-        probabilities.append(groups.probability)
+        probabilities.append(groups.p_value_bound)
     assert np.mean(np.array(probabilities) < 0.05) <= 0.05
 
 
@@ -91,10 +91,10 @@ def test_clusters_in_coarser_groups():
     for is_labelled, are_users in ((of_users, True), (of_conversations, False)):
         conversation = groups_of("conversation", QUESTIONS, is_labelled)
         user = groups_of("user", users, is_labelled)
-        assert conversation.lie_within(user)
-        assert not user.lie_within(conversation)
+        assert conversation.is_nested_in(user)
+        assert not user.is_nested_in(conversation)
         assert conversation.are_concentrated
-        assert user.of_clusters(conversation).are_concentrated == are_users
+        assert user.with_clusters_as_rows(conversation).are_concentrated == are_users
 
 
 def test_sizes_of_labelled_groups():
@@ -128,7 +128,7 @@ def test_adjacent_groups():
     spread = groups_of("day", days, days % 3 == 0)
     few = groups_of("day", days, days < 1)
 
-    assert first.are_adjacent(order)
-    assert first.are_adjacent(-order)
-    assert not spread.are_adjacent(order)
-    assert not few.are_adjacent(order)
+    assert first.are_consecutive(order)
+    assert first.are_consecutive(-order)
+    assert not spread.are_consecutive(order)
+    assert not few.are_consecutive(order)

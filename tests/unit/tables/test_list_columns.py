@@ -128,7 +128,7 @@ def test_units_without_any_list_have_no_rows():
     table, _ = retrieval()
     del table["scores"]
 
-    with pytest.raises(InputError, match="how many entries the unit has is not known"):
+    with pytest.raises(InputError, match="the number of entries of this unit is unknown"):
         stratal.evaluate(table, lists="rows")
     assert stratal.evaluate(table, lists="hit@1").estimate.labels == 40
 
@@ -181,3 +181,17 @@ def test_a_damaged_list_is_refused():
 
     with pytest.raises(InputError, match="row 8: the entry of 'scores' is not a list"):
         stratal.evaluate(table, lists="rows")
+
+
+def test_names_with_points_are_columns_of_their_own():
+    table, relevant = retrieval()
+    table = {
+        "id": table["question_id"],
+        "run": ["a", "b"] * 100,
+        "run.scores": table["scores"],
+        "run.relevant": table["relevant"],
+    }
+    result = stratal.evaluate(table, lists="precision@3", value="run.relevant", by="run")
+
+    assert {row["domain"] for row in result.to_dict()["domains"]} == {"a", "b"}
+    assert stratal.evaluate(table, lists="mean", value="run.relevant").estimate.labels == len(relevant)
