@@ -133,16 +133,12 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
-<<<<<<< HEAD
     if selection.kind == ALL and request.cluster is None:
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
         # Runs of one question are no independent units, and its id is none of a row.
         request = replace(request, id=ROW, cluster=request.cluster or runs.column)
-    row_groups = _groups_as_drawn(rows, request, recognition, selection, unit_of_lists)
-=======
     row_groups = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
->>>>>>> bed6e2ffd (Names of a reader's list; lists of columns with points in their names; places of rows are kept)
     if row_groups.clusters is not None and row_groups.clusters.column != request.cluster:
         rows = with_missing_groups(rows, row_groups.clusters.column)
         request = replace(request, cluster=row_groups.clusters.column)
