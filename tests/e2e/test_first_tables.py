@@ -96,3 +96,21 @@ def test_no_predicted_tag_is_the_empty_set(run_command):
     hits = sum("money" in a and "money" in t for t, a in zip(true_sets, answered_sets, strict=True))
     (recall,) = [row for row in result["metrics"] if row["class"] == "money"]
     assert recall["estimate"] == pytest.approx(hits / sum("money" in t for t in true_sets))
+
+
+def test_margins_are_no_labels_of_a_survey(run_command):
+    rng = np.random.default_rng(5)
+    rows = [[row, rng.choice(["north", "south"], p=[0.8, 0.2])] for row in range(300)]
+    rows = [[*row, "yes" if rng.random() < (0.8 if row[1] == "north" else 0.4) else "no"] for row in rows]
+    write("survey.csv", ["respondent_id", "region", "satisfied"], rows)
+    totals = [["region", "north", 5000], ["region", "south", 5000]]
+    write("totals.csv", ["variable", "level", "total"], totals)
+
+    asked = run_command("estimate", "survey.csv", "--margins", "totals.csv")
+    (option,) = re.findall(r"--value \w+", asked.message)
+    answer = run_command("estimate", "survey.csv", "--margins", "totals.csv", *option.split(), "--json")
+
+    low, high = json.loads(answer.stdout)["confidence_interval"]
+    assert option == "--value satisfied"
+    assert low < 0.6 < high
+    assert high < 0.72  # the share of the rows is .72

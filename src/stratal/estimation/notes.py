@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from shlex import quote
 from typing import Protocol
 
 import numpy as np
@@ -386,7 +387,8 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
         )
     return (
         f"the outcome falls where {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
-        "score of the opposite (then use one minus it), of another class or of other units"
+        "score of the opposite (then use one minus it), of a class (then predicts= (--predicts "
+        f"{quote(planned.name)}=class:CLASS)) or of other units"
     )
 
 

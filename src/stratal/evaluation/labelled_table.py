@@ -249,9 +249,19 @@ def _stated_roles(
         proxies=proxies,
         model=name(request.model),
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
-        groups=tuple(str(name(group)) for group in (request.by, request.post_stratify) if group),
+        groups=tuple(str(name(group)) for group in _stated_groups(request) if group),
         others=tuple(str(name(other)) for other in others if other),
     )
+
+
+def _stated_groups(request: EvaluationRequest) -> tuple[str | None, ...]:
+    """Return the columns by which the request reports or weights the rows."""
+    margins: tuple[str, ...] = ()
+    if request.margins is not None:
+        stated = StatedMargins.of(request.margins)
+        # Without totals, a margin may be the mean of a proxy.
+        margins = () if stated.totals is None else stated.columns
+    return (request.by, request.post_stratify, *margins)
 
 
 def _with_lists(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tests.e2e.pasted import next_line, write
@@ -190,3 +192,20 @@ def test_names_in_one_text_are_to_be_a_list(tmp_path):
 
     with pytest.raises(InputError, match=r"Several columns are a list: \['score', 'verdict'\]"):
         stratal.evaluate(file, judge="score,verdict")
+
+
+def test_the_probability_of_a_class_is_named_with_its_option(run_command, tmp_path):
+    rng = np.random.default_rng(9)
+    rows = []
+    for row in range(ROWS):
+        answer = "spam" if row % 2 else "ham"
+        other = "ham" if row % 2 else "spam"
+        is_right = rng.random() < (0.6 if row % 2 else 0.95)
+        label = answer if is_right else other
+        rows.append([row, answer, 0.9 if row % 2 else 0.1, label if row < 150 else ""])
+    file = tmp_path / "classes.csv"
+    write(file, ["id", "prediction", "spam_probability", "label"], rows)
+
+    (option,) = re.findall(r"--predicts (\S+=class:)CLASS", run_command("estimate", file).stdout)
+
+    assert "contradict" not in run_command("estimate", file, "--predicts", f"{option}spam").stdout
