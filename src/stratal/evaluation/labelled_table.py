@@ -104,31 +104,20 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         For a needed role that is not clear, with the options to type; and for a statement of how rows were
         chosen that contradicts the table.
     """
-    required = [request.value, request.model, *request.compare]
-    if request.lists is not None:
-        required = []
-    rows = SmallTable.of(table, "the table of labels", [name for name in required if name])
-    source = rows
-    rows, request, unit_of_lists = _with_lists(rows, request)
+    source = _read_rows(table, request)
+    rows, request, unit_of_lists = _with_lists(source, request)
     if request.population_size == len(rows):
         # The rows are the population; those without a label have proxies, too.
         request = replace(request, population_size=None)
     rows, request = _with_outcomes_of_answers(rows, request)
-    if request.chosen is None:
-        stated = None
-    else:
+    stated = None
+    if request.chosen is not None:
         stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_none_keyword(request), recognition, rows)
-    runs = None
-    if request.model is not None:
-        needed = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
-        needed += [request.cluster, request.weight, None if stated is None else stated.column]
-        columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in needed if name])
-        rows = SmallTable.of(columns, rows.label)
-        request = replace(request, model=None, value=models[0], compare=models)
+    rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     _refuse_missing_code(rows, request)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
@@ -138,30 +127,61 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if runs is not None:
         # Runs of one question are no independent units, and its id is none of a row.
         request = replace(request, id=ROW, cluster=request.cluster or runs.column)
-    row_groups = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
-    if row_groups.clusters is not None and row_groups.clusters.column != request.cluster:
-        rows = with_missing_groups(rows, row_groups.clusters.column)
-        request = replace(request, cluster=row_groups.clusters.column)
-    proxy_candidates = _proxies(request, recognition, rows)
-    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), proxy_candidates, stated=request.proxy)
+    findings = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
+    if findings.clusters is not None and findings.clusters.column != request.cluster:
+        rows = with_missing_groups(rows, findings.clusters.column)
+        request = replace(request, cluster=findings.clusters.column)
+    return _with_proxies(
+        rows,
+        request,
+        recognition,
+        selection=selection,
+        clusters=findings.clusters,
+        warnings=findings.warnings,
+        runs=runs if runs is not None and selection.kind == ALL and request.cluster == runs.column else None,
+    )
+
+
+def _read_rows(table: Any, request: EvaluationRequest) -> SmallTable:
+    """Return the rows of a table, which has the columns that the request names for labels."""
+    label_columns = [request.value, request.model, *request.compare]
+    if request.lists is not None:
+        # Names may be of objects in the lists.
+        label_columns = []
+    return SmallTable.of(table, "the table of labels", [name for name in label_columns if name])
+
+
+def _with_row_for_each_unit(
+    rows: SmallTable, request: EvaluationRequest, stated: RowSelection | None
+) -> tuple[SmallTable, EvaluationRequest, RepeatedRuns | None]:
+    """Return a table with a row per unit and model as one with a row per unit; others as they are."""
+    if request.model is None:
+        return rows, request, None
+    kept = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
+    kept += [request.cluster, request.weight, None if stated is None else stated.column]
+    columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in kept if name])
+    request = replace(request, model=None, value=models[0], compare=models)
+    return SmallTable.of(columns, rows.label), request, runs
+
+
+def _with_proxies(
+    rows: SmallTable, request: EvaluationRequest, recognition: Recognition, **how_chosen: Any
+) -> LabelledTable:
+    """Return the table with its proxies as numbers; `how_chosen` are fields of the result."""
+    candidates = _proxies(request, recognition, rows)
+    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), candidates, stated=request.proxy)
     notes = (*recognition.notes, *notes)
     if request.lists is not None:
         notes = (f"each list counts as {ListRule.parse(request.lists).description}", *notes)
-    score = recognition.proxy
-    recognition = replace(recognition, proxy=next(iter(proxies), None), notes=notes)
     rows, numeric_names = with_verdict_numbers(rows, proxies)
-    rows = _with_missing_verdicts(rows, request)
     return LabelledTable(
-        rows=rows,
+        rows=_with_missing_verdicts(rows, request),
         request=request,
-        recognition=recognition,
-        selection=selection,
+        recognition=replace(recognition, proxy=next(iter(proxies), None), notes=notes),
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
-        score=score,
-        clusters=row_groups.clusters,
-        warnings=row_groups.warnings,
+        score=recognition.proxy,
         numeric_names=numeric_names,
-        runs=runs if runs is not None and selection.kind == ALL and request.cluster == runs.column else None,
+        **how_chosen,
     )
 
 
