@@ -16,7 +16,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_interval, undefined
-from stratal.estimation.notes import NoteInputs
+from stratal.estimation.plan_check_notes import NoteInputs
 from stratal.estimation.stratum_table import StratumRow, StratumTable
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval, Interval

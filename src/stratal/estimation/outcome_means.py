@@ -27,7 +27,7 @@ from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
 from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
-from stratal.estimation.notes import NoteInputs, PlannedOutcome
+from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary

@@ -15,6 +15,7 @@ from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
+from stratal.estimation.nonresponse_notes import STRATA_NAMED, nonresponse_notes
 from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
@@ -23,7 +24,6 @@ from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
-from stratal.report.notes import UNLABELLED, Note
 from stratal.strata import Strata
 
 
@@ -81,42 +81,6 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     return "population"
 
 
-# Share of missing labels above which a warning states the assumption.
-_MUCH_NONRESPONSE = 0.1
-# So many missing labels say nothing yet of how many there are.
-_FEW = 4
-
-# Strata that a note names; the others are counted.
-_STRATA_NAMED = 3
-
-
-def nonresponse_notes(
-    sample: Sample, labelled: BoolArray, *, by_stratum_alone: bool = False
-) -> tuple[str, ...]:
-    """Return what is said of units without a label; more than 10 % of the drawn ones are warned of, too.
-
-    In the strata where most lack one, how many do, where there are several. `by_stratum_alone` leaves the
-    warning out.
-    """
-    missing = sample.size - int(labelled.sum())
-    notes: list[str] = []
-    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
-        text = (
-            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
-            "labelled stand for them, which is right only if labels are missing at random within strata"
-        )
-        notes.append(Note(UNLABELLED, text))
-        warn_caller(text)
-    names = sample.design.stratum_names
-    if missing and len(names) > 1:
-        drawn = np.bincount(sample.stratum, minlength=len(names))
-        lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
-        worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
-        shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
-        notes.append(f"units without a label, by stratum: {shown}")
-    return tuple(notes)
-
-
 def worst_bounds(
     sample: Sample, labelled: BoolArray, z: FloatArray, bounds: tuple[float, float] | None
 ) -> tuple[float, float] | None:
@@ -160,9 +124,9 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     """
     empty = np.flatnonzero(counts == 0)
     part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
-    shown = ", ".join(names[h] for h in empty[:_STRATA_NAMED])
-    if len(empty) > _STRATA_NAMED:
-        more = f" and {len(empty) - _STRATA_NAMED} more"
+    shown = ", ".join(names[h] for h in empty[:STRATA_NAMED])
+    if len(empty) > STRATA_NAMED:
+        more = f" and {len(empty) - STRATA_NAMED} more"
     else:
         more = ""
     consequence = (
@@ -214,7 +178,7 @@ def _has_no_proxy(strata: Strata) -> BoolArray:
 def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
     """Return what an estimate takes for granted of units without a proxy, none of which has a label."""
     share = float(np.sum(sizes[empty]) / np.sum(sizes))
-    shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:_STRATA_NAMED])
+    shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:STRATA_NAMED])
     return (
         f"{shown} has no label ({share:.1%} of the units): the estimate takes its units to be like all "
         "others, and the interval does not know whether they are"

@@ -1,5 +1,7 @@
 """Annotation tools: tasks, the question and answers, and the file formats of four tools.
 
+`TOOLS` of `stratal.labels.label_files` lists them; that module also has the formats that need no tool.
+
 Label Studio: writes tasks and a labelling config, reads JSON and JSON-MIN (label-studio-sdk 2.1.2). The id of
 a task is in its data under `item_id`, because JSON-MIN loses a key `id` of the data.
 

@@ -37,7 +37,8 @@ from stratal.strata.strata import (
 )
 from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
 
-# Strata of a proxy unless another number is asked for; plans and simulations use the same one.
+# Strata of a proxy unless another number is asked for; plans and simulations of means use the same one. Plans
+# of other estimands have `most_strata` of `stratal.estimation.anticipated`.
 DEFAULT_STRATA = 10
 
 # More strata than this are never chosen, though they can be asked for.

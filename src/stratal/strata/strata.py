@@ -9,7 +9,7 @@ between 1/4 and 2.
 `scenarios` lists the ways in which a proxy may be off one by one, with the variance of a stratified mean in
 each: the outcome's log-odds may be shifted against the proxy's and flatter or steeper, and a graded outcome
 may be less spread than its bounds allow. A plan promises a range over them, and labels may later refute them
-all (`stratal.estimation.notes`)."""
+all (`stratal.estimation.plan_check_notes`)."""
 
 from __future__ import annotations
 

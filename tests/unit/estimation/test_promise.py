@@ -10,7 +10,7 @@ from tests.tiers import cells
 
 import stratal
 from stratal.errors import StratalWarning
-from stratal.estimation.notes import FEWEST_LABELS_OF_A_NOTE, REFUTED, planned_strata
+from stratal.estimation.plan_check_notes import FEWEST_LABELS_OF_A_NOTE, REFUTED, planned_strata
 
 N = 4000
 SURE = np.random.default_rng(0).beta(8, 1, N).clip(0.001, 0.999)
