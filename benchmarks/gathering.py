@@ -107,6 +107,11 @@ MAIN = {
         Figure("together", called="coverage of level and changes together"),
         Figure("e-process", "stratified", "false alarms in 200 waves"),
     ),
+    "earlier_waves": (
+        Figure("error", "stable", "error with earlier labels over that without"),
+        Figure("largest error", called="in all cases"),
+        Figure("limited", called="error of the pooled level over the wave's own"),
+    ),
     "weak_proxies": (Figure("coverage"),),
     "several_proxies": (Figure("coverage"), Figure("error", called="error over that of the labels alone")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),

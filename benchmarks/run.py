@@ -93,6 +93,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "cluster_groups": list,
         "thresholds": list,
         "over_time": list,
+        "earlier_waves": list,
         "several_proxies": list,
         "coefficient_intervals": list,
         "least_squares": list,

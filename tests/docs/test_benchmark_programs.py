@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from benchmarks import (
     cluster_groups,
+    earlier_waves,
     estimands,
     exact_cells,
     family_wise,
@@ -260,18 +261,39 @@ def test_quick_cells_of_weeks_over_time_have_the_tables_of_the_page(monkeypatch)
     for name, value in quick_sizes.items():
         monkeypatch.setattr(over_time, name, value)
     over_time.chart_limits.cache_clear()
-    quick = over_time.page(series=20, draws=3, labels=(50,))
+    quick = over_time.alarm_part(20, (50,)) + over_time.coverage_part(40, (50,))
     over_time.chart_limits.cache_clear()
-    cells = [
-        row.split(" | ")
-        for row in page.partition("## False alarms")[2].partition("## Median")[0].splitlines()
+    alarms = page.partition("## False alarms")[2].partition("## Median")[0]
+    shares = [float(row[2]) for row in table_rows(alarms)[1:]]
+    coverages = [
+        float(cell.split()[0])
+        for row in table_rows(page.partition(over_time.COVERAGE)[2])[1:]
+        for cell in row[2:]
     ]
-    shares = [float(row[2]) for row in cells if len(row) == 6 and row[1].isdigit()]
+    # The monitor of another package needs its own environment.
+    own_tables = [line for line in headings(page) if line.startswith("|") and "glide" not in line]
 
-    tables = [[line for line in headings(text) if line.startswith("|")] for text in (quick, page)]
-    assert tables[0] == tables[1]
-    assert len(shares) == 24
+    assert [line for line in headings(quick) if line.startswith("|")] == own_tables
+    assert len(shares) == 4 * len(over_time.DESIGNS)
     assert max(shares) <= 0.05
+    assert min(coverages) >= 0.94
+
+
+def test_quick_cells_of_earlier_waves_have_the_tables_of_the_page(monkeypatch):
+    page = stored_page(earlier_waves)
+    every_plan = earlier_waves.PLANS
+    monkeypatch.setattr(earlier_waves, "PLANS", ("stable",))
+    monkeypatch.setattr(earlier_waves, "SAMPLES", 40)
+    quick = earlier_waves.page(40, 1, (100,))
+    rows = table_rows(page)
+    errors = [float(row[2]) for row in rows if row[0] in every_plan]
+    saved = [float(row[4].rstrip("%")) for row in rows if row[0] == "stable" and int(row[1]) > 50]
+    limited = [float(row[2]) for row in rows if row[0] in earlier_waves.SERIES]
+
+    assert headings(quick) == headings(page)
+    assert max(errors) <= 1.05
+    assert min(saved) > 5
+    assert max(limited) <= 1.05
 
 
 def test_quick_cells_of_thresholds_have_the_tables_of_the_page(monkeypatch):
