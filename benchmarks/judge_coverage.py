@@ -104,7 +104,7 @@ def drawn(
         scale = sizes * np.sqrt(np.clip(wrong * (1 - wrong), 0.01, None))
         n_h = np.clip(np.round(n * scale / scale.sum()).astype(int), pilot, sizes)
         weighting = StratifiedWeighting(
-            stratum=np.repeat(np.arange(2), n_h), sizes=sizes, sizes_follow_labels=True
+            stratum=np.repeat(np.arange(2), n_h), sizes=sizes, has_adaptive_allocation=True
         )
         return np.concatenate([order[:k] for order, k in zip(orders, n_h, strict=True)]), weighting
     if design == "simple":

@@ -61,8 +61,8 @@ def test_the_method_survey_is_r_and_auto_is_never_narrower(row):
     interval = found.confidence_interval(method="survey")
 
     assert found.value == pytest.approx(row["mean"], rel=1e-12)
-    assert found.evidence.design_error == pytest.approx(row["se"], rel=1e-9)
-    assert found.evidence.design_freedom == row["df"]
+    assert found.evidence.design_standard_error == pytest.approx(row["se"], rel=1e-9)
+    assert found.evidence.design_df == row["df"]
     assert [interval.low, interval.high] == pytest.approx([row["low"], row["high"]], rel=1e-8)
     assert interval.method == "survey"
     if "clusters" in row["design"]:

@@ -77,7 +77,7 @@ class ClusterWeighting(Weighting):
         """1 − m / M."""
         return max(1.0 - self.draws / self.clusters, 0.0)
 
-    def small_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
+    def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of the mean of a group, times `GroupClusters.stretch`."""
         if self.draws < 2:
             return residuals
@@ -93,16 +93,16 @@ class ClusterWeighting(Weighting):
         return bool(np.isclose(self.squared_sizes * self.clusters, self.size**2))
 
     @property
-    def lacks_sizes(self) -> bool:
+    def lacks_cluster_sizes(self) -> bool:
         """Whether drawn clusters differ in size, and `squared_sizes` are not known."""
         return self.squared_sizes is None and bool(np.ptp(self.drawn) > 0)
 
-    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+    def mean_over_cluster_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
         """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
         By the regression of units on the size of their cluster, at the mean size that all units see; the
         variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
-        unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
+        unequal weights: `Evidence.satterthwaite_df`). None where sizes tell nothing.
         """
         m = self.draws
         share = self.drawn / self.drawn.sum()
@@ -136,7 +136,7 @@ class ClusterWeighting(Weighting):
         if self.draws < 2:
             return np.full((variables.shape[1], variables.shape[1]), np.nan)
         weights = self.weights / self.weights.sum()
-        centred = self.small_cluster_residuals(variables - weights @ variables)
+        centred = self.few_cluster_residuals(variables - weights @ variables)
         between = between_clusters(centred * weights[:, None], self.cluster, np.inf)
         return between * (self.draws / self.clusters)
 

@@ -66,20 +66,20 @@ class GroupClusters(Record):
         return int(np.count_nonzero(self.parts))
 
     @property
-    def design_freedom(self) -> int:
+    def design_df(self) -> int:
         """Clusters minus the strata that hold them: R's `degf(subset(design))`."""
         return self.count - self.strata
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Bell and McCaffrey's degrees of freedom, at most `design_freedom`; 0 without an interval."""
-        if self.count < 2 or self.design_freedom < 1:
+        """Bell and McCaffrey's degrees of freedom, at most `design_df`; 0 without an interval."""
+        if self.count < 2 or self.design_df < 1:
             return 0.0
         used = self.parts > 0
         parts = self.parts[used]
         squares = self.squares[used]
         freedom = bell_mccaffrey(parts, (1.0 - _RESEMBLANCE) * squares + _RESEMBLANCE * parts**2)
-        return min(float(self.design_freedom), max(freedom, 1.0))
+        return min(float(self.design_df), max(freedom, 1.0))
 
     @property
     def unequal_draws(self) -> float:

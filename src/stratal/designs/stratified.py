@@ -164,7 +164,7 @@ class Stratified(Design):
         return StratifiedWeighting(
             stratum=sample.stratum[labelled],
             sizes=sample.summary.sizes,
-            sizes_follow_labels=self.allocation.method in FROM_LABELS,
+            has_adaptive_allocation=self.allocation.method in FROM_LABELS,
         )
 
 
@@ -183,7 +183,7 @@ class StratifiedWeighting(Weighting):
         N_h.
     with_replacement : bool
         Whether the units were drawn independently, so that no finite population correction applies.
-    sizes_follow_labels : bool
+    has_adaptive_allocation : bool
         Whether labels of earlier rounds decided the n_h.
     counts : int (H,)
         n_h, labels per stratum; counted when it is made.
@@ -198,7 +198,7 @@ class StratifiedWeighting(Weighting):
     stratum: IntArray = field()
     sizes: IntArray = field()
     with_replacement: bool = False
-    sizes_follow_labels: bool = False
+    has_adaptive_allocation: bool = False
     # n_h (H,), labels per stratum, W_h / n_h per unit (n,), and W_h² (1 − f_h) / n_h (H,), the factor of s_h²
     # in the variance: read many times for one estimate.
     counts: IntArray = field(init=False, repr=False, compare=False)

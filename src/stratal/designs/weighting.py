@@ -67,7 +67,7 @@ class Weighting(Record, ABC):
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)
 
-    def small_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
+    def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
 
         Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
@@ -107,7 +107,7 @@ class Weighting(Record, ABC):
     ) -> float:
         """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
 
-        The variance with `GroupClusters.stretch` over the reported one: that with `small_cluster_residuals`,
+        The variance with `GroupClusters.stretch` over the reported one: that with `few_cluster_residuals`,
         or that of the variable as it is unless `is_stretched`. 1 for two clusters: with their one degree of
         freedom the interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
         """
@@ -115,7 +115,7 @@ class Weighting(Record, ABC):
         if clusters is None or clusters.count <= 2:
             return 1.0
         if is_stretched:
-            reported = self.small_cluster_residuals(variable[:, None], member)
+            reported = self.few_cluster_residuals(variable[:, None], member)
         else:
             reported = variable[:, None]
         both = np.column_stack([reported, variable * clusters.stretch])
@@ -124,9 +124,9 @@ class Weighting(Record, ABC):
             return max(float(stretched_variance / reported_variance), 1.0)
         return 1.0
 
-    def design_freedom(self, member: BoolArray | None = None) -> float:
+    def design_df(self, member: BoolArray | None = None) -> float:
         """Return R's `degf(subset(design))`: clusters (or units) of the members minus the strata of these."""
-        return float(self.group_clusters_of(member).design_freedom)
+        return float(self.group_clusters_of(member).design_df)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return what the weights leave open of `variables` (n, q): deviations from their weighted mean.
@@ -155,7 +155,7 @@ class Weighting(Record, ABC):
         return False
 
     @property
-    def sizes_follow_labels(self) -> bool:
+    def has_adaptive_allocation(self) -> bool:
         """Whether labels of earlier rounds decided how many units of each stratum were drawn."""
         return False
 
@@ -220,11 +220,11 @@ class Weighting(Record, ABC):
         return np.array([float(np.sum(weights**2)) / float(np.sum(weights)) ** 2])
 
     @property
-    def lacks_sizes(self) -> bool:
+    def lacks_cluster_sizes(self) -> bool:
         """Whether drawn clusters differ in size, and how large the others are is not known."""
         return False
 
-    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+    def mean_over_cluster_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
         """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
         None where there are no clusters, or sizes tell nothing.

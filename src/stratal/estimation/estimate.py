@@ -15,7 +15,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
-from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_interval, undefined
+from stratal.estimation.linearised import Linearised, few_clusters_standard_error, skewed_interval, undefined
 from stratal.estimation.plan_check_notes import NoteInputs
 from stratal.estimation.stratum_table import StratumRow, StratumTable
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
@@ -457,7 +457,7 @@ def linearised_estimate(
         interval = StudentInterval(
             value=result.value,
             bounds=bounds,
-            standard_error=few_clusters_error(result, weighting, member),
+            standard_error=few_clusters_standard_error(result, weighting, member),
             degrees_of_freedom=max(freedom, 1.0),
         )
     bounds = interval.bounds

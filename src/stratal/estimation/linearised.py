@@ -73,7 +73,7 @@ def of_variable(
     else:
         inside = member
     design_variance = float(
-        weighting.covariance(weighting.small_cluster_residuals(variable[:, None], inside))[0, 0]
+        weighting.covariance(weighting.few_cluster_residuals(variable[:, None], inside))[0, 0]
     )
     population_variance = drawn_variance(variable, weighting, target)
     freedom = freedom_of(variable, weighting, member)
@@ -113,7 +113,9 @@ def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | N
     return min(freedom, max(clusters.degrees_of_freedom, least))
 
 
-def few_clusters_error(result: Linearised, weighting: Weighting, member: BoolArray | None = None) -> float:
+def few_clusters_standard_error(
+    result: Linearised, weighting: Weighting, member: BoolArray | None = None
+) -> float:
     """Return the standard error of an interval, which few clusters make larger than the reported one."""
     if weighting.groups is None or not np.isfinite(result.variance):
         return result.standard_error

@@ -241,7 +241,7 @@ def mean_estimate(
         offset = offset + mean
     varying = residuals
     if fitted or options.estimator == "hajek":
-        varying = weighting.small_cluster_residuals(residuals)
+        varying = weighting.few_cluster_residuals(residuals)
     # What each stratum's residual variance is multiplied by, for the labels that fitting λ used up.
     widened = np.ones(len(lost))
     if chosen.leverages is not None and by_unit is None:
@@ -488,7 +488,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         bounds=bounds,
         design=sample.design.kind,
         # λ is fitted within strata that were not cut on the proxy, unless earlier labels decided their sizes.
-        proxy_strata=strata is None or strata.from_proxy or frame.weighting.sizes_follow_labels,
+        proxy_strata=strata is None or strata.from_proxy or frame.weighting.has_adaptive_allocation,
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=folds,
         notes=(*units.outcomes.notes, *remarks),

@@ -214,9 +214,9 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
     # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
     least = max(_TOGETHER**2, 4.0 / weighting.draws)
-    reach = max(evidence.size_shift, evidence.size_reach[0], key=abs)
+    reach = max(evidence.mean_size_correction, evidence.large_cluster_correction[0], key=abs)
     moved = abs(reach) > _SHIFTED * np.sqrt(max(evidence.variance, 0.0))
-    unknown = weighting.lacks_sizes and not evidence.census
+    unknown = weighting.lacks_cluster_sizes and not evidence.census
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
         return ()
     side = "up" if reach > 0 else "down"

@@ -247,7 +247,9 @@ class Respondents(Record):
             summary = summary.part(retained)
             names = tuple(name for name, keep in zip(names, retained, strict=True) if keep)
             weighting = StratifiedWeighting(
-                stratum=stratum, sizes=summary.sizes, sizes_follow_labels=weighting.sizes_follow_labels
+                stratum=stratum,
+                sizes=summary.sizes,
+                has_adaptive_allocation=weighting.has_adaptive_allocation,
             )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))

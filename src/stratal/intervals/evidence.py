@@ -39,14 +39,14 @@ from stratal.intervals.stratified import (
 )
 from stratal.question.question import SCALES, TARGETS
 
-# Clusters, each worth one unit, that are set against what few drawn ones show of resemblance.
-_DRAWS_AGAINST_RESEMBLANCE = 2.0
+# Weight, in clusters, of the worst case, in which all units of a cluster are alike.
+_PRIOR_CLUSTERS = 2.0
 
 # A number of units this near a whole number is that whole number, up to rounding.
-_ROUNDED_UNITS = 1e-6
+_WHOLE_NUMBER_TOLERANCE = 1e-6
 
 # With more units than this nothing tells drawing without replacement from independent draws.
-_MOST_UNITS = 1e9
+_MAX_FINITE_SIZE = 1e9
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 
@@ -72,7 +72,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def interval(self) -> Interval | None:
-        """The method of `auto` instead of one for means."""
+        """The interval that `auto` uses instead of that of a mean."""
 
     @property
     def linearised(self) -> bool:
@@ -84,11 +84,11 @@ class IntervalEvidence(Protocol):
 
     @property
     def superpopulation(self) -> bool:
-        """Whether the population's own draw counts."""
+        """Whether the N units are themselves taken as a sample."""
 
     @property
     def n(self) -> int:
-        """Labels."""
+        """Number of labels."""
 
     @property
     def census(self) -> bool:
@@ -96,11 +96,11 @@ class IntervalEvidence(Protocol):
 
     @property
     def varies(self) -> bool:
-        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+        """Whether the labels differ; always true of replicates."""
 
     @property
     def textbook_variance(self) -> Number:
-        """The variance by the formula."""
+        """The variance estimate of the design, without guards."""
 
     @property
     def moments(self) -> UnitMoments:
@@ -108,7 +108,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def trials(self) -> Number:
-        """Independent binary trials that the labels are worth."""
+        """Effective number of binary trials."""
 
     @property
     def skewness(self) -> Number:
@@ -131,15 +131,15 @@ class IntervalEvidence(Protocol):
         """Factor on the standard error, and degrees of freedom, of few clusters."""
 
     @property
-    def weights_freedom(self) -> float:
+    def satterthwaite_df(self) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
 
     @property
-    def size_shift(self) -> float:
+    def mean_size_correction(self) -> float:
         """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
 
     @property
-    def size_reach(self) -> tuple[float, float, float]:
+    def large_cluster_correction(self) -> tuple[float, float, float]:
         """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
@@ -152,7 +152,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def expected_spread(self) -> Number:
-        """The variance over units of what strata and λ lead one to expect, on the 0–1 scale."""
+        """The variance over units that strata and λ explain, on the 0–1 scale."""
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
@@ -163,7 +163,7 @@ class IntervalEvidence(Protocol):
     def jump_reach(self, jump: Number, error: float) -> Number:
         """Return how far a limit must be from the value where units unlike all labels move it by `jump`."""
 
-    def certain_range(self) -> Ends:
+    def possible_range(self) -> Ends:
         """Return the smallest and the largest mean that the labels leave possible, on the 0–1 scale."""
 
 
@@ -176,16 +176,16 @@ class DerivedEvidence:
 
     @property
     def varies(self) -> bool:
-        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+        """Whether the labels differ; always true of replicates."""
         return True
 
     @property
-    def size_shift(self) -> float:
+    def mean_size_correction(self) -> float:
         """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
         return 0.0
 
     @property
-    def size_reach(self) -> tuple[float, float, float]:
+    def large_cluster_correction(self) -> tuple[float, float, float]:
         """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
         return 0.0, 1.0, 1.0
 
@@ -200,7 +200,7 @@ class DerivedEvidence:
         return 1.0, np.inf
 
     @property
-    def weights_freedom(self: IntervalEvidence) -> float:
+    def satterthwaite_df(self: IntervalEvidence) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
 
@@ -254,33 +254,33 @@ class DerivedEvidence:
         """
         share = self.unseen(error)
         labels = self.moments
-        open_units = labels.units * (labels.shares * labels.left).sum(axis=-1)
-        if error <= 0 or self.superpopulation or not labels.units < _MOST_UNITS:
+        n_unlabelled = labels.units * (labels.shares * labels.left).sum(axis=-1)
+        if error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE:
             return share * jump
-        if np.all(open_units >= labels.units):
+        if np.all(n_unlabelled >= labels.units):
             return share * jump
-        unseen_units = np.asarray(np.minimum(share * labels.units, open_units))[..., None]
-        most = math.ceil(float(np.max(unseen_units)) - _ROUNDED_UNITS)
-        if np.all(2.0 * open_units < labels.units):
+        unseen_units = np.asarray(np.minimum(share * labels.units, n_unlabelled))[..., None]
+        most = math.ceil(float(np.max(unseen_units)) - _WHOLE_NUMBER_TOLERANCE)
+        if np.all(2.0 * n_unlabelled < labels.units):
             numbers = np.arange(most + 1.0)
         else:
             numbers = np.array([float(most)])
-        unlike = np.minimum(numbers, unseen_units)
-        unlike_units = np.minimum(numbers, np.ceil(unseen_units - _ROUNDED_UNITS))
-        open_units = np.asarray(open_units)[..., None]
-        unlabelled_chance = np.exp(
-            gammaln(open_units + 1.0)
-            - gammaln(open_units - unlike_units + 1.0)
+        unseen_fractional = np.minimum(numbers, unseen_units)
+        unseen_whole = np.minimum(numbers, np.ceil(unseen_units - _WHOLE_NUMBER_TOLERANCE))
+        n_unlabelled = np.asarray(n_unlabelled)[..., None]
+        p_all_unlabelled = np.exp(
+            gammaln(n_unlabelled + 1.0)
+            - gammaln(n_unlabelled - unseen_whole + 1.0)
             - gammaln(labels.units + 1.0)
-            + gammaln(labels.units - unlike_units + 1.0)
+            + gammaln(labels.units - unseen_whole + 1.0)
         )
-        quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(unlabelled_chance, error), 1.0)), 0.0)
+        quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
-        reaches = unlike / labels.units * np.asarray(jump)[..., None]
+        reaches = unseen_fractional / labels.units * np.asarray(jump)[..., None]
         reaches = reaches + quantiles * np.asarray(standard_error)[..., None]
         return np.maximum(share * jump, reaches.max(axis=-1))
 
-    def certain_range(self: IntervalEvidence) -> Ends:
+    def possible_range(self: IntervalEvidence) -> Ends:
         """Return the mean (…,) if every unlabelled unit has the lowest outcome, and if it has the highest.
 
         On the 0–1 scale; 0 and 1 where the target, or the design, does not make these certain.
@@ -351,7 +351,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def n(self) -> int:
-        """Labels."""
+        """Number of labels."""
         return len(self.z)
 
     @property
@@ -370,7 +370,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def textbook_variance(self) -> float:
-        """The variance by the formula: 0 where the labels agree, the guarded one of a single label."""
+        """The variance estimate of the design, 0 where the labels agree; the guarded one of a single label."""
         if np.isfinite(self.variance):
             return max(self.variance, 0.0)
         if self.bounds is None:
@@ -382,7 +382,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def reported_variance(self) -> float:
-        """The same, and the guarded one where labels agree: none is 0 while units are unlabelled.
+        """The textbook variance, or the guarded one if all labels agree while units are unlabelled.
 
         NaN where an outcome without bounds shows none.
         """
@@ -417,12 +417,12 @@ class Evidence(DerivedEvidence, Record):
         return math.sqrt(factor), max(clusters.degrees_of_freedom, 1.0)
 
     @property
-    def design_freedom(self) -> float:
+    def design_df(self) -> float:
         """R's `degf`: clusters with units that the estimate is of, minus the strata that hold them."""
-        return self.weighting.design_freedom(self.member)
+        return self.weighting.design_df(self.member)
 
     @property
-    def design_error(self) -> float:
+    def design_standard_error(self) -> float:
         """The linearised standard error without any correction for few clusters, as R's `survey` has it."""
         variance = float(self.weighting.covariance(self.residuals[:, None])[0, 0])
         return math.sqrt(max(variance + self.population_part, 0.0))
@@ -440,7 +440,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def trials(self) -> float:
-        """Independent binary trials that the labels are worth; infinite for a census."""
+        """Effective number of binary trials; infinite for a census."""
         if self.census:
             return float("inf")
         labels = self.moments
@@ -448,16 +448,16 @@ class Evidence(DerivedEvidence, Record):
         effective_labels = effective_labels_of(smooth, self.variances(labels))
         weighting = self.weighting
         if weighting.groups is not None:
-            # A few clusters say little of how much their units resemble each other; at worst each is worth
-            # one unit, and clusters of unequal size as many as fewer equal ones (Kish's count).
+            # A few clusters say little about the intraclass correlation. At worst each is worth one unit, and
+            # clusters of unequal size as many as fewer equal ones (Kish's count).
             parts = np.bincount(weighting.groups, weighting.weights) / weighting.total
-            free = max(weighting.draws - 1.0, 0.0)
-            against = _DRAWS_AGAINST_RESEMBLANCE
-            effective_labels = (free + against) / (free / effective_labels + against * np.sum(parts**2))
+            df = max(weighting.draws - 1.0, 0.0)
+            prior = _PRIOR_CLUSTERS
+            effective_labels = (df + prior) / (df / effective_labels + prior * np.sum(parts**2))
         return float(binary_trials(effective_labels, smooth))
 
     @property
-    def weights_freedom(self) -> float:
+    def satterthwaite_df(self) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1.
 
         Satterthwaite's of Σ w² e², twice: he takes e² to vary as a normal outcome's, with kurtosis 3, and an
@@ -471,7 +471,7 @@ class Evidence(DerivedEvidence, Record):
         return float(np.clip(2.0 * squares.sum() ** 2 / np.sum(squares**2), 1.0, largest))
 
     @property
-    def size_shift(self) -> float:
+    def mean_size_correction(self) -> float:
         """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units.
 
         By the regression of the clusters' residuals on their sizes, whose mean is known. Where the outcome
@@ -489,7 +489,7 @@ class Evidence(DerivedEvidence, Record):
         return 0.0
 
     @property
-    def size_reach(self) -> tuple[float, float, float]:
+    def large_cluster_correction(self) -> tuple[float, float, float]:
         """How far the mean moves if units are in clusters as large as all units are, and its error's factor.
 
         A sample of clusters mostly lacks the largest, and with them many units at once. Their known squared
@@ -497,7 +497,9 @@ class Evidence(DerivedEvidence, Record):
         standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
         of freedom. (0, 1, 1) where sizes tell nothing.
         """
-        mean_variance_freedom = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
+        mean_variance_freedom = self.weighting.mean_over_cluster_sizes(
+            self.residuals if self.tuned else self.z
+        )
         if mean_variance_freedom is None or not self.varies:
             return 0.0, 1.0, 1.0
         mean = mean_variance_freedom[0] + (self.offset if self.tuned else 0.0)
@@ -536,7 +538,7 @@ class Evidence(DerivedEvidence, Record):
         centred = (
             unit - weighting.weights @ unit / total
         ) / total  # as it is, where the weights add up to one
-        plain = float(weighting.covariance(weighting.small_cluster_residuals(centred[:, None]))[0, 0])
+        plain = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
         of_design: Number = 1.0
         if not labels.by_stratum:
             information = smoothed_moments(labels).information

@@ -16,10 +16,10 @@ from stratal.arrays import FloatArray, Number
 from stratal.errors import InputError
 from stratal.intervals.interval import Ends, Interval, p_value, tail_shares
 from stratal.intervals.proportion import (
+    adjusted_quantile,
+    adjusted_statistic,
     clopper_pearson,
-    farther,
-    freedom_factor,
-    nearer,
+    df_correction,
     student_quantile,
     upper_tail,
 )
@@ -74,7 +74,7 @@ class BinomialInterval(Interval):
         if self.scale == "dice":
             unit = unit / (2.0 - unit)
         error = max(tail_shares(confidence_level, alternative))
-        trials = self.trials * freedom_factor(np.inf, max(self.degrees_of_freedom, 1.0), error)
+        trials = self.trials * df_correction(np.inf, max(self.degrees_of_freedom, 1.0), error)
         ends = clopper_pearson(unit, trials, confidence_level=confidence_level, alternative=alternative)
         low, high = map(float, ends)
         if self.scale == "dice":
@@ -238,7 +238,7 @@ class StudentInterval(OffsetInterval):
     def lengths(self, error: float, alternative: str) -> Ends:
         """Return how far the ends lie below and above the value."""
         quantile = -student_quantile(error, self.degrees_of_freedom)
-        reach = self.standard_error * farther(quantile, -abs(self.skewness), self.own_freedom)
+        reach = self.standard_error * adjusted_quantile(quantile, -abs(self.skewness), self.own_freedom)
         if np.ndim(reach):
             return (reach, reach)
         return (float(reach), float(reach))
@@ -251,7 +251,7 @@ class StudentInterval(OffsetInterval):
         with np.errstate(divide="ignore"):
             statistic = gap and float(np.divide(gap, self.standard_error))
         signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
-        t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
+        t = adjusted_statistic(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
         tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
         if alternative == "two-sided":
             return min(2.0 * tail, 1.0)

@@ -235,7 +235,7 @@ class MeanInterval(Interval):
 
     @cached_property
     def _cluster_sizes(self) -> tuple[float, float, float, float]:
-        return (self.evidence.size_shift, *self.evidence.size_reach)
+        return (self.evidence.mean_size_correction, *self.evidence.large_cluster_correction)
 
     def _with_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
         """Return limits that allow for sizes of the drawn clusters unlike those of all."""
@@ -244,7 +244,7 @@ class MeanInterval(Interval):
             return low, high
         value = self.value
         # Squared sizes widen only the limit that they move: on the other side nothing was left out.
-        stretch = factor / np.sqrt(proportion.freedom_factor(self.labels.weighting.draws, freedom, error))
+        stretch = factor / np.sqrt(proportion.df_correction(self.labels.weighting.draws, freedom, error))
         below = low
         above = high
         if extra < 0:
@@ -263,7 +263,7 @@ class MeanInterval(Interval):
             problem = "these labels do not determine how wide this interval is"
             raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
         if self.bounds is not None and not self.evidence.linearised:
-            least, most = self.evidence.certain_range()
+            least, most = self.evidence.possible_range()
             low = np.maximum(low, lowest + (highest - lowest) * least)
             high = np.minimum(high, lowest + (highest - lowest) * most)
         if alternative == "less":
@@ -321,13 +321,13 @@ def _skewness_corrected(interval: MeanInterval, confidence_level: float, alterna
 
 def _survey(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with R's degrees of freedom: clusters minus strata (`svymean`, `degf`)."""
-    freedom = interval.labels.design_freedom
+    freedom = interval.labels.design_df
     if freedom < 1:
         raise InputError(
             "there are as many strata with labels as clusters (or units), which leaves no degree of freedom",
             action="Label units of more clusters, or merge strata.",
         )
-    return _t_ends(interval, confidence_level, alternative, interval.labels.design_error, freedom)
+    return _t_ends(interval, confidence_level, alternative, interval.labels.design_standard_error, freedom)
 
 
 # ---- proportions, at an effective number of trials
@@ -352,7 +352,7 @@ def _logit(interval: MeanInterval, confidence_level: float, alternative: str) ->
 def _trials_of_weights(interval: MeanInterval, error: float) -> Number:
     """Return the trials, fewer for the degrees of freedom that unequal weights take."""
     evidence = interval.evidence
-    return interval.trials * proportion.freedom_factor(evidence.n, evidence.weights_freedom, error)
+    return interval.trials * proportion.df_correction(evidence.n, evidence.satterthwaite_df, error)
 
 
 def _blaker(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
@@ -394,7 +394,7 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
     if not evidence.varies or not 0 < value < 1:
         return guarded
     strata = int(np.sum(evidence.weighting.counts > 0))
-    freedom_ratio = proportion.freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
+    freedom_ratio = proportion.df_correction(evidence.n, max(evidence.weighting.draws - strata, 1), error)
     trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * freedom_ratio)
     if np.isfinite(trials) and trials > 0:
         return trials

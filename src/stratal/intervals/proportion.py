@@ -51,16 +51,16 @@ def student_t(
     low, high = (np.full(shape, bound, dtype=np.float64) for bound in bounds)
     if below > 0:
         quantile = -student_quantile(below, degrees_of_freedom)
-        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)
+        reach = standard_error * adjusted_quantile(quantile, skewness, degrees_of_freedom)
         low = np.maximum(value - reach, bounds[0])
     if above > 0:
         quantile = -student_quantile(above, degrees_of_freedom)
-        reach = standard_error * farther(quantile, -np.asarray(skewness), degrees_of_freedom)
+        reach = standard_error * adjusted_quantile(quantile, -np.asarray(skewness), degrees_of_freedom)
         high = np.minimum(value + reach, bounds[1])
     return np.asarray(low), np.asarray(high)
 
 
-def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., LimitArrays]:
+def _two_sided(lower: Callable[..., FloatArray]) -> Callable[..., LimitArrays]:
     """Return the interval of a lower limit: the upper is that of the other outcome, counted from 1."""
 
     @wraps(lower)
@@ -94,13 +94,13 @@ def _clopper_pearson_low(proportion: FloatArray, size: FloatArray, error: float)
     return np.where(x > 0, special.betaincinv(np.where(x > 0, x, 1.0), rest + 1.0, error), 0.0)
 
 
-@_on_both_sides
+@_two_sided
 def clopper_pearson(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
     """Return the exact binomial interval (Clopper & Pearson 1934), by quantiles of the beta distribution."""
     return _clopper_pearson_low(proportion, size, error)
 
 
-@_on_both_sides
+@_two_sided
 def wilson(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
     """Return Wilson's score interval (Wilson 1927).
 
@@ -111,7 +111,7 @@ def wilson(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
     return np.asarray(np.clip((p + z**2 / (2 * n) - half) / (1 + z**2 / n), 0.0, 1.0))
 
 
-@_on_both_sides
+@_two_sided
 def logit(
     proportion: FloatArray, n: FloatArray, error: float, *, degrees_of_freedom: Number = np.inf
 ) -> FloatArray:
@@ -146,7 +146,7 @@ def blaker(
 _BISECTIONS = 48
 
 
-@_on_both_sides
+@_two_sided
 def _blaker(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
     """Return the smallest acceptable value above Clopper & Pearson's: first by a grid, then by bisection."""
     start = _clopper_pearson_low(proportion, size, error)
@@ -209,7 +209,7 @@ def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatAr
     )
 
 
-def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
+def df_correction(n: float, degrees_of_freedom: float, error: float) -> float:
     """Return what trials are multiplied by where the variance has fewer degrees of freedom than n − 1.
 
     (t_{n−1} / t_ν)² at the error of one side (Korn & Graubard 1998).
@@ -220,28 +220,28 @@ def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
 
 
 # A skewness below this is 0: the transformation divides by it.
-_SYMMETRICAL = 1e-9
+_MIN_SKEWNESS = 1e-9
 
-# A count of a hundred million jumps does not lean.
-_NO_LEAN = 1e-4
+# A Poisson count above 10⁸ is treated as symmetric.
+_MIN_POISSON_SKEWNESS = 1e-4
 
 # Error of one side down to which limits are the transformation's own: that of a 99 % interval.
-_EXPANDED_TO = 0.005
+_MIN_HALL_ERROR = 0.005
 
 
-def farther(quantile: Number, skewness: Number, degrees_of_freedom: Number = np.inf) -> FloatArray:
+def adjusted_quantile(quantile: Number, skewness: Number, degrees_of_freedom: Number = np.inf) -> FloatArray:
     """Return how many standard errors the limit lies below the value, for a quantile of t.
 
-    The one above lies as far as it would below, were the skewness the other way round.
+    For the upper limit, pass the skewness with the other sign.
 
-    Hall's transformation is an expansion about 0 and has a plateau at T = −3/γ: left alone it would hold
-    t = 11.9 for no more than t = 3.3. Beyond the quantile that leaves out .5 % the limits therefore keep the
+    Hall's transformation is an expansion about 0 and has a plateau at T = −3/γ: left alone it would turn
+    t = 11.9 into 3.3. Beyond the quantile that leaves out .5 % the limits therefore keep the
     ratio to Student's that they have there.
     """
-    largest_quantile = -student_quantile(_EXPANDED_TO, degrees_of_freedom)
+    largest_quantile = -student_quantile(_MIN_HALL_ERROR, degrees_of_freedom)
     inner = np.minimum(quantile, largest_quantile)
     return np.asarray(
-        np.maximum(quantile / largest_quantile, 1.0) * np.maximum(inner, _untransformed(inner, skewness))
+        np.maximum(quantile / largest_quantile, 1.0) * np.maximum(inner, _inverse_hall(inner, skewness))
     )
 
 
@@ -252,33 +252,37 @@ def jump_reach(skewness: Number, errors: tuple[float, float]) -> tuple[FloatArra
     Garwood's (1936) exact one, on the side to which it leans; 0 on the other side.
     """
     g = np.asarray(skewness, dtype=np.float64)
-    step = np.maximum(np.abs(g), _NO_LEAN)
+    step = np.maximum(np.abs(g), _MIN_POISSON_SKEWNESS)
     reach = [
         step * (special.gammaincinv(step**-2.0 + 1.0, 1.0 - error) - step**-2.0)
         if error > 0
         else np.zeros(g.shape)
         for error in errors
     ]
-    return np.where(g < -_NO_LEAN, reach[0], 0.0), np.where(g > _NO_LEAN, reach[1], 0.0)
+    return np.where(g < -_MIN_POISSON_SKEWNESS, reach[0], 0.0), np.where(
+        g > _MIN_POISSON_SKEWNESS, reach[1], 0.0
+    )
 
 
-def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Number = np.inf) -> FloatArray:
-    """Return the statistic (d,) of a one-sided p-value that agrees with the lower limit of `farther`."""
+def adjusted_statistic(
+    statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Number = np.inf
+) -> FloatArray:
+    """Return the statistic (d,) whose one-sided p-value agrees with the limit of `adjusted_quantile`."""
     g = skewness
     is_finite = np.isfinite(statistic)
     t = np.where(is_finite, statistic, 0.0)
     hall = np.where(is_finite, t + g * t**2 / 3.0 + g**2 * t**3 / 27.0 + g / 6.0, statistic)
-    largest_quantile = -student_quantile(_EXPANDED_TO, degrees_of_freedom)
-    last = farther(largest_quantile, skewness, degrees_of_freedom)
+    largest_quantile = -student_quantile(_MIN_HALL_ERROR, degrees_of_freedom)
+    last = adjusted_quantile(largest_quantile, skewness, degrees_of_freedom)
     return np.asarray(
         np.where(statistic > last, statistic * (largest_quantile / last), np.minimum(statistic, hall))
     )
 
 
-def _untransformed(y: Number, skewness: Number) -> FloatArray:
+def _inverse_hall(y: Number, skewness: Number) -> FloatArray:
     """Return the T at which Hall's g(T) is y."""
     g = np.asarray(skewness, dtype=np.float64)
-    lean = np.abs(g) > _SYMMETRICAL
+    lean = np.abs(g) > _MIN_SKEWNESS
     safe = np.where(lean, g, 1.0)
     return np.asarray(np.where(lean, 3.0 / safe * (np.cbrt(1.0 + safe * (y - g / 6.0)) - 1.0), y))
 
@@ -296,15 +300,17 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
     counts = stratum_counts(stratum, n_strata)
-    away = centred(values, stratum, n_strata)
-    largest = np.abs(away).max(axis=0, initial=0.0)
-    away /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
-    squares = away * away
-    second, third = (stratum_sums(powers, stratum, n_strata).T for powers in (squares, squares * away))
+    deviations = centred(values, stratum, n_strata)
+    largest = np.abs(deviations).max(axis=0, initial=0.0)
+    deviations /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
+    squares = deviations * deviations
+    second, third = (stratum_sums(powers, stratum, n_strata).T for powers in (squares, squares * deviations))
     return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 
 
-def mean_skewness(counts: AnyArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:
+def mean_skewness(
+    counts: AnyArray, factors: FloatArray, variances: FloatArray, third_moments: FloatArray
+) -> Any:
     """Return the skewness γ (…,) of a stratified mean; strata of fewer than three labels add none.
 
     Σ a_h^{3/2} k_h n_h^{−1/2} / (Σ a_h s_h²)^{3/2}, with a_h = W_h² (1 − f_h)/n_h and the unbiased third
@@ -322,8 +328,8 @@ def mean_skewness(counts: AnyArray, factors: FloatArray, spreads: FloatArray, th
         Σ (y − ȳ_h)³ over the stratum's labels.
     """
     n = np.maximum(counts, 3.0)
-    cumulants = np.where(counts >= 3.0, n / ((n - 1.0) * (n - 2.0)) * thirds, 0.0)
-    has_variance = (factors > 0) & ~np.isnan(spreads)
-    variance = np.where(has_variance, factors * spreads, 0.0).sum(axis=-1)
+    cumulants = np.where(counts >= 3.0, n / ((n - 1.0) * (n - 2.0)) * third_moments, 0.0)
+    has_variance = (factors > 0) & ~np.isnan(variances)
+    variance = np.where(has_variance, factors * variances, 0.0).sum(axis=-1)
     third = (factors**1.5 * cumulants / np.sqrt(n)).sum(axis=-1)
     return np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)

@@ -131,7 +131,7 @@ class UnitMoments(Record):
             factors=weighting.variance_factors,
             draws=kish,
             by_stratum=by_stratum,
-            label_driven=weighting.sizes_follow_labels,
+            label_driven=weighting.has_adaptive_allocation,
             units=weighting.population_size if by_stratum and (counts > 0).all() else np.inf,
             binary=binary,
         )

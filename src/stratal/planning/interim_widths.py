@@ -172,7 +172,7 @@ def interim_half_width(
     unit_variances = variances / (high - low) ** 2
     stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), new)])
     weighting = StratifiedWeighting(
-        stratum=stratum, sizes=sizes, sizes_follow_labels=label_driven and len(sizes) > 1
+        stratum=stratum, sizes=sizes, has_adaptive_allocation=label_driven and len(sizes) > 1
     )
     is_binary = bool(np.all((outcomes == low) | (outcomes == high)))
     widths = []

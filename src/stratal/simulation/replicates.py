@@ -267,16 +267,16 @@ def _population_variance(
 
 def _degrees_of_freedom_of_sum(
     design_variances: FloatArray,
-    design_freedom: FloatArray,
+    design_df: FloatArray,
     population_variances: FloatArray,
     population_freedom: FloatArray,
 ) -> FloatArray:
     """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_freedom`."""
-    ratios = design_variances / design_freedom
+    ratios = design_variances / design_df
     ratios = ratios + population_variances / np.maximum(population_freedom, 1.0)
-    unchanged = np.array(design_freedom, dtype=np.float64)
+    unchanged = np.array(design_df, dtype=np.float64)
     freedom = np.divide(design_variances + population_variances, ratios, out=unchanged, where=ratios > 0)
-    return np.asarray(np.where(population_variances > 0, freedom, design_freedom))
+    return np.asarray(np.where(population_variances > 0, freedom, design_df))
 
 
 def replicate_means(

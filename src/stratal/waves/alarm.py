@@ -501,7 +501,7 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
         scores=scores,
         score_means=score_means,
         score_range=score_range,
-        exact=weighting.random_within_strata and not weighting.sizes_follow_labels,
+        exact=weighting.random_within_strata and not weighting.has_adaptive_allocation,
         groups=groups_of_units[labelled] if has_groups and groups_of_units is not None else None,
         group_shares={level: size / sample.population_size for level, size in totals.items()},
     )

@@ -33,7 +33,7 @@ def test_degrees_of_freedom_and_variance_are_bell_and_mccaffreys(sizes):
     z = np.random.default_rng(3).normal(size=sum(sizes))
     expected = (1 - len(sizes) / 60) * np.sum((joint.T @ z) ** 2)
 
-    u = weighting.small_cluster_residuals((z - z.mean())[:, None]) / weighting.weights.sum()
+    u = weighting.few_cluster_residuals((z - z.mean())[:, None]) / weighting.weights.sum()
     totals = np.bincount(weighting.cluster, u[:, 0] * weighting.weights)
     found = (1 - len(sizes) / 60) * len(sizes) / (len(sizes) - 1) * np.sum(totals**2)
 
@@ -47,7 +47,7 @@ def test_clusters_of_one_size_are_independent_draws():
     z = np.random.default_rng(4).normal(size=(84, 2))
 
     assert weighting.degrees_of_freedom(z[:, 0]) == 11
-    assert weighting.small_cluster_residuals(z) == pytest.approx(z)
+    assert weighting.few_cluster_residuals(z) == pytest.approx(z)
 
 
 def test_the_variance_has_no_bias_where_units_vary_alike():
@@ -56,7 +56,7 @@ def test_the_variance_has_no_bias_where_units_vary_alike():
     n, replicates = len(weighting.cluster), 20_000
     z = random.normal(size=(n, replicates))
     off = (z - z.mean(axis=0)) / weighting.weights.sum()
-    found = np.diag(weighting.covariance(weighting.small_cluster_residuals(off)[:, :400])).mean()
+    found = np.diag(weighting.covariance(weighting.few_cluster_residuals(off)[:, :400])).mean()
     plain = np.diag(weighting.covariance(off[:, :400])).mean()
 
     true = 1.0 / n
@@ -68,7 +68,7 @@ def test_one_cluster_tells_nothing():
     weighting = clusters_of((5,))
 
     assert weighting.degrees_of_freedom(np.ones(5)) == 1
-    assert weighting.small_cluster_residuals(np.ones((5, 1))).tolist() == [[1.0]] * 5
+    assert weighting.few_cluster_residuals(np.ones((5, 1))).tolist() == [[1.0]] * 5
 
 
 def test_a_dominant_cluster_leaves_few_degrees():

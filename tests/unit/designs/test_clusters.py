@@ -145,6 +145,6 @@ def test_a_sample_without_squared_sizes_is_read():
 
     before, now = stratal.estimate(older, labels), stratal.estimate(sample, labels)
     assert before.value == now.value
-    assert before.evidence.size_reach == (0.0, 1.0, 1.0)
+    assert before.evidence.large_cluster_correction == (0.0, 1.0, 1.0)
     low, high = before.confidence_interval().low, before.confidence_interval().high
     assert now.confidence_interval().low <= low < high <= now.confidence_interval().high

@@ -95,7 +95,7 @@ def test_a_cluster_in_each_stratum_has_no_interval():
     member = cluster % 2 == 0
     found = domain_mean(z, member, weights_of(cluster, stratum=cluster // 2))
 
-    assert found.evidence.design_freedom == 0.0
+    assert found.evidence.design_df == 0.0
     assert found.limits() is None
 
 
@@ -120,7 +120,7 @@ def test_a_rate_of_a_class_that_is_in_few_clusters():
 
     recall = confusion.metric("recall", 1)
     assert recall.degrees_of_freedom == 2.0
-    assert recall.evidence.design_freedom == 2.0
+    assert recall.evidence.design_df == 2.0
     f1 = confusion.metric("f1", 1)
     assert f1.evidence.interval.degrees_of_freedom <= 39.0
     alone = Confusion(
@@ -151,7 +151,7 @@ def test_fewer_degrees_of_freedom_for_unequal_clusters_and_never_more_than_r():
             weights=rng.uniform(1, 3, len(cluster)),
             member=member,
         )
-        assert clusters.design_freedom == 4
+        assert clusters.design_df == 4
         assert 1.0 <= clusters.degrees_of_freedom <= 4.0
     equal = GroupClusters.of(
         cluster=np.arange(8) // 2, stratum=np.zeros(8, dtype=int), weights=np.ones(8), member=np.ones(8, bool)

@@ -295,7 +295,9 @@ def few_labels_of_many_units(seed=1, label_driven=False):
     true = np.r_[np.zeros(5, int), rng.choice(3, 300, p=[0.6, 0.3, 0.1])]
     wrong = np.r_[np.zeros(5, bool), np.arange(300) % 3 == 0]
     weighting = StratifiedWeighting(
-        stratum=np.repeat([0, 1], [5, 300]), sizes=np.array([5000, 1000]), sizes_follow_labels=label_driven
+        stratum=np.repeat([0, 1], [5, 300]),
+        sizes=np.array([5000, 1000]),
+        has_adaptive_allocation=label_driven,
     )
     return Confusion(
         true=true, predicted=np.where(wrong, (true + 1) % 3, true), n_classes=3, weighting=weighting

@@ -113,7 +113,7 @@ def test_rounding_is_no_evidence():
 
 def rates_after_a_round(unit, stratum, sizes, *, label_driven=True):
     weighting = StratifiedWeighting(
-        stratum=np.asarray(stratum), sizes=np.asarray(sizes), sizes_follow_labels=label_driven
+        stratum=np.asarray(stratum), sizes=np.asarray(sizes), has_adaptive_allocation=label_driven
     )
     labels = UnitMoments.of(unit, weighting)
     value = float(weighting.weights @ unit)

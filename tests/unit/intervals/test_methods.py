@@ -328,8 +328,8 @@ def test_unequal_weights_leave_fewer_degrees_of_freedom():
     low, high = found(unequal).confidence_interval()
     plain = proportion.clopper_pearson(0.5, found(unequal).evidence.trials)
     assert low < plain[0] < 0.5 < plain[1] < high
-    assert found(unequal).evidence.weights_freedom < 5
-    assert found(equal).evidence.weights_freedom == 39
+    assert found(unequal).evidence.satterthwaite_df < 5
+    assert found(equal).evidence.satterthwaite_df == 39
 
 
 def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
@@ -346,8 +346,8 @@ def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
         return estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **options)
 
     as_drawn, larger = found(720), found(1440)
-    assert as_drawn.evidence.size_shift == pytest.approx(0, abs=1e-12)
-    assert larger.evidence.size_shift > 0.02
+    assert as_drawn.evidence.mean_size_correction == pytest.approx(0, abs=1e-12)
+    assert larger.evidence.mean_size_correction > 0.02
     assert larger.confidence_interval().high > as_drawn.confidence_interval().high + 0.02
     assert "goes with the size of its cluster" in " ".join(larger.notes)
     assert "the interval reaches" not in " ".join(as_drawn.notes)
@@ -373,12 +373,12 @@ def test_known_squared_sizes_reach_for_the_largest_clusters(outcome):
     limits = [estimate.confidence_interval() for estimate in (lacking, as_drawn, larger)]
     # The slope of units on sizes, by least squares, times the sizes by which the drawn ones fall short.
     slope = np.polyfit(sizes[cluster], z, 1)[0]
-    assert larger.evidence.size_reach[0] == pytest.approx(slope * (sizes @ sizes) / sizes.sum())
-    assert larger.evidence.size_reach[1] > 1
+    assert larger.evidence.large_cluster_correction[0] == pytest.approx(slope * (sizes @ sizes) / sizes.sum())
+    assert larger.evidence.large_cluster_correction[1] > 1
     assert limits[0] == limits[1]
     assert limits[2].low == limits[1].low
     # Beyond the shift itself the wider error, unless the bound is reached.
-    assert limits[2].high > min(limits[1].high + larger.evidence.size_reach[0], 0.999)
+    assert limits[2].high > min(limits[1].high + larger.evidence.large_cluster_correction[0], 0.999)
     assert "where the population has far larger ones" in " ".join(lacking.notes)
     assert "where the population has far larger ones" not in " ".join(larger.notes)
     assert "the interval reaches" in " ".join(larger.notes)

@@ -44,7 +44,7 @@ def test_counts_give_the_interval_of_the_estimate(rounds):
     seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
-    assert seen.label_driven is sample.weighting().sizes_follow_labels
+    assert seen.label_driven is sample.weighting().has_adaptive_allocation
     low, high = interval_of_counts(
         seen.strata.sizes, seen.labelled, ones, 0.95, label_driven=seen.label_driven
     )

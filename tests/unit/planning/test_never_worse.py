@@ -77,9 +77,9 @@ def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
     assert seen.follows_labels(seen._mixed_allocation(300, 0.0))
     known = dict(zip(pilot.ids.tolist(), labels[pilot.ids].tolist(), strict=True))
     larger = stratal.next_round(pilot, known, additional=150)
-    assert larger.weighting().sizes_follow_labels is seen.follows_labels(larger.n_h)
+    assert larger.weighting().has_adaptive_allocation is seen.follows_labels(larger.n_h)
     further = stratal.next_round(pilot, known, half_width=0.01)
-    assert further.weighting().sizes_follow_labels
+    assert further.weighting().has_adaptive_allocation
 
 
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
