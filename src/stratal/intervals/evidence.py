@@ -370,7 +370,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def textbook_variance(self) -> float:
-        """The variance estimate of the design, 0 where the labels agree; the guarded one of a single label."""
+        """The variance estimate of the design, 0 where labels agree; the guarded one of a single label."""
         if np.isfinite(self.variance):
             return max(self.variance, 0.0)
         if self.bounds is None:
