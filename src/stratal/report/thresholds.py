@@ -194,7 +194,7 @@ def _curve_table(result: JsonMapping) -> ReportTable | None:
     best = curve["best_f1"]
     title = f"By threshold, with {100 * curve['confidence_level']:g}% bands for all thresholds together"
     if best is not None:
-        title += f"; F1 is largest at {_threshold_text(curve['points'][best]['threshold'])}"
+        title += f"; F1 is largest for {_set_name(result, curve['points'][best])}"
     return table_of(title, curve["points"], columns)
 
 
