@@ -203,9 +203,15 @@ def test_a_quick_run_of_three_proxies_has_the_cells_of_the_page(tmp_path, monkey
     page = stored_page(several_proxies)
     quick = quick_run(several_proxies, "--draws 2", tmp_path / "page.md", monkeypatch)
 
+    rows = [row for row in table_rows(page) if row[0] != "rate"]
+    simple_random = [row for row in rows if len(row) == 8]
+    planned = [row for row in rows if len(row) == 7]
+
     assert headings(quick) == headings(page)
-    assert [row[:4] for row in table_rows(quick)] == [row[:4] for row in table_rows(page)]
-    assert min(float(row[4]) for row in table_rows(page)[1:]) >= 0.94
+    assert [row[:3] for row in table_rows(quick)] == [row[:3] for row in table_rows(page)]
+    assert min(float(row[4]) for row in simple_random) >= 0.94
+    assert min(float(row[3]) for row in planned) >= 0.94
+    assert max(float(row[5]) for row in planned) <= 1.05
 
 
 def test_a_quick_run_of_widths_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
