@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app, commands
+from stratal.question.vocabulary import AVERAGES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in ROOT.glob("docs/**/*.md") if "decisions" not in path.parts]
@@ -104,7 +105,7 @@ def kinds():
         STRATIFIERS,
         outcome_means.ESTIMATORS,
     )
-    names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
+    names = (*confusion.METRICS, *AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
 

@@ -36,7 +36,7 @@ from stratal.population.expressions import (
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.protocols import Keywords
-from stratal.question.vocabulary import metric_name
+from stratal.question.vocabulary import average_name, metric_name
 from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import Moments
@@ -369,7 +369,7 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             For an unknown kind, and for what it does not take.
         """
-        head, _, tail = metric_name(text).partition(":")
+        head, _, tail = (average_name(text) or metric_name(text)).partition(":")
         name, at, group = head.partition("@")
         group, _, rest = group.partition(",")  # a comma that stands for the colon
         tail = ",".join(filter(None, (rest, tail)))

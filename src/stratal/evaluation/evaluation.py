@@ -40,7 +40,7 @@ from stratal.population.population import Population
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
-from stratal.question.vocabulary import METRIC_SYNONYMS
+from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
@@ -806,7 +806,7 @@ def _require_metric(name: str) -> None:
     if name in metrics or is_f_measure(name):
         return
     action = None
-    if Estimand.of_kind(name) is not None:
+    if Estimand.of_kind(name) is not None or average_name(name) is not None:
         action = f"It is an estimand: estimand={name!r} (--estimand {name})."
     raise InputError(
         "no such metric",

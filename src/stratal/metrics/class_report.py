@@ -18,6 +18,7 @@ from stratal.metrics.answered_sets import answered_sets, compares_sets
 from stratal.metrics.class_answers import answered_classes, needless_units
 from stratal.metrics.classification import Accuracy, Classification
 from stratal.population.expressions import implies
+from stratal.question.vocabulary import AVERAGES
 
 _ONLY_SEEN = (
     "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
@@ -69,7 +70,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             )
         self._set(
             metrics=measures.require_names(self.metrics, measures.METRICS, "metric"),
-            average=measures.require_names(self.average, measures.AVERAGES, "average"),
+            average=measures.require_names(self.average, AVERAGES, "average"),
             classes=tuple(class_text(entry) for entry in self.classes),
         )
 

@@ -42,6 +42,7 @@ from stratal.population.expressions import ByLevel, Cells, Expression, NumberCol
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
+from stratal.question.vocabulary import AVERAGES
 from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
@@ -579,7 +580,7 @@ class Average(Classification, kind="average", listed="metric"):
 
     def __post_init__(self) -> None:
         measures.require_names(self.metric, measures.CLASS_METRICS, "metric of a class")
-        measures.require_names(self.average, measures.AVERAGES, "average")
+        measures.require_names(self.average, AVERAGES, "average")
 
     @property
     def name(self) -> str:

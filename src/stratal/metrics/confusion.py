@@ -45,6 +45,7 @@ from stratal.intervals.interval_types import (
     Term,
     UndefinedInterval,
 )
+from stratal.question.vocabulary import AVERAGES
 
 # Numerator and denominator in (hits, predicted, true, all).
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
@@ -77,7 +78,6 @@ _OF_OTHER_OF_TWO = {
 # Metrics from −1 to 1; all others are from 0 to 1.
 SIGNED = ("mcc", "kappa")
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
-AVERAGES = ("macro", "micro", "weighted")
 
 
 # A share below this is rounding: nothing is in the cell.

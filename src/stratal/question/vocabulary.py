@@ -75,6 +75,10 @@ METRIC_SYNONYMS = {
 }
 
 
+# Averages of a metric over classes, as scikit-learn calls them.
+AVERAGES = ("macro", "micro", "weighted")
+
+
 def metric_name(text: str) -> str:
     """Return the name of a metric for a synonym, such as recall for sensitivity; other names unchanged.
 
@@ -83,6 +87,16 @@ def metric_name(text: str) -> str:
     head, colon, tail = text.strip().partition(":")
     key = head.strip().casefold().replace(" ", "_").replace("-", "_")
     return f"{METRIC_SYNONYMS.get(key, head)}{colon}{tail}"
+
+
+def average_name(text: str) -> str | None:
+    """Return the estimand of an average over classes, such as `f1_micro` or `macro F1`; None of other texts."""
+    key = text.strip().casefold().replace(" ", "_").replace("-", "_")
+    for average in AVERAGES:
+        metric = key.removeprefix(f"{average}_").removesuffix(f"_{average}")
+        if metric != key:
+            return f"average:{metric_name(metric)},average={average}"
+    return None
 
 
 def is_known_word(text: str) -> bool:

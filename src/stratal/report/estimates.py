@@ -427,17 +427,28 @@ def _lam_text(estimate: JsonMapping) -> str:
     return "λ = " + ", ".join(map(format_number, estimate["lam"]))
 
 
+def _name_of_estimand(text: str) -> str:
+    """Return the name of a quantity from an estimand's text: `average:f1,average=micro` is micro f1.
+
+    Arguments such as `probability=COLUMN` are no part of the name; a threshold is.
+    """
+    first, *others = text.split(",")
+    kind, _, metric = first.partition(":")
+    if kind == "average":
+        averages = [part.removeprefix("average=") for part in others if part.startswith("average=")]
+        return f"{next(iter(averages), 'macro')} {metric}"
+    if "=" in first and "@" not in first:
+        first = kind
+    return ",".join([first, *(part for part in others if "=" not in part)])
+
+
 def _value_sentence(estimate: JsonMapping) -> str:
     """Return the estimand, its value and its interval."""
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     else:
-        # Arguments such as `probability=COLUMN` are no part of the quantity's name; a threshold is.
         quantity = str(estimate.get("quantity", "estimate"))
-        first, *others = estimate.get("estimand", f"{quantity[:1].upper()}{quantity[1:]}").split(",")
-        if "=" in first and "@" not in first:
-            first = first.partition(":")[0]
-        name = ",".join([first, *(part for part in others if "=" not in part)])
+        name = _name_of_estimand(estimate.get("estimand", f"{quantity[:1].upper()}{quantity[1:]}"))
     return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
 
 

@@ -1,0 +1,26 @@
+"""Names of metrics in other fields."""
+
+import pytest
+
+from stratal.estimands import Average
+from stratal.estimation.estimand import as_estimand
+from stratal.question.vocabulary import average_name, metric_name
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "average"),
+    [
+        ("f1_micro", "f1", "micro"),
+        ("macro F1", "f1", "macro"),
+        ("weighted-recall", "recall", "weighted"),
+        ("micro_ppv", "precision", "micro"),
+    ],
+)
+def test_averages_have_the_names_of_scikit_learn(text, metric, average):
+    assert as_estimand(text) == Average(metric, average)
+
+
+def test_other_names_are_no_averages():
+    assert average_name("f1") is None
+    assert average_name("f1:micro") is None
+    assert metric_name("Sensitivity:spam") == "recall:spam"
