@@ -43,6 +43,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from benchmarks.helpers import circumstances
@@ -716,13 +717,13 @@ def split_threshold(rng: np.random.Generator, labels: LabelledScores, aim: float
 
 def bands(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     """Return the coverage of the simultaneous bands of each metric."""
-    simultaneous._DRAWS = STATISTICS
     rng = np.random.default_rng(seed)
     units = pool(cell.score, cell.rate)
     covered = dict.fromkeys(CURVES, 0)
     for _ in range(draws):
         drawn = draw(rng, cell, BAND_LIMIT, is_of_class=True)
-        curve = curve_of(drawn.labels, drawn.sets, drawn.weighting, "population", 0.95)
+        with mock.patch.object(simultaneous, "_DRAWS", STATISTICS):
+            curve = curve_of(drawn.labels, drawn.sets, drawn.weighting, "population", 0.95)
         cuts = np.array([-np.inf if p.threshold is None else p.threshold for p in curve.points])
         members = (1.0 - units.score)[:, None] >= cuts
         positives = drawn.outcomes.sum()

@@ -245,10 +245,16 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     from stratal.question.selection import UNKNOWN
     from stratal.report.pages import draw_page
 
-    if requested.labels or (requested.additional is None) == (requested.half_width is None):
+    if requested.labels:
+        raise InputError(
+            "--labels are those of a drawn sample, and a table has its own",
+            given=f"--extend {table}",
+            action="The sample comes first: --extend SAMPLE --labels FILE. A table with labels in some rows "
+            "is extended without --labels.",
+        )
+    if (requested.additional is None) == (requested.half_width is None):
         raise InputError(
             "--extend of a table needs the number of rows to add, or a half-width",
-            given="--labels, which a table has already" if requested.labels else None,
             allowed="--extend TABLE, with --additional N or --half-width W",
         )
     if requested.file is not None and requested.file != table:
