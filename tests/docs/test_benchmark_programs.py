@@ -44,6 +44,7 @@ BY_HAND = {
     "attack": "make attack",
     "estimands": "oasis, in an environment of its own",
     "first_answer": "five peers, each in an environment of its own",
+    "first_answer_coverage": "four peers in one environment",
     "given_strata": "a peer, in an environment of its own",
     "judge_peers": "two peers, each in an environment of its own",
     "peer_agreement_files": "peer_agreement with an option",
