@@ -369,7 +369,10 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             For an unknown kind, and for what it does not take.
         """
-        head, _, tail = (average_name(text) or metric_name(text)).partition(":")
+        head, _, tail = metric_name(text).partition(":")
+        average = average_name(text)
+        if average is not None and Estimand.of_kind(head) is None:
+            head, _, tail = average.partition(":")
         name, at, group = head.partition("@")
         group, _, rest = group.partition(",")  # a comma that stands for the colon
         tail = ",".join(filter(None, (rest, tail)))

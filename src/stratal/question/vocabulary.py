@@ -92,6 +92,8 @@ def metric_name(text: str) -> str:
 def average_name(text: str) -> str | None:
     """Return the estimand of an average over classes, such as `f1_micro` or `macro F1`; None of others."""
     key = text.strip().casefold().replace(" ", "_").replace("-", "_")
+    if ":" in key:
+        return None
     for average in AVERAGES:
         metric = key.removeprefix(f"{average}_").removesuffix(f"_{average}")
         if metric != key:

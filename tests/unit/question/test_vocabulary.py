@@ -23,4 +23,5 @@ def test_averages_have_the_names_of_scikit_learn(text, metric, average):
 def test_other_names_are_no_averages():
     assert average_name("f1") is None
     assert average_name("f1:micro") is None
+    assert as_estimand("weighted_kappa:score").text == "weighted_kappa:score"
     assert metric_name("Sensitivity:spam") == "recall:spam"
