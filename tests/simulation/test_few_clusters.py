@@ -66,6 +66,37 @@ def test_intervals_hold_if_few_clusters_are_bad(bad, equal_sizes):
     assert held / DRAWS >= 0.94 - 2 * np.sqrt(0.94 * 0.06 / DRAWS)
 
 
+@pytest.mark.parametrize("equal_sizes", [True, False])
+def test_intervals_of_f1_hold_if_few_clusters_are_bad(equal_sizes):
+    """Nearly all answers in 20 of 200 clusters are wrong, which 20 drawn ones may not contain.
+
+    By the trials of the Jaccard index .89 to .91 of the intervals held.
+    """
+    random = np.random.default_rng(2)
+    sizes = np.full(200, 8) if equal_sizes else random.integers(1, 16, 200)
+    cluster = np.repeat(np.arange(200), sizes)
+    is_bad = np.isin(cluster, random.choice(200, 20, replace=False))
+    answers = np.where(random.random(len(cluster)) < 0.5, "yes", "no")
+    is_right = random.random(len(cluster)) < np.where(is_bad, 0.1, 0.99)
+    truth = np.where(is_right, answers, np.where(answers == "yes", "no", "yes"))
+    hits = np.sum((answers == "yes") & (truth == "yes"))
+    f1 = 2 * hits / (np.sum(answers == "yes") + np.sum(truth == "yes"))
+    units = stratal.Population.from_arrays(
+        ids=np.arange(len(cluster)), groups={"document": cluster.astype(str), "predicted": answers}
+    )
+    design = stratal.designs.ClusterSample(cluster="document", n_clusters=20)
+    report = stratal.estimands.ClassReport(["f1"], predicted="predicted")
+    held = 0
+    for seed in range(DRAWS):
+        sample = design.draw(units, seed=seed)
+        labels = {int(unit): str(truth[int(unit)]) for unit in sample.ids}
+        row = stratal.estimate(sample, labels, estimand=report).of(metric="f1", **{"class": "yes"})
+        low, high = row.confidence_interval()
+        held += low <= f1 <= high
+
+    assert held / DRAWS >= 0.94 - 2 * np.sqrt(0.94 * 0.06 / DRAWS)
+
+
 @pytest.mark.parametrize("family", ["linear", "logistic"])
 def test_intervals_of_coefficients_hold(family):
     """A feature of the clusters and one of their units, eight clusters of 300."""

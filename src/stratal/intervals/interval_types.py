@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, Number
 from stratal.errors import InputError
-from stratal.intervals.interval import Ends, Interval, p_value, tail_shares
+from stratal.intervals.interval import Ends, Interval, p_value, tail_shares, unseen_share
 from stratal.intervals.proportion import (
     adjusted_quantile,
     adjusted_statistic,
@@ -191,6 +191,40 @@ class OuterInterval(Interval):
         low, high = self.first.ends(confidence_level, alternative)
         below, above = self.second.ends(confidence_level, alternative)
         return self.within(min(low, below), max(high, above))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenClustersInterval(Interval):
+    """An interval that allows for clusters unlike all that were drawn, in which the value is at a bound.
+
+    Parameters
+    ----------
+    inner : Interval
+    draws : float
+        Drawn clusters, fewer if their sizes differ (Kish).
+    fraction : float
+        Share of the population's clusters that were drawn.
+    """
+
+    inner: Interval
+    draws: float
+    fraction: float
+
+    @property
+    def method(self) -> str:
+        """The name of the method of the inner interval."""
+        return self.inner.method
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        lowest, highest = self.bounds or (0.0, 1.0)
+        low, high = self.inner.ends(confidence_level, alternative)
+        below, above = (
+            float(unseen_share(self.draws, self.fraction, error))
+            for error in tail_shares(confidence_level, alternative)
+        )
+        value = float(self.value)
+        return min(low, value - below * (value - lowest)), max(high, value + above * (highest - value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

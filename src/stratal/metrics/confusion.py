@@ -44,6 +44,7 @@ from stratal.intervals.interval_types import (
     SumInterval,
     Term,
     UndefinedInterval,
+    UnseenClustersInterval,
 )
 from stratal.question.vocabulary import AVERAGES
 
@@ -439,6 +440,14 @@ class Confusion:
                 variance = max(variance, min(_variance_of_terms(second), largest_variance))
             if second is not None:
                 interval = OuterInterval(value=value, bounds=bounds, first=interval, second=second)
+        if clusters is not None:
+            interval = UnseenClustersInterval(
+                value=value,
+                bounds=bounds,
+                inner=interval,
+                draws=clusters.unequal_draws,
+                fraction=1.0 - clusters.undrawn_share,
+            )
         if varies and variance > result.variance:
             result = result.scaled(variance)
         return linearised_estimate(
@@ -938,6 +947,8 @@ def _variance_of_terms(interval: SumInterval) -> float:
     for k, term in enumerate(interval.terms):
         errors[k] = term.standard_error
         limits_of_term = term.evidence.interval
+        if isinstance(limits_of_term, UnseenClustersInterval):
+            limits_of_term = limits_of_term.inner
         if (
             _agrees(term)
             and isinstance(limits_of_term, BinomialInterval)

@@ -122,7 +122,7 @@ def test_a_rate_of_a_class_that_is_in_few_clusters():
     assert recall.degrees_of_freedom == 2.0
     assert recall.evidence.design_df == 2.0
     f1 = confusion.metric("f1", 1)
-    assert f1.evidence.interval.degrees_of_freedom <= 39.0
+    assert f1.evidence.interval.inner.degrees_of_freedom <= 39.0
     alone = Confusion(
         true=np.where(cluster < 1, 1, 0), predicted=predicted * (cluster < 1), n_classes=2,
         weighting=weights_of(cluster),
