@@ -18,10 +18,11 @@ from stratal.cli.parsing import meanings, place, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
-from stratal.protocols import Keywords
+from stratal.protocols import JsonDict, Keywords
 
 if TYPE_CHECKING:
     from stratal import Sample
+    from stratal.designs.labelling_files import LabellingFolder
     from stratal.planning import RequiredSampleSize
 
 
@@ -202,16 +203,7 @@ def draw(requested: DrawOptions) -> Result:
     text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.folder)
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, text, choices)
-    described = {
-        "sample": str(written.sample),
-        "to_label": str(written.to_label),
-        "n": sample.size,
-        "seed": sample.seed,
-        "design": sample.design.kind,
-        "population_size": sample.population_size,
-        "round": int(sample.round.max()),
-        "new": written.new,
-    }
+    described = _described_round(sample, written)
     if sample.question.outcome.label_format is not None:
         described["label_format"] = sample.question.outcome.label_format
     described["columns_to_fill"] = list(columns_to_fill(sample))
@@ -237,6 +229,20 @@ def draw(requested: DrawOptions) -> Result:
     label_words = [word for path in label_files for word in ("--labels", path)]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
+
+
+def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
+    """Return what was drawn and where it is."""
+    return {
+        "sample": str(written.sample),
+        "to_label": str(written.to_label),
+        "n": sample.size,
+        "seed": sample.seed,
+        "design": sample.design.kind,
+        "population_size": sample.population_size,
+        "round": int(sample.round.max()),
+        "new": written.new,
+    }
 
 
 def _extend_table(requested: DrawOptions, table: Path) -> Result:
@@ -287,17 +293,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     labels = None if is_first_round else evaluation.labels
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, None, choices, labels)
-    described = {
-        "sample": str(written.sample),
-        "to_label": str(written.to_label),
-        "n": sample.size,
-        "seed": sample.seed,
-        "design": sample.design.kind,
-        "population_size": sample.population_size,
-        "round": int(sample.round.max()),
-        "new": written.new,
-        "columns_to_fill": list(columns_to_fill(sample)),
-    }
+    described = _described_round(sample, written) | {"columns_to_fill": list(columns_to_fill(sample))}
     page = draw_page(described, _stratum_rows(sample), has_columns=True)
     label_files = [written.to_label] if is_first_round else [requested.folder / LABELS_NAME, written.to_label]
     return Result(described, page, ("estimate", written.sample, *label_files, *_meaning_words(requested)))
