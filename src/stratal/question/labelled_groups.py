@@ -66,12 +66,12 @@ class LabelledGroups:
     def p_value_bound(self) -> float:
         """The smaller of two bounds: for so few groups with labels, and for so few partly labelled groups.
 
-        With independent labels, a group has no label with probability Π (1 − chance), and labels in all its
-        rows with probability Π chance. The tail of the number of such groups is bounded by
-        exp(−M · KL(share ‖ expected share)) (Hoeffding 1963, theorem 1). Draws without replacement are
-        independent labels conditional on their number. For groups without a label the bound holds as it is,
-        since these are negatively associated (Joag-Dev & Proschan 1983); for groups that are labelled as a
-        whole or not at all it is divided by the probability of the number.
+        With independent labels and p the `label_probability` of each row, a group has no label with
+        probability Π (1 − p), and labels in all its rows with probability Π p. The tail of the number of such
+        groups is bounded by exp(−M · KL(share ‖ expected share)) (Hoeffding 1963, theorem 1). Draws without
+        replacement are independent labels conditional on their number. For groups without a label the bound
+        holds as it is, since these are negatively associated (Joag-Dev & Proschan 1983); for groups that are
+        labelled as a whole or not at all it is divided by the probability of the number.
         """
         p_unlabelled = self._group_products(1.0 - self.label_probability)
         p_fully_labelled = self._group_products(self.label_probability)
