@@ -40,7 +40,8 @@ def sample_of_its_own(
     """
     planned = plan(population, size, labels=labels, **options)
     drawn = planned.draw(seed=sample.seed)
-    question = replace(sample.question, chosen=None, sample_token=drawn.question.sample_token)
+    # Single units are drawn, whatever groups the labels of the table were in.
+    question = replace(sample.question, chosen=None, cluster=None, sample_token=drawn.question.sample_token)
     return replace(drawn, question=question)
 
 

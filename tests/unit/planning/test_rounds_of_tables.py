@@ -165,3 +165,25 @@ def test_a_half_width_that_is_reached_draws_nothing(run_command, tmp_path, monke
 
     assert "No more labels: the interval is narrow enough" in printed
     assert not (tmp_path / "more").exists()
+
+
+def test_a_new_sample_after_labels_of_whole_groups_is_of_single_units():
+    rng = np.random.default_rng(7)
+    question = np.repeat(np.arange(100), 5)
+    score = rng.random(500).round(3)
+    label = [
+        int(rng.random() < value) if number < 30 else None
+        for value, number in zip(score, question, strict=True)
+    ]
+    table = {
+        "id": [f"r{row}" for row in range(500)],
+        "question": [f"q{number}" for number in question],
+        "score": score.tolist(),
+        "label": label,
+    }
+    evaluation = stratal.evaluate(table, chosen="unknown")
+    sample = evaluation.next_round(additional=60)
+
+    assert evaluation.sample.question.cluster == "question"
+    assert sample.question.cluster is None
+    assert sample.design.kind == "stratified"
