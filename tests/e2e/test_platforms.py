@@ -17,6 +17,10 @@ from tests.environments import python_with, run_script
 TOOLS = Path(__file__).parents[1] / "tools"
 N_UNITS = 150
 
+# Loading the client of a platform takes a second or more.
+FIRST_KILL_SECONDS = 1.5
+KILL_STEP_SECONDS = 1.0
+
 
 def free_port():
     with socket.socket() as listening:
@@ -62,6 +66,12 @@ class Client:
         text = run_script(self.python, "-m", "stratal", *words, "--json", cwd=self.folder, **self.variables)
         return json.loads(text)
 
+    def killed_later_and_later(self, *words):
+        """Start a command and kill it, each time later, until it ends by itself."""
+        seconds = FIRST_KILL_SECONDS
+        while self.killed(seconds, *words):
+            seconds += KILL_STEP_SECONDS
+
     def killed(self, seconds, *words):
         """Start a command and kill it; return whether it was still running."""
         command = [str(self.python), "-m", "stratal", *map(str, words)]
@@ -103,14 +113,28 @@ def phoenix(tmp_path):
         yield Client(python, tmp_path, "phoenix_project.py", PHOENIX_BASE_URL=address), "phoenix:support"
 
 
+@pytest.fixture
+def langfuse(tmp_path):
+    """A server that stands in for Langfuse, which has no server for Python; each request takes a moment."""
+    python = python_with("langfuse")
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    variables = {
+        "LANGFUSE_BASE_URL": address,
+        "LANGFUSE_PUBLIC_KEY": "pk-test",
+        "LANGFUSE_SECRET_KEY": "sk-test",
+    }
+    with served([python, TOOLS / "langfuse_server.py", port, 0.05], address, tmp_path):
+        yield Client(python, tmp_path, "langfuse_project.py", **variables), "langfuse:support"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["mlflow", "phoenix"])
+@pytest.mark.parametrize("platform", ["langfuse", "mlflow", "phoenix"])
 def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     client, source = request.getfixturevalue(platform)
     client.project("seed", N_UNITS)
     read = ("platform", "read", source, "--output", "units.jsonl")
-    for seconds in (1.5, 2.5):
-        client.killed(seconds, *read)
+    client.killed_later_and_later(*read)
     assert client.stratal(*read)["units"] == N_UNITS
     assert client.stratal(*read)["new"] == 0
     units = [json.loads(line) for line in (tmp_path / "units.jsonl").read_text().splitlines()]
@@ -121,8 +145,7 @@ def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     draw = ("draw", "units.jsonl", "--id", "id", "--proxy", "judge", "--show", "input,answer")
     client.stratal(*draw, "--budget", 60, "--seed", 1, "--output", "audit")
     queue = ("platform", "queue", source, "audit/sample.parquet", "--choices", "Pass,Fail")
-    for seconds in (2.0, 3.0):
-        client.killed(seconds, *queue)
+    client.killed_later_and_later(*queue)
     queued = [client.stratal(*queue) for _ in range(2)]
     assert queued[1]["new"] == 0
     [items] = client.count()["queues"].values()
@@ -140,11 +163,11 @@ def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     estimate = client.stratal("estimate", "audit/sample.parquet", "labels.csv", "--map", "Pass=1,Fail=0")
 
     write = ("platform", "write", source, "audit/sample.parquet", "labels.csv", "--map", "Pass=1,Fail=0")
-    client.killed(2.5, *write)
+    client.killed_later_and_later(*write)
     assert [client.stratal(*write)["new"] for _ in range(2)] == [0, 0]
     result = client.count()
     assert len(result["feedback"]) == 51
-    if platform == "mlflow":
+    if platform != "phoenix":
         # Phoenix has no place for figures without a label that is written.
         [figures] = result["figures"]
         assert figures["estimate"] == pytest.approx(estimate["estimate"])
@@ -156,11 +179,9 @@ def test_from_a_project_to_labels_and_back(platform, request, tmp_path):
     (tmp_path / "elsewhere.csv").write_text("\n".join(["id,label", *rows]) + "\n")
     files = ("second/sample.parquet", "elsewhere.csv")
     elsewhere = ("platform", "write", source, *files, "--map", "Pass=1,Fail=0")
-    for seconds in (2.5, 3.5):
-        client.killed(seconds, *elsewhere)
-    client.stratal(*elsewhere)
+    client.killed_later_and_later(*elsewhere)
     assert client.stratal(*elsewhere)["new"] == 0
     result = client.count()
     assert len(result["feedback"]) == 51 + 40
     assert len({tuple(entry[:2]) for entry in result["feedback"]}) == 91
-    assert len(result["figures"]) == {"mlflow": 2, "phoenix": 1}[platform]
+    assert len(result["figures"]) == {"langfuse": 2, "mlflow": 2, "phoenix": 1}[platform]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from stratal import Sample
 
 Source = Annotated[
-    str, argument("PLATFORM:PROJECT", "Such as mlflow:EXPERIMENT or phoenix:PROJECT, by name.")
+    str,
+    argument("PLATFORM:PROJECT", "Such as mlflow:EXPERIMENT, phoenix:PROJECT or langfuse:PROJECT, by name."),
 ]
 SampleFile = Annotated[Path, argument("SAMPLE", "The sample.parquet that `draw` wrote.")]
 OutputFile = Annotated[Path, Option("File to write to.", "FILE")]
@@ -64,9 +65,12 @@ def read(requested: ReadOptions) -> Result:
     n_saved = len(ids)
     if saved:
         since = max(since, max(unit["time"] for unit in saved))
-    opened = open_platform(requested.source)
-    with show_progress("reading"), path.open("a", encoding="utf-8") as file:
-        for page in opened.read_units(since, until):
+    with (
+        show_progress("reading"),
+        open_platform(requested.source) as project,
+        path.open("a", encoding="utf-8") as file,
+    ):
+        for page in project.read_units(since, until):
             new_units = {unit.id: unit.to_dict() for unit in page if unit.id not in ids}
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new_units.values())
             file.flush()
@@ -107,8 +111,10 @@ def parse_date(text: str | None, option: str) -> int | None:
 
 def queue_name(sample: Sample) -> str:
     """Return the name of the queue of a sample: the same for all of its rounds, and for no other sample."""
+    from stratal.tables.platforms.platform import QUEUE_PREFIX
+
     first_round = sorted(map(str, sample.ids[sample.round == sample.round.min()].tolist()))
-    return f"stratal-{hashlib.sha256(json.dumps(first_round).encode()).hexdigest()[:12]}"
+    return f"{QUEUE_PREFIX}{hashlib.sha256(json.dumps(first_round).encode()).hexdigest()[:12]}"
 
 
 class QueueOptions(Struct, frozen=True, kw_only=True):
@@ -142,8 +148,8 @@ def queue(requested: QueueOptions) -> Result:
     name = queue_name(sample)
     ids = [str(unit) for unit in sample.ids.tolist()]
     question = requested.question or DEFAULT_QUESTION
-    with show_progress("queueing"):
-        new = open_platform(requested.source).queue_units(name, ids, question, split_names(requested.choices))
+    with show_progress("queueing"), open_platform(requested.source) as project:
+        new = project.queue_units(name, ids, question, split_names(requested.choices))
     next_command = ("platform", "labels", requested.source, requested.sample, "--output", "labels.csv")
     line = f"Queue {name}: {len(ids):,} units, {new:,} new."
     return Result({"queue": name, "n": len(ids), "new": new}, line, next_command)
@@ -169,8 +175,8 @@ def labels(requested: LabelsOptions) -> Result:
 
     sample = stratal.Sample.read(requested.sample)
     drawn = [str(unit) for unit in sample.ids.tolist()]
-    with show_progress("reading"):
-        answers = open_platform(requested.source).read_answers(queue_name(sample), drawn)
+    with show_progress("reading"), open_platform(requested.source) as project:
+        answers = project.read_answers(queue_name(sample), drawn)
     answers_by_id = {answer.id: answer for answer in answers}
     answers = [answers_by_id[unit] for unit in drawn if unit in answers_by_id]
     rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]
@@ -230,8 +236,8 @@ def write(requested: WriteOptions) -> Result:
         if label is not None
     }
     name = queue_name(sample)
-    with show_progress("writing"):
-        new = open_platform(requested.source).write_results(name, by_unit, estimate_figures(described))
+    with show_progress("writing"), open_platform(requested.source) as project:
+        new = project.write_results(name, by_unit, estimate_figures(described))
     line = f"{name}: {len(by_unit):,} labels, {new:,} new."
     return Result({"queue": name, "labels": len(by_unit), "new": new}, line)
 

@@ -7,12 +7,19 @@ server itself attaches a trace to a queue once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.errors import InputError, optional_import
-from stratal.tables.platforms.platform import SKIPPED, SUBMITTED, Answer, Unit, text_of
+from stratal.errors import optional_import
+from stratal.tables.platforms.platform import (
+    PER_PAGE,
+    Answer,
+    Unit,
+    check_project,
+    no_queue,
+    split_pages,
+    text_of,
+)
 
 with optional_import("mlflow-skinny", extra="mlflow"):
     import mlflow
@@ -21,7 +28,8 @@ with optional_import("mlflow-skinny", extra="mlflow"):
     from mlflow.exceptions import MlflowException
     from mlflow.genai import label_schemas, review_queues
 
-PER_PAGE = 100
+ERRORS = (MlflowException,)
+SETTINGS = "MLFLOW_TRACKING_URI and the access to the experiment"
 
 # Source types of assessments that are scores; the answers of people are not.
 SCORE_SOURCES = ("LLM_JUDGE", "CODE")
@@ -52,46 +60,40 @@ class Experiment:
 
     def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
         """Create the question and the queue if they do not exist, and attach the traces."""
-        with translate_errors():
-            queue = self._find_queue(name)
-            if queue is None:
-                schema_id = self._schema_id(name, question, choices)
-                queue = review_queues.create_review_queue(
-                    name, queue_type="custom", schema_ids=[schema_id], experiment_id=self.id
-                )
-            queued = {item.item_id for item in _items(queue)}
-            missing = [unit for unit in ids if unit not in queued]
-            for start in range(0, len(missing), PER_PAGE):
-                page = missing[start : start + PER_PAGE]
-                review_queues.add_items_to_review_queue(queue.queue_id, item_ids=page)
+        queue = self._find_queue(name)
+        if queue is None:
+            schema_id = self._schema_id(name, question, choices)
+            queue = review_queues.create_review_queue(
+                name, queue_type="custom", schema_ids=[schema_id], experiment_id=self.id
+            )
+        queued = {item.item_id for item in _items(queue)}
+        missing = [unit for unit in ids if unit not in queued]
+        for page in split_pages(missing):
+            review_queues.add_items_to_review_queue(queue.queue_id, item_ids=page)
         return len(missing)
 
     def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
         """Return the last feedback of a person on each completed trace, and the declined traces."""
-        with translate_errors():
-            queue = self._find_queue(name)
-            if queue is None:
-                raise InputError(f"there is no review queue {name!r}", action="Queue the sample first.")
-            return [self._answer(name, item) for item in _items(queue) if item.status != "pending"]
+        queue = self._find_queue(name)
+        if queue is None:
+            raise no_queue(name)
+        return [self._answer(name, item) for item in _items(queue) if item.status != "pending"]
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
         """Write each label as feedback of its trace, and the figures as metrics of one run of the sample."""
         n_written = 0
-        with translate_errors():
-            for trace_id, label in labels.items():
-                feedback = self._last_feedback(trace_id, name)
-                if feedback is not None and feedback.value == label:
-                    continue
-                source = AssessmentSource(source_type=HUMAN, source_id="stratal")
+        source = AssessmentSource(source_type=HUMAN, source_id="stratal")
+        for trace_id, label in labels.items():
+            feedback = self._last_feedback(trace_id, name)
+            if feedback is None or feedback.value != label:
                 mlflow.log_feedback(trace_id=trace_id, name=name, value=label, source=source)
                 n_written += 1
-            condition = f"tags.`{SAMPLE_TAG}` = '{name}'"
-            runs = self.client.search_runs([self.id], filter_string=condition)
-            if not runs:
-                runs = [self.client.create_run(self.id, tags={SAMPLE_TAG: name}, run_name=name)]
-            for key, value in figures.items():
-                if runs[0].data.metrics.get(key) != value:
-                    self.client.log_metric(runs[0].info.run_id, key, value)
+        runs = self.client.search_runs([self.id], filter_string=f"tags.`{SAMPLE_TAG}` = '{name}'")
+        if not runs:
+            runs = [self.client.create_run(self.id, tags={SAMPLE_TAG: name}, run_name=name)]
+        for key, value in figures.items():
+            if runs[0].data.metrics.get(key) != value:
+                self.client.log_metric(runs[0].info.run_id, key, value)
         return n_written
 
     def _schema_id(self, name: str, question: str, choices: Sequence[str]) -> str:
@@ -121,12 +123,10 @@ class Experiment:
         """Return the answer to an item of a review queue."""
         feedback = self._last_feedback(item.item_id, name)
         if item.status == "declined" or feedback is None:
-            return Answer(item.item_id, None, item.completed_by or "", SKIPPED, item.last_update_time_ms, "")
+            return Answer(item.item_id, None, item.completed_by or "", item.last_update_time_ms)
         person = feedback.source.source_id or item.completed_by
-        note = feedback.rationale or ""
-        return Answer(
-            item.item_id, str(feedback.value), person, SUBMITTED, feedback.last_update_time_ms, note
-        )
+        time = feedback.last_update_time_ms
+        return Answer(item.item_id, str(feedback.value), person, time, feedback.rationale or "")
 
     def _last_feedback(self, trace_id: str, name: str) -> Any:
         """Return the last valid feedback of a person with this name, None if there is none."""
@@ -141,35 +141,25 @@ class Experiment:
 def open_project(project: str) -> Experiment:
     """Return an experiment by its name."""
     client = MlflowClient()
-    with translate_errors():
-        experiment = client.get_experiment_by_name(project)
-        if experiment is None:
-            names = [entry.name for entry in client.search_experiments(max_results=PER_PAGE)]
-            action = "MLFLOW_TRACKING_URI names the server."
-            raise InputError(f"no experiment {project!r}", allowed=", ".join(names), action=action)
+    experiment = client.get_experiment_by_name(project)
+    if experiment is None:
+        names = [entry.name for entry in client.search_experiments(max_results=PER_PAGE)]
+        check_project(project, names, SETTINGS)
     return Experiment(client, experiment.experiment_id)
+
+
+def error_code(error: MlflowException) -> str:
+    """Return the name of an error of the server."""
+    return str(error.error_code)
 
 
 def read_pages(function: Callable[..., Any], *arguments: Any, **options: Any) -> Iterator[Any]:
     """Yield the pages of a listing."""
-    token = None
-    while True:
-        with translate_errors():
-            page = function(*arguments, **options, page_token=token)
+    page = function(*arguments, **options)
+    yield page
+    while page.token:
+        page = function(*arguments, **options, page_token=page.token)
         yield page
-        token = page.token
-        if not token:
-            return
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise an `InputError` for an error of the server. It contains the code, never the request."""
-    try:
-        yield
-    except MlflowException as error:
-        action = "Check MLFLOW_TRACKING_URI and the access to the experiment."
-        raise InputError(f"MLflow cannot do this ({error.error_code})", action=action) from None
 
 
 def _items(queue: Any) -> list[Any]:

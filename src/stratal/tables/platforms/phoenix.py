@@ -8,19 +8,27 @@ span, name and identifier, so that a repeated call changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from stratal.errors import InputError, optional_import
-from stratal.tables.platforms.platform import SKIPPED, SUBMITTED, Answer, Unit, milliseconds, text_of
+from stratal.errors import optional_import
+from stratal.tables.platforms.platform import (
+    Answer,
+    Unit,
+    check_project,
+    milliseconds,
+    moment_of,
+    split_pages,
+    text_of,
+)
 
 with optional_import("arize-phoenix-client", extra="phoenix"):
     import httpx
     from phoenix.client import Client
 
-PER_PAGE = 100
+ERRORS = (httpx.HTTPError,)
+SETTINGS = "PHOENIX_BASE_URL and PHOENIX_API_KEY"
+
 # The client reads pages of 100 spans until it has so many.
 MAX_SPANS = 10_000_000
 HUMAN = "HUMAN"
@@ -37,18 +45,14 @@ class Project:
 
     def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:
         """Yield pages of root spans, oldest first."""
-        end = None if until is None else datetime.fromtimestamp(until / 1000, UTC)
-        with translate_errors():
-            spans = self.spans.get_spans(
-                project_identifier=self.name,
-                start_time=datetime.fromtimestamp(since / 1000, UTC),
-                end_time=end,
-                parent_id="null",
-                limit=MAX_SPANS,
-            )
-        spans = sorted(spans, key=lambda span: milliseconds(span["start_time"]))
-        for start in range(0, len(spans), PER_PAGE):
-            page = spans[start : start + PER_PAGE]
+        spans = self.spans.get_spans(
+            project_identifier=self.name,
+            start_time=moment_of(since),
+            end_time=moment_of(until),
+            parent_id="null",
+            limit=MAX_SPANS,
+        )
+        for page in split_pages(sorted(spans, key=lambda span: milliseconds(span["start_time"]))):
             scores: dict[str, dict[str, Any]] = {}
             for annotation in self._annotations([span["context"]["span_id"] for span in page]):
                 result = annotation.get("result") or {}
@@ -71,12 +75,10 @@ class Project:
         """Return the last annotation of a person on each span; one without a label is a skip."""
         answers = {}
         for entry in self._human_annotations(name, ids):
-            label = _label(entry)
-            status = SKIPPED if label is None else SUBMITTED
             note = (entry.get("result") or {}).get("explanation") or ""
             person = entry["user_id"] or entry["identifier"]
             time = milliseconds(entry["updated_at"])
-            answers[entry["span_id"]] = Answer(entry["span_id"], label, person, status, time, note)
+            answers[entry["span_id"]] = Answer(entry["span_id"], _label(entry), person, time, note)
         return list(answers.values())
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
@@ -94,14 +96,12 @@ class Project:
     def _annotations(self, ids: Sequence[str], name: str | None = None) -> list[Any]:
         """Return the annotations of spans, of one name if it is given."""
         annotations = []
-        names = None if name is None else [name]
-        for start in range(0, len(ids), PER_PAGE):
-            with translate_errors():
-                annotations += self.spans.get_span_annotations(
-                    span_ids=list(ids[start : start + PER_PAGE]),
-                    project_identifier=self.name,
-                    include_annotation_names=names,
-                )
+        for page in split_pages(ids):
+            annotations += self.spans.get_span_annotations(
+                span_ids=page,
+                project_identifier=self.name,
+                include_annotation_names=None if name is None else [name],
+            )
         return annotations
 
     def _annotate(self, name: str, labels: Mapping[str, str], kind: str, **more: Any) -> None:
@@ -112,30 +112,20 @@ class Project:
             | {"metadata": more.get("metadata", {})}
             for unit, label in labels.items()
         ]
-        for start in range(0, len(entries), PER_PAGE):
-            with translate_errors():
-                self.spans.log_span_annotations(span_annotations=entries[start : start + PER_PAGE], sync=True)
+        for page in split_pages(entries):
+            self.spans.log_span_annotations(span_annotations=page, sync=True)
 
 
 def open_project(project: str) -> Project:
     """Return a project by its name."""
     client = Client()
-    with translate_errors():
-        names = [entry["name"] for entry in client.projects.list()]
-    if project not in names:
-        action = "PHOENIX_BASE_URL names the server."
-        raise InputError(f"no project {project!r}", allowed=", ".join(names), action=action)
+    check_project(project, [entry["name"] for entry in client.projects.list()], SETTINGS)
     return Project(client.spans, project)
 
 
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise an `InputError` for an error of the server. It contains its kind, never the request."""
-    try:
-        yield
-    except httpx.HTTPError as error:
-        action = "Check PHOENIX_BASE_URL and PHOENIX_API_KEY."
-        raise InputError(f"Phoenix does not answer ({type(error).__name__})", action=action) from None
+def error_code(error: Exception) -> str:
+    """Return the kind of an error."""
+    return type(error).__name__
 
 
 def _label(annotation: Mapping[str, Any]) -> str | None:

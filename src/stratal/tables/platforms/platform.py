@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from stratal.errors import InputError, check_choice
 
 # Module of each platform.
 PLATFORMS = {
+    "langfuse": "stratal.tables.platforms.langfuse",
     "mlflow": "stratal.tables.platforms.mlflow",
     "phoenix": "stratal.tables.platforms.phoenix",
 }
@@ -21,13 +23,39 @@ PLATFORMS = {
 SUBMITTED = "submitted"
 SKIPPED = "skipped"
 
+# Names of queues begin with it: a score with such a name is a label, and no prediction.
+QUEUE_PREFIX = "stratal-"
+
+# Entries of one request.
+PER_PAGE = 100
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Entry = TypeVar("Entry")
+
 
 def milliseconds(text: str) -> int:
     """Return an ISO date or time as milliseconds since 1970; without a time zone it is in UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(1000 * moment.timestamp())
+    return milliseconds_of(moment)
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """Return the complete milliseconds since 1970."""
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+def moment_of(time: int | None) -> datetime | None:
+    """Return the time of milliseconds since 1970; None if there is no limit."""
+    return None if time is None else EPOCH + timedelta(milliseconds=time)
+
+
+def split_pages(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Yield the entries of each request."""
+    for start in range(0, len(entries), PER_PAGE):
+        yield list(entries[start : start + PER_PAGE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +91,13 @@ class Answer:
     id: str
     label: str | None
     annotator: str
-    status: str
     time: int
-    note: str
+    note: str = ""
+
+    @property
+    def status(self) -> str:
+        """Return the status of the answer in a file of labels."""
+        return SKIPPED if self.label is None else SUBMITTED
 
 
 class Platform(Protocol):
@@ -88,13 +120,15 @@ class Platform(Protocol):
         ...
 
 
-def open_platform(source: str) -> Platform:
-    """Return a project by its source, such as `mlflow:EXPERIMENT`.
+@contextmanager
+def open_platform(source: str) -> Iterator[Platform]:
+    """Open a project by its source, such as `mlflow:EXPERIMENT`.
 
     Raises
     ------
     InputError
-        For a source of another form, and for an unknown platform.
+        For a source of another form, for an unknown platform or project, and for an error of the server in
+        the block. The message contains neither the request nor the answer, which may contain secrets.
     """
     platform, colon, project = source.partition(":")
     if not colon or not project:
@@ -104,8 +138,27 @@ def open_platform(source: str) -> Platform:
             allowed=", ".join(f"{name}:PROJECT" for name in PLATFORMS),
         )
     check_choice("platform", platform, PLATFORMS)
-    opened: Platform = import_module(PLATFORMS[platform]).open_project(project)
-    return opened
+    module = import_module(PLATFORMS[platform])
+    try:
+        yield module.open_project(project)
+    except module.ERRORS as error:
+        code = module.error_code(error)
+        raise InputError(
+            f"the server of {platform} returned an error", given=code, action=f"Check {module.SETTINGS}."
+        ) from None
+
+
+def check_project(project: str, names: Iterable[str], settings: str) -> None:
+    """Raise an `InputError` for a project that the server does not have."""
+    existing = list(names)
+    if project not in existing:
+        allowed = ", ".join(existing) or "none"
+        raise InputError(f"no project {project!r}", allowed=allowed, action=f"Check {settings}.")
+
+
+def no_queue(name: str) -> InputError:
+    """Return the error of a sample that was not queued."""
+    return InputError(f"there is no queue {name!r}", action="Queue the sample first.")
 
 
 def text_of(value: Any) -> str:

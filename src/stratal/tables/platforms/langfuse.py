@@ -1,0 +1,191 @@
+"""Langfuse: traces of a project, annotation queues, scores. The server is `LANGFUSE_BASE_URL`.
+
+The keys of the environment belong to one project. A trace is read as its root observation. The question of an
+annotation queue is a score configuration.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from stratal.errors import InputError, optional_import
+from stratal.tables.platforms.platform import (
+    PER_PAGE,
+    QUEUE_PREFIX,
+    Answer,
+    Unit,
+    check_project,
+    milliseconds_of,
+    moment_of,
+    no_queue,
+    split_pages,
+    text_of,
+)
+
+with optional_import("langfuse", extra="langfuse"):
+    import httpx
+    from langfuse.api import ConfigCategory, CreateScoreBatchResults, CreateScoreRequest, LangfuseAPI
+    from langfuse.api.core import ApiError
+
+ERRORS = (ApiError, httpx.HTTPError)
+SETTINGS = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+DEFAULT_URL = "https://cloud.langfuse.com"
+
+# Scores of judges and of code: the answers of people have the source ANNOTATION; corrections and texts are
+# no predictions.
+JUDGE_SCORES = {"source": "API,EVAL", "data_type": "NUMERIC,BOOLEAN,CATEGORICAL"}
+# Type of the score of each subject: a label of a trace, and a figure of the sample.
+DATA_TYPES = {"trace_id": "CATEGORICAL", "session_id": "NUMERIC"}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project of a Langfuse server."""
+
+    api: Any
+
+    def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:
+        """Yield the finished traces of one time window after the other.
+
+        The server determines the order of its pages. Therefore the times of all traces are read first.
+        """
+        read_roots = partial(read_cursor, self.api.observations.get_many, is_root_observation=True)
+        roots = read_roots(fields="core", from_start_time=moment_of(since), to_start_time=moment_of(until))
+        times = sorted(milliseconds_of(root.start_time) for root in roots)
+        limits = sorted({*times[::PER_PAGE], *(time + 1 for time in times[-1:])})
+        for start, end in pairwise(map(moment_of, limits)):
+            roots = read_roots(fields="core,io", from_start_time=start, to_start_time=end)
+            yield self._units([root for root in roots if root.end_time is not None])
+
+    def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
+        """Create the score configuration and the queue if they do not exist, and add the traces."""
+        queues = self.api.annotation_queues
+        queue = find_by_name(name, queues.list_queues)
+        if queue is None:
+            config = find_by_name(name, self.api.score_configs.get)
+            if config is None:
+                categories = [ConfigCategory(value=value, label=label) for value, label in enumerate(choices)]
+                config = self.api.score_configs.create(
+                    name=name, data_type="CATEGORICAL", categories=categories, description=question
+                )
+            queue = queues.create_queue(name=name, score_config_ids=[config.id], description=question)
+        queued = {item.object_id for item in read_pages(queues.list_queue_items, queue.id)}
+        missing = [unit for unit in ids if unit not in queued]
+        for unit in missing:
+            queues.create_queue_item(queue.id, object_id=unit, object_type="TRACE")
+        return len(missing)
+
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+        """Return the last score of a person on each completed trace; one without a score is a skip."""
+        queues = self.api.annotation_queues
+        queue = find_by_name(name, queues.list_queues)
+        if queue is None:
+            raise no_queue(name)
+        scores = {score.subject.id: score for score in self._scores(name=name, source="ANNOTATION")}
+        items = read_pages(queues.list_queue_items, queue.id)
+        return [_answer(item, scores.get(item.object_id)) for item in items if item.status == "COMPLETED"]
+
+    def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
+        """Write each label as a score of its trace, and the figures as scores of a session of the sample.
+
+        Langfuse replaces a score of the same id and timestamp. A new score has the start of the day, because
+        what an interrupted call wrote may not be readable yet.
+        """
+        scores = [*self._scores(name=name), *self._scores(session_id=name)]
+        values = {(score.subject.id, score.name): score.value for score in scores}
+        timestamps = {score.id: score.timestamp for score in scores}
+        today = datetime.combine(datetime.now(UTC), time(), UTC)
+        entries = [("trace_id", trace_id, name, label) for trace_id, label in labels.items()]
+        entries += [("session_id", name, figure, value) for figure, value in figures.items()]
+        new_entries = [entry for entry in entries if values.get(entry[1:3]) != entry[3]]
+        for page in split_pages(new_entries):
+            requests = []
+            for kind, subject, score_name, value in page:
+                score_id = f"{subject}-{score_name}"
+                request = CreateScoreRequest(
+                    id=score_id,
+                    timestamp=timestamps.get(score_id, today),
+                    name=score_name,
+                    value=value,
+                    data_type=DATA_TYPES[kind],
+                    **{kind: subject},
+                )
+                requests.append(request)
+            response = self.api.scores.create(request=requests)
+            if isinstance(response, CreateScoreBatchResults) and response.rejected:
+                raise InputError(f"Langfuse rejected {response.rejected} scores", action="Check the labels.")
+        return sum(kind == "trace_id" for kind, *_ in new_entries)
+
+    def _units(self, roots: Sequence[Any]) -> list[Unit]:
+        """Return traces by their root observations, with the scores of the trace and of the root."""
+        scores: dict[str, dict[str, Any]] = {}
+        for score in self._scores(trace_id=",".join(root.trace_id for root in roots), **JUDGE_SCORES):
+            if not score.name.startswith(QUEUE_PREFIX):
+                scores.setdefault(score.subject.id, {})[score.name] = score.value
+        return [
+            Unit(
+                root.trace_id,
+                milliseconds_of(root.start_time),
+                text_of(root.input),
+                text_of(root.output),
+                scores.get(root.id, {}) | scores.get(root.trace_id, {}),
+            )
+            for root in sorted(roots, key=lambda root: (root.start_time, root.trace_id))
+        ]
+
+    def _scores(self, **options: str) -> list[Any]:
+        """Return scores, the last updated one last."""
+        scores = read_cursor(self.api.scores.get_many, fields="details,subject,annotation", **options)
+        return sorted(scores, key=lambda score: score.updated_at)
+
+
+def open_project(project: str) -> Project:
+    """Return the project of the keys, which must have this name."""
+    api = LangfuseAPI(
+        base_url=os.environ.get("LANGFUSE_BASE_URL", DEFAULT_URL),
+        username=os.environ.get("LANGFUSE_PUBLIC_KEY", ""),
+        password=os.environ.get("LANGFUSE_SECRET_KEY", ""),
+    )
+    check_project(project, [entry.name for entry in api.projects.get().data], SETTINGS)
+    return Project(api)
+
+
+def error_code(error: Exception) -> str:
+    """Return the kind of an error, such as UnauthorizedError."""
+    return type(error).__name__
+
+
+def read_cursor(function: Callable[..., Any], **options: Any) -> Iterator[Any]:
+    """Yield the entries of a listing with a cursor."""
+    page = function(**options, limit=PER_PAGE)
+    yield from page.data
+    while page.meta.cursor:
+        page = function(**options, limit=PER_PAGE, cursor=page.meta.cursor)
+        yield from page.data
+
+
+def read_pages(function: Callable[..., Any], *arguments: str) -> Iterator[Any]:
+    """Yield the entries of a listing with numbered pages."""
+    page = function(*arguments, limit=PER_PAGE)
+    yield from page.data
+    for number in range(2, page.meta.total_pages + 1):
+        yield from function(*arguments, limit=PER_PAGE, page=number).data
+
+
+def find_by_name(name: str, function: Callable[..., Any]) -> Any:
+    """Return the entry of a listing with this name, None if there is none."""
+    return next((entry for entry in read_pages(function) if entry.name == name), None)
+
+
+def _answer(item: Any, score: Any) -> Answer:
+    """Return the answer to an item of a queue."""
+    if score is None:
+        return Answer(item.object_id, None, "", milliseconds_of(item.updated_at))
+    updated = milliseconds_of(score.updated_at)
+    return Answer(item.object_id, str(score.value), score.author_user_id or "", updated, score.comment or "")
