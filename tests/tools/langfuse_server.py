@@ -26,7 +26,7 @@ from langfuse.api.observations import ObservationsV2Response
 from langfuse.api.projects import Projects
 from langfuse.api.score_configs import ScoreConfigs
 from langfuse.api.scores import CreateScoresRequest, CreateScoresResponse, GetScoresV3Response
-from langfuse_store import ApiFailure, Store
+from langfuse_store import ApiError, Store
 
 # Model of the answer by method and last part of the path.
 MODELS: dict[tuple[str, str], Any] = {
@@ -48,7 +48,7 @@ SECONDS_PER_REQUEST = float(sys.argv[2])
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Requests with the keys of the project; `/traces/N` adds what an application would send by OpenTelemetry."""
+    """Requests with the keys of the project; `/traces/N` adds what an application sends by OpenTelemetry."""
 
     protocol_version = "HTTP/1.1"
 
@@ -60,12 +60,12 @@ class Handler(BaseHTTPRequestHandler):
         try:
             with LOCK:
                 answer = self.respond(url.path, dict(parse_qsl(url.query)), body)
-        except ApiFailure as failure:
+        except ApiError as failure:
             self.send(failure.status, {"message": str(failure)})
         else:
             self.send(200, answer)
 
-    do_POST = do_PATCH = do_GET
+    do_POST = do_PATCH = do_GET  # noqa: N815
 
     def respond(self, path: str, query: dict[str, str], body: Any) -> Any:
         if path == "/":
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
             self.headers.get("Authorization")
             != f"Basic {base64.b64encode(':'.join(STORE.keys).encode()).decode()}"
         ):
-            raise ApiFailure(401, "Invalid credentials")
+            raise ApiError(401, "Invalid credentials")
         if path.startswith("/traces/"):
             return STORE.add_traces(int(path.rpartition("/")[2]))
         if (self.command, path) == ("POST", "/api/public/scores"):

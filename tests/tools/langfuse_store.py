@@ -18,7 +18,7 @@ ANNOTATOR = "ann"
 Json = dict[str, Any]
 
 
-class ApiFailure(Exception):
+class ApiError(Exception):
     """An answer with another status than 200."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -81,7 +81,7 @@ class Store:
                 item = next(item for item in self.items if item["id"] == item_id)
                 item |= body | {"updatedAt": now()}
                 return item
-        raise ApiFailure(404, f"{method} {path}")
+        raise ApiError(404, f"{method} {path}")
 
     def create(self, entries: list[Json], body: Json, **more: Any) -> Json:
         """Append an entry with an id and times."""
@@ -92,7 +92,7 @@ class Store:
     def create_queue(self, body: Json) -> Json:
         config_ids = {config["id"] for config in self.configs}
         if not body["scoreConfigIds"] or not set(body["scoreConfigIds"]) <= config_ids:
-            raise ApiFailure(400, "unknown score configuration")
+            raise ApiError(400, "unknown score configuration")
         return self.create(self.queues, {"description": None} | body)
 
     def list_observations(self, query: Mapping[str, str]) -> Json:
@@ -114,7 +114,7 @@ class Store:
     def list_scores(self, query: Mapping[str, str]) -> Json:
         """Return a page of scores by the filters that the API documents."""
         if not set(query.get("fields", "details").split(",")) <= SCORE_FIELDS:
-            raise ApiFailure(400, "unknown fields")
+            raise ApiError(400, "unknown fields")
         filters = {name: listed(query, name) for name in ("id", "name", "source", "dataType")}
         subjects = {"trace": listed(query, "traceId"), "session": listed(query, "sessionId")}
         entries = []
@@ -200,7 +200,7 @@ def moment(text: str) -> datetime:
 def page_size(query: Mapping[str, str]) -> int:
     size = int(query.get("limit", 50))
     if size > MAX_PER_PAGE:
-        raise ApiFailure(400, "limit greater than 100")
+        raise ApiError(400, "limit greater than 100")
     return size
 
 

@@ -38,7 +38,12 @@ FLEXIBLE = {
 }
 
 
-def lm_eval_log(folder: Path) -> None:
+def lm_eval_dummy_log(folder: Path) -> None:
+    """Evaluate the tool's own dummy model, whose answers are random."""
+    lm_eval_log(folder, "dummy")
+
+
+def lm_eval_log(folder: Path, model: str | None = None) -> None:
     import lm_eval
     from lm_eval.api.model import LM
     from lm_eval.loggers import EvaluationTracker
@@ -79,7 +84,7 @@ def lm_eval_log(folder: Path) -> None:
     )  # fmt: skip
     tracker = EvaluationTracker(output_path=str(folder))
     found = lm_eval.simple_evaluate(
-        model=Mock(), tasks=[capitals, choose], task_manager=TaskManager(include_defaults=False),
+        model=model or Mock(), tasks=[capitals, choose], task_manager=TaskManager(include_defaults=False),
         log_samples=True, evaluation_tracker=tracker, bootstrap_iters=0,
     )  # fmt: skip
     samples = found.pop("samples")
@@ -230,6 +235,7 @@ def hugging_face_logs(folder: Path) -> None:
 
 WRITERS = (
     lm_eval_log,
+    lm_eval_dummy_log,
     inspect_log,
     inspect_odd_log,
     deepeval_log,

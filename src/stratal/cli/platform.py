@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -218,6 +217,7 @@ def write(requested: WriteOptions) -> Result:
     platform already has is not written again.
     """
     from stratal.cli.parsing import mapping
+    from stratal.estimation.requirement import estimate_figures
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)
@@ -229,7 +229,7 @@ def write(requested: WriteOptions) -> Result:
         mapping=number_of,
         confidence_level=requested.confidence_level,
     )
-    described = evaluation.estimate.to_dict(requested.confidence_level)
+    figures = estimate_figures(evaluation.estimate.to_dict(requested.confidence_level))
     by_unit = {
         str(unit): str(label)
         for unit, label in zip(read_labels.ids, read_labels.values, strict=True)
@@ -237,19 +237,6 @@ def write(requested: WriteOptions) -> Result:
     }
     name = queue_name(sample)
     with show_progress("writing"), open_platform(requested.source) as project:
-        new = project.write_results(name, by_unit, estimate_figures(described))
+        new = project.write_results(name, by_unit, figures)
     line = f"{name}: {len(by_unit):,} labels, {new:,} new."
     return Result({"queue": name, "labels": len(by_unit), "new": new}, line)
-
-
-def estimate_figures(estimate: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of an estimate by the names of metrics, without those that are unknown."""
-    low, high = estimate["confidence_interval"] or (None, None)
-    figures = {
-        "estimate": estimate["estimate"],
-        "estimate_low": low,
-        "estimate_high": high,
-        "standard_error": estimate["standard_error"],
-        "labels": estimate["n"],
-    }
-    return {name: float(value) for name, value in figures.items() if value is not None}

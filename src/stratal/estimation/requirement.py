@@ -329,3 +329,16 @@ def log_to_mlflow(
     mlflow.log_metrics(metrics)
     mlflow.log_dict(estimate.to_dict(confidence_level), f"{name}.json")
     return metrics
+
+
+def estimate_figures(estimate: JsonMapping) -> dict[str, float]:
+    """Return the figures of a described estimate by the names of metrics, without those that are unknown."""
+    low, high = estimate["confidence_interval"] or (None, None)
+    figures = {
+        "estimate": estimate["estimate"],
+        "estimate_low": low,
+        "estimate_high": high,
+        "standard_error": estimate["standard_error"],
+        "labels": estimate["n"],
+    }
+    return {name: float(value) for name, value in figures.items() if value is not None}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError
 from stratal.protocols import JsonMapping
+from stratal.tables import files
 from stratal.tables.logs.deepeval import read_deepeval
 from stratal.tables.logs.hugging_face import read_evaluate
 from stratal.tables.logs.inspect_ai import read_inspect
@@ -35,11 +37,14 @@ from stratal.tables.logs.promptfoo import read_promptfoo
 from stratal.tables.logs.ragas import SAMPLE_KEYS, read_ragas
 from stratal.tables.logs.trace_exports import (
     CALL_KEYS,
+    RESULT_KEYS,
     ROW_KEYS,
     RUN_KEYS,
     read_braintrust,
     read_langsmith,
+    read_langsmith_results,
     read_weave,
+    records_of_table,
 )
 
 # Column of labels of people, which no tool writes.
@@ -51,6 +56,7 @@ _RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[Mapping[str, Any]], s
     (OPENAI, ITEM_KEYS, read_openai_items),
     (RAGAS, SAMPLE_KEYS, read_ragas),
     (LANGSMITH, RUN_KEYS, read_langsmith),
+    (LANGSMITH, RESULT_KEYS, read_langsmith_results),
     (BRAINTRUST, ROW_KEYS, read_braintrust),
     (WEAVE, CALL_KEYS, read_weave),
 )
@@ -109,7 +115,8 @@ def read_log_document(document: Any, source: str) -> Log | None:
 
 def _record_reader(record: Any) -> tuple[str, Callable[[list[Mapping[str, Any]], str], Log]] | None:
     """Return the tool that wrote a record and the reader of its records, None for other records."""
-    keys = set(record) if isinstance(record, Mapping) else set()
+    # Tables have columns with dotted names for nested records.
+    keys = {name.partition(".")[0] for name in record} if isinstance(record, Mapping) else set()
     for tool, required_keys, read_records in _RECORD_READERS:
         # A tool writes no labels: records with labels of people are a table.
         if required_keys <= keys and _LABEL not in keys:
@@ -129,25 +136,46 @@ def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | N
         return read_records([first, *remaining], source)
 
 
+def is_exported_table(names: Sequence[str]) -> bool:
+    """Return whether the columns of a CSV file are those of an export of a platform."""
+    return _record_reader(dict.fromkeys(names)) is not None
+
+
+def read_log_table(path: Path, delimiter: str) -> Log | None:
+    """Return a CSV file with the columns of an export as a log."""
+    with closing(files.open_text(path)) as text:
+        rows = files.csv_records(text, delimiter)
+        _, names = next(rows)
+        return read_log_lines(records_of_table(names, (fields for _, fields in rows)), str(path))
+
+
 def find_log_tool(path: Path) -> str | None:
     """Return the evaluation tool that wrote a file, None for other files."""
     if path.suffix == ".eval":
         return INSPECT
-    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > MAX_LOG_BYTES:
+    if path.suffix not in (".csv", ".json", ".jsonl") or path.stat().st_size > MAX_LOG_BYTES:
         return None
     try:
-        with path.open(encoding="utf-8") as text:
-            document = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
+        document = _first_document(path)
     except (OSError, ValueError, RecursionError):
         return None
     reader: tuple[str, object] | None
-    if path.suffix == ".jsonl":
+    if path.suffix != ".json":
         reader = _record_reader(document)
     elif isinstance(document, list):
         reader = _record_reader(next(iter(document), None))
     else:
         reader = _document_reader(document)
     return None if reader is None else reader[0]
+
+
+def _first_document(path: Path) -> Any:
+    """Return a JSON document, the first line of JSON Lines, or the columns of a CSV file without values."""
+    if path.suffix == ".csv":
+        _, _, names = files.csv_header(path)
+        return dict.fromkeys(names or ())
+    with path.open(encoding="utf-8") as text:
+        return json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
 
 
 def find_logs(folder: Path) -> dict[Path, str]:

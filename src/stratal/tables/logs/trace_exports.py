@@ -1,11 +1,16 @@
-"""Exported records of LangSmith (runs), Braintrust (rows) and W&B Weave (calls), as their APIs return them.
+"""Exports of LangSmith (runs, results of experiments), Braintrust (rows) and W&B Weave (calls).
 
-A unit is a root run, row or call: the spans below it are left out.
+The records are as the APIs return them; in tables, nested records are JSON or columns with dotted names. A
+unit is a root run, row or call: the spans below it are left out. It has the id of its example, if it has one,
+so that the experiments of a data set can be joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import ast
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,59 +23,144 @@ from stratal.tables.logs.log import (
     is_empty_output,
     json_text,
     make_log,
+    number_repeats,
     read_rows,
 )
 
 Record = Mapping[str, Any]
 
 RUN_KEYS = {"id", "run_type", "trace_id", "inputs", "outputs", "feedback_stats"}
+RESULT_KEYS = {"id", "example_id", "inputs", "outputs", "feedback"}
 ROW_KEYS = {"id", "span_id", "root_span_id", "input", "output", "scores"}
 CALL_KEYS = {"id", "op_name", "trace_id", "inputs", "output"}
+
+# Column of the example of a data set.
+EXAMPLE = "example"
 
 
 def read_langsmith(records: Iterable[Record], source: str) -> Log:
     """Return the log of runs; the score of a key is the mean of its feedback."""
-    runs = [record for record in records if record["trace_id"] == record["id"]]
+    runs = [record for record in map(_nested, records) if record["trace_id"] == record["id"]]
     return _read(LANGSMITH, runs, source, _langsmith_scores)
+
+
+def read_langsmith_results(records: Iterable[Record], source: str) -> Log:
+    """Return the log of `results.to_pandas().to_csv(path)` of an experiment."""
+    return _read(LANGSMITH, map(_nested, records), source, lambda record: record["feedback"])
 
 
 def read_braintrust(records: Iterable[Record], source: str) -> Log:
     """Return the log of the rows of an experiment, or of logs."""
-    rows = [record for record in records if record["span_id"] == record["root_span_id"]]
+    rows = [record for record in map(_nested, records) if record["span_id"] == record["root_span_id"]]
     return _read(BRAINTRUST, rows, source, lambda record: record["scores"] or {})
 
 
 def read_weave(records: Iterable[Record], source: str) -> Log:
     """Return the log of calls; an evaluation stores the scores in the output of its calls."""
-    calls = [record for record in records if "predict_and_score" in record["op_name"]]
-    return _read(WEAVE, calls, source, lambda record: _flat_scores(record["output"]["scores"]))
+    calls = [
+        {**record, "output": (record["output"] or {}).get("output"), "scores": _weave_scores(record)}
+        for record in map(_nested, records)
+        if "predict_and_score" in record["op_name"]
+    ]
+    return _read(WEAVE, calls, source, lambda record: record["scores"])
+
+
+def records_of_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
+    """Return rows of text as records."""
+    return [dict(zip(names, map(_cell_value, row), strict=False)) for row in rows]
+
+
+def _nested(record: Record) -> dict[str, Any]:
+    """Return a record in which a column `a.b` is the entry `b` of the record `a`, unless it is empty."""
+    nested = dict[str, Any]()
+    for name, value in record.items():
+        parent, dot, child = name.partition(".")
+        if not dot:
+            nested[name] = value
+        elif isinstance(nested.setdefault(parent, {}), dict) and value is not None:
+            nested[parent][child] = value
+    return nested
+
+
+def _cell_value(text: str) -> Any:
+    """Return a cell as JSON or, as pandas writes records, as a Python literal; other cells are text."""
+    if not text:
+        return None
+    if text[0] not in "{[" and text not in ("True", "False"):
+        return text
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    return text
 
 
 def _read(tool: str, records: Iterable[Record], source: str, scores: Callable[[Record], Record]) -> Log:
-    return make_log(tool, read_rows(tool, records, f"{source}, unit", partial(_row, scores)))
+    """Return the log of records; the repeats of an example are one cluster."""
+    rows = read_rows(tool, records, f"{source}, unit", partial(_row, scores))
+    units = number_repeats(row.unit for row in rows)
+    has_examples = any(EXAMPLE in row.unit_columns for row in rows)
+    return make_log(
+        tool,
+        [replace(row, unit=unit) for row, unit in zip(rows, units, strict=True)],
+        cluster=EXAMPLE if has_examples else None,
+    )
+
+
+def _example_id(record: Record) -> str | None:
+    """Return the id of the example of a data set, None for a record without one."""
+    example_id = record.get("reference_example_id") or record.get("example_id")
+    origin = record.get("origin")
+    if isinstance(origin, Mapping):
+        example_id = origin.get("id")
+    inputs = record.get("inputs")
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("example"), str):
+        example_id = inputs["example"]  # a reference of Weave to a row
+    return example_id
 
 
 def _row(scores: Callable[[Record], Record], record: Record) -> LogRow:
     """Return the row of a record."""
     inputs = record["inputs"] if "inputs" in record else record["input"]
     output = record["outputs"] if "outputs" in record else record["output"]
-    if isinstance(output, Mapping) and "scores" in output:
-        output = output.get("output")
-    unit_columns = {"input": json_text(inputs)}
-    if record.get("expected") is not None:
-        unit_columns["target"] = json_text(record["expected"])
+    example_id = _example_id(record)
+    unit_columns = {"input": _record_text(inputs)}
+    if example_id is not None:
+        unit_columns[EXAMPLE] = example_id
+    target = record.get("expected") or record.get("reference")
+    if target is not None:
+        unit_columns["target"] = _record_text(target)
     return LogRow(
-        unit=str(record["id"]),
+        unit=str(example_id or record["id"]),
         unit_columns=unit_columns,
-        variant_columns={"answer": None if output is None else json_text(output)},
+        variant_columns={"answer": None if output is None else _record_text(output)},
         scores=scores(record),
         failed=bool(record.get("error") or record.get("exception")) or is_empty_output(output),
     )
 
 
+def _record_text(record: Any) -> str:
+    """Return an input or an output as text: JSON, or the value of its only entry."""
+    if isinstance(record, Mapping) and len(record) == 1:
+        [record] = record.values()
+    return json_text(record)
+
+
 def _langsmith_scores(record: Record) -> dict[str, Any]:
     """Return the mean of each key of feedback."""
     return {name: statistics["avg"] for name, statistics in (record["feedback_stats"] or {}).items()}
+
+
+def _weave_scores(record: Record) -> dict[str, Any]:
+    """Return the scores of a call by name; a scorer with several values has a column of each."""
+    flat = dict[str, Any]()
+    for name, value in (record["output"] or {}).items():
+        if name == "scores":
+            flat |= _flat_scores(value)
+        elif name.startswith("scores."):
+            flat[name.removeprefix("scores.")] = value
+    return flat
 
 
 def _flat_scores(scores: Record) -> dict[str, Any]:

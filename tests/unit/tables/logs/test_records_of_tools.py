@@ -10,7 +10,8 @@ import stratal
 from stratal.errors import InputError
 from stratal.tables.logs.openai_evals import read_openai_items
 from stratal.tables.logs.ragas import read_ragas
-from stratal.tables.logs.reading import find_log_tool, read_log_lines
+from stratal.tables.logs.reading import find_log_tool, read_log_lines, read_log_table
+from stratal.tables.readers import open_table
 
 
 def item(number, run="run_1", **changes):
@@ -159,3 +160,85 @@ def test_a_run_with_an_error_is_a_failed_answer():
     log = read_log_lines([run(1), run(2, error="timeout", outputs=None, feedback_stats=None)], "a")
 
     assert log.failed == {"correctness": ("run-2",)}
+
+
+# Columns and cells as pandas writes them.
+TABLES = {
+    "LangSmith results": (
+        "LangSmith",
+        "inputs.question,outputs.answer,error,reference.answer,feedback.correct,example_id,id,outputs.output\n",
+        [
+            "question 1,answer 1,,target 1,True,e1,r1,\n",
+            "question 2,,ValueError('timeout'),target 2,False,e2,r2,\n",
+            "question 3,answer 3,,target 3,False,e3,r3,\n",
+        ],
+        ("correct", ["e1", "e2", "e3"], [1, None, 0], "target 1"),
+    ),
+    "LangSmith runs": (
+        "LangSmith",
+        "id,name,run_type,trace_id,inputs,outputs,feedback_stats,reference_example_id\n",
+        [
+            """r1,app,chain,r1,{'q': 1},{'a': 1},"{'judge': {'n': 1, 'avg': 0.25}}",e1\n""",
+            """r2,app,llm,r1,{'q': 1},{'a': 1},,\n""",
+            """r3,app,chain,r3,{'q': 3},{'a': 3},"{'judge': {'n': 1, 'avg': 0.5}}",\n""",
+        ],
+        ("judge", ["e1", "r3"], [0.25, 0.5], None),
+    ),
+    "Braintrust": (
+        "Braintrust",
+        "id,span_id,root_span_id,input,output,expected,scores\n",
+        [
+            """b1,s1,s1,question 1,answer 1,target 1,"{""Factuality"":0.6}"\n""",
+            """b2,s2,s1,question 1,answer 1,target 1,"{""Factuality"":0.1}"\n""",
+            """b3,s3,s3,question 3,answer 3,target 3,"{""Factuality"":0.9}"\n""",
+        ],
+        ("Factuality", ["b1", "b3"], [0.6, 0.9], "target 1"),
+    ),
+    "W&B Weave": (
+        "W&B Weave",
+        "id,trace_id,op_name,inputs.example,output.output,output.scores.judge.correct,output.model_latency\n",
+        [
+            "c1,t,weave:///e/p/op/Evaluation.predict_and_score:1,weave:///row/1,answer 1,True,0.5\n",
+            "c2,t,weave:///e/p/op/predict:1,weave:///row/1,answer 1,,\n",
+            "c3,t,weave:///e/p/op/Evaluation.predict_and_score:1,weave:///row/2,answer 2,False,0.5\n",
+        ],
+        ("judge.correct", ["weave:///row/1", "weave:///row/2"], [1, 0], None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_exported_tables_are_logs(name, tmp_path):
+    tool, header, rows, (proxy, ids, scores, target) = TABLES[name]
+    path = tmp_path / "export.csv"
+    path.write_text(header + "".join(rows), encoding="utf-8")
+
+    assert find_log_tool(path) == tool
+    log = read_log_table(path, ",")
+    assert (log.proxies[0], log.columns["id"], log.columns[proxy]) == (proxy, ids, scores)
+    assert log.columns.get("target", [None])[0] == target
+    assert stratal.Population.read(path, missing="own-stratum").proxy_names == (proxy,)
+
+
+def test_repeats_of_an_example_are_one_cluster():
+    log = read_log_lines([run(n, reference_example_id=f"e{n // 2}") for n in range(4)], "runs.jsonl")
+
+    assert log.columns["id"] == ["e0", "e0#2", "e1", "e1#2"]
+    assert log.cluster == "example"
+
+
+def test_experiments_of_a_data_set_are_joined_by_example(tmp_path):
+    paths = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for shift, path in enumerate(paths):
+        rows = [f"question,answer,{(n + shift) % 3 > 0},e{n},run-{shift}-{n}\n" for n in range(30)]
+        path.write_text("inputs.q,outputs.a,feedback.correct,example_id,id\n" + "".join(rows))
+
+    assert stratal.evaluate(paths).estimate.n == 30
+
+
+def test_a_table_with_labels_of_people_is_no_export(tmp_path):
+    path = tmp_path / "labelled.csv"
+    path.write_text("id,example_id,inputs.q,outputs.a,feedback.correct,label\nr1,e1,q,a,True,Pass\n")
+
+    assert find_log_tool(path) is None
+    assert "inputs.q" in open_table(path).names
