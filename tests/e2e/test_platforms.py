@@ -19,7 +19,7 @@ N_UNITS = 150
 
 # Loading the client of a platform takes a second or more.
 FIRST_KILL_SECONDS = 1.5
-KILL_STEP_SECONDS = 1.0
+KILL_FACTOR = 1.5
 
 
 def free_port():
@@ -70,7 +70,7 @@ class Client:
         """Start a command and kill it, each time later, until it ends by itself."""
         seconds = FIRST_KILL_SECONDS
         while self.killed(seconds, *words):
-            seconds += KILL_STEP_SECONDS
+            seconds *= KILL_FACTOR
 
     def killed(self, seconds, *words):
         """Start a command and kill it; return whether it was still running."""

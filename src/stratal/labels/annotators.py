@@ -197,7 +197,9 @@ def measure_agreement(labels: Labels, *, classes: bool = False) -> AnnotatorAgre
         replaced_annotators = labels.replaced.annotators
     else:
         replaced_annotators = ()
-    if len({*(labels.annotators or ()), *(replaced_annotators or ())} - {ADJUDICATED}) < 2:
+    # A skip may name nobody, as those of Langfuse.
+    nobody = {ADJUDICATED, "", None}
+    if len({*(labels.annotators or ()), *(replaced_annotators or ())} - nobody) < 2:
         return None
     return annotator_agreement(labels, level=measurement_level(labels, classes=classes))
 

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, MissingExtraError
 from stratal.estimands import ClassReport
-from stratal.labels.annotators import measurement_level
+from stratal.labels.annotators import measure_agreement, measurement_level
 
 pytest.importorskip("krippendorff")
 
@@ -124,3 +124,9 @@ def test_three_numbers_or_more_that_are_no_classes_are_a_scale(values, classes, 
     given = stratal.Labels(ids=[f"u{k}" for k in range(len(values))], values=values)
 
     assert measurement_level(given, classes=classes) == level
+
+
+def test_skips_that_name_nobody_are_no_second_annotator():
+    rows = [("a", "ann", 1), ("b", "ann", 0), ("c", "", None)]
+
+    assert measure_agreement(labels(rows)) is None
