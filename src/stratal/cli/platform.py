@@ -217,7 +217,7 @@ def write(requested: WriteOptions) -> Result:
     platform already has is not written again.
     """
     from stratal.cli.parsing import mapping
-    from stratal.estimation.requirement import estimate_figures
+    from stratal.evaluation import estimate_figures
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)

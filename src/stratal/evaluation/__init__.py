@@ -2,6 +2,7 @@
 
 from stratal.designs.labelling_files import sample_file as sample_file
 from stratal.estimation.requirement import UNDECIDED as UNDECIDED
+from stratal.estimation.requirement import estimate_figures as estimate_figures
 from stratal.estimation.requirement import joint_verdict as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
@@ -13,6 +14,7 @@ __all__ = [
     "UNDECIDED",
     "Evaluation",
     "EvaluationRequest",
+    "estimate_figures",
     "evaluate",
     "is_sample",
     "require_present",
