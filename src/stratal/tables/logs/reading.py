@@ -50,6 +50,9 @@ from stratal.tables.logs.trace_exports import (
 # Column of labels of people, which no tool writes.
 _LABEL = "label"
 
+# Names of the array of records in answers of the platforms' APIs.
+_RECORD_LISTS = ("runs", "data", "events", "calls")
+
 # Tool, keys and reader of the objects in JSON Lines, or in an array of JSON.
 _RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[Mapping[str, Any]], str], Log]], ...] = (
     (LM_EVAL, {"doc_id", "doc", "resps"}, read_lm_eval),
@@ -89,6 +92,16 @@ def _document_reader(document: object) -> tuple[str, Callable[[JsonMapping, str]
     )
 
 
+def _records_of(document: object) -> list[Any] | None:
+    """Return the records of an array or of an answer of an API; None for other documents."""
+    if isinstance(document, list):
+        return document
+    if not isinstance(document, Mapping) or _document_reader(document) is not None:
+        return None
+    arrays = (document[name] for name in _RECORD_LISTS if isinstance(document.get(name), list))
+    return next((array for array in arrays if array and _record_reader(array[0]) is not None), None)
+
+
 def read_log_document(document: Any, source: str) -> Log | None:
     """Return a JSON document as a log, None if it is not a log.
 
@@ -97,8 +110,9 @@ def read_log_document(document: Any, source: str) -> Log | None:
     InputError
         For an invalid log, and for a file with only aggregated results.
     """
-    if isinstance(document, list):
-        return read_log_lines(document, source)
+    records = _records_of(document)
+    if records is not None:
+        return read_log_lines(records, source)
     if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
         raise InputError(
             f"{source}: contains only results of all documents together",
@@ -162,10 +176,9 @@ def find_log_tool(path: Path) -> str | None:
     reader: tuple[str, object] | None
     if path.suffix != ".json":
         reader = _record_reader(document)
-    elif isinstance(document, list):
-        reader = _record_reader(next(iter(document), None))
     else:
-        reader = _document_reader(document)
+        records = _records_of(document)
+        reader = _record_reader(records[0]) if records else _document_reader(document)
     return None if reader is None else reader[0]
 
 

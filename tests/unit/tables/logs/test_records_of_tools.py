@@ -220,6 +220,23 @@ def test_exported_tables_are_logs(name, tmp_path):
     assert stratal.Population.read(path, missing="own-stratum").proxy_names == (proxy,)
 
 
+@pytest.mark.parametrize(
+    ("key", "record", "tool", "proxy"),
+    [
+        ("runs", run, "LangSmith", "correctness"),
+        ("data", row, "Braintrust", "Factuality"),
+        ("events", row, "Braintrust", "Factuality"),
+        ("calls", call, "W&B Weave", "judge.correct"),
+    ],
+)
+def test_answers_of_apis_are_logs(key, record, tool, proxy, tmp_path):
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps({key: [record(number) for number in range(20)], "cursor": "next"}))
+
+    assert find_log_tool(path) == tool
+    assert stratal.Population.read(path).proxy_names == (proxy,)
+
+
 def test_repeats_of_an_example_are_one_cluster():
     log = read_log_lines([run(n, reference_example_id=f"e{n // 2}") for n in range(4)], "runs.jsonl")
 
