@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 from msgspec import structs
 
 import stratal
@@ -336,7 +337,7 @@ def estimate(requested: EstimateCommand) -> Result:
     check_choice("format", requested.format, (TEXT_FORMAT, MARKDOWN))
     with show_progress("estimating"):
         evaluation = requested.evaluate()
-        described = evaluation.to_dict()
+        described = evaluation.to_dict(brief=not _prints_all_rows(requested))
     if requested.disagreements is not None:
         count = evaluation.write_disagreements(requested.disagreements)
         described["disagreements"] = {"file": str(requested.disagreements), "items": count}
@@ -350,6 +351,12 @@ def estimate(requested: EstimateCommand) -> Result:
     if "more_labels" in described:
         next_command = ("report", *words(part(EvidenceOptions, requested)), "--output", "report.html")
     return Result(described, partial(evaluation.page, details=requested.details), next_command, status=status)
+
+
+def _prints_all_rows(requested: EstimateCommand) -> bool:
+    """Return whether more than the first rows of a table are printed."""
+    as_json: bool = click.get_current_context().params["json"]
+    return as_json or requested.details or requested.format == MARKDOWN
 
 
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):

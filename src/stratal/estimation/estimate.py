@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
@@ -545,6 +546,54 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     return difference.at(look)
 
 
+class ComputedRows(Sequence[Estimate], ABC):
+    """Estimates that are computed when they are read, because there may be too many to store.
+
+    Examples
+    --------
+    >>> issubclass(ComputedRows, Sequence)
+    True
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def values(self) -> FloatArray:
+        """The estimates (m,), without their errors."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> IntArray:
+        """Their numbers of labels (m,)."""
+
+    @abstractmethod
+    def label(self, place: int) -> dict[str, str]:
+        """Return the label of an estimate."""
+
+    @abstractmethod
+    def with_own_notes(self) -> Iterator[Estimate]:
+        """Yield the estimates that may have notes which the others do not have."""
+
+    def lowest_rows(self, most: int, confidence_level: float) -> list[JsonDict]:
+        """Return a plain dict for each; only the `most` lowest have a standard error and an interval."""
+        values = self.values
+        rows: list[JsonDict] = [
+            {
+                **self.label(place),
+                "estimate": json_value(value),
+                "standard_error": None,
+                "confidence_interval": None,
+                "n": count,
+            }
+            for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True))
+        ]
+        for place in np.argsort(values, kind="stable")[:most].tolist():
+            # Sums in another order may differ in the last digit, which decides the order of equal estimates.
+            rows[place] = self[place].row(confidence_level) | {"estimate": rows[place]["estimate"]}
+        return rows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
@@ -591,11 +640,15 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         **more: Any,
     ) -> Self:
         """Return estimates of a sample, with their heading and without remarks made twice."""
-        size = f"{max(row.labels for row in rows):,} labels of {sample.population_size:,} units"
-        title = f"{size}{subject}, {sample.design.kind} sample, target: {rows[0].target}"
-        return cls(
-            estimates=tuple(rows), kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more
-        )
+        first = rows[0]
+        if isinstance(rows, ComputedRows):  # all of the same labels
+            labels = first.labels
+        else:
+            labels = max(row.labels for row in rows)
+            rows = tuple(rows)
+        size = f"{labels:,} labels of {sample.population_size:,} units"
+        title = f"{size}{subject}, {sample.design.kind} sample, target: {first.target}"
+        return cls(estimates=rows, kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more)
 
     @overload
     def __getitem__(self, place: int) -> Estimate: ...
@@ -630,7 +683,10 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     def notes(self) -> tuple[Note, ...]:
         """Notes on all estimates, and then on each one with its name."""
         rows: dict[Note, list[str]] = {}
-        for row in self:
+        noted_rows = self.estimates
+        if isinstance(noted_rows, ComputedRows):
+            noted_rows = list(noted_rows.with_own_notes())
+        for row in noted_rows:
             for note in dict.fromkeys(row.general_notes):
                 rows.setdefault(note, []).append(_named(row))
         of_all = interpretation_notes(self.read, self.remarks)
@@ -699,6 +755,8 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     @property
     def values(self) -> FloatArray:
         """The estimates (m,)."""
+        if isinstance(self.estimates, ComputedRows):
+            return self.estimates.values
         return np.array([row.value for row in self])
 
     @property
@@ -752,8 +810,17 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
+        return self._described(self.rows(confidence_level), confidence_level)
+
+    def lowest_to_dict(self, most: int, confidence_level: float = 0.95) -> JsonDict:
+        """Return `to_dict`, in which only the `most` lowest of very many rows have errors and intervals."""
+        if not isinstance(self.estimates, ComputedRows):
+            return self.to_dict(confidence_level)
+        return self._described(self.estimates.lowest_rows(most, confidence_level), confidence_level)
+
+    def _described(self, rows: list[JsonDict], confidence_level: float) -> JsonDict:
         return {
-            self.kind: self.rows(confidence_level),
+            self.kind: rows,
             "confidence_level": confidence_level,
             **describe_label_values(self.label_values),
             "notes": list(self.notes),
@@ -853,9 +920,16 @@ def with_tables(
     tables: Sequence[Estimates],
     confidence_level: float = 0.95,
     remarks: Sequence[str] = (),
+    lowest: int | None = None,
 ) -> JsonDict:
-    """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
-    described_tables = [table.to_dict(confidence_level) for table in tables]
+    """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks.
+
+    With `lowest`, only so many of very many rows have errors and intervals.
+    """
+    if lowest is None:
+        described_tables = [table.to_dict(confidence_level) for table in tables]
+    else:
+        described_tables = [table.lowest_to_dict(lowest, confidence_level) for table in tables]
     notes = [note for each in [*described_tables, described] for note in each["notes"]]
     rows = {
         name: value for each in described_tables for name, value in each.items() if name != "confidence_level"

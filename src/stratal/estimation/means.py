@@ -25,6 +25,7 @@ from stratal.estimation.estimand import (
     signed_length,
 )
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.group_means import MOST_STORED, GroupMeans, group_codes
 from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import slice_lam
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
@@ -204,14 +205,18 @@ def _group_means(
     assisted = None
     if request.estimator != "horvitz-thompson":
         assisted = slice_residuals(sample, group, units.labelled, z, groups, frame.weighting)
-    estimator = "linearised" if assisted is None else "ppi++"
-    rows = []
-    for name in names:
-        member = groups == name
-        estimate = domain_mean(
-            z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
-        )
-        rows.append(frame.complete(estimate, sample, label={"domain": name}, estimator=estimator))
+    rows: Sequence[Estimate] = GroupMeans(
+        z=z,
+        codes=group_codes(groups.tolist(), names),
+        names=tuple(names),
+        sample=sample,
+        frame=frame,
+        limits=limits,
+        target=request.target,
+        assisted=assisted,
+    )
+    if len(rows) <= MOST_STORED:
+        rows = tuple(rows)
     if isinstance(group, str):
         description = f" by {group}"
     else:

@@ -139,8 +139,14 @@ class Evaluation:
         """Whether outcomes of a new version's answers are missing, so that it has no estimate."""
         return self.new is not None and self.old is None
 
-    def to_dict(self) -> JsonDict:
-        """Return a JSON-ready dict: what the command prints with `--json`."""
+    def to_dict(self, *, brief: bool = False) -> JsonDict:
+        """Return a JSON-ready dict: what the command prints with `--json`.
+
+        If it is `brief`, of very many groups only those that an answer shows have errors and intervals.
+        """
+        from stratal.report.text import MIN_TABLE_ROWS
+
+        lowest = MIN_TABLE_ROWS if brief else None
         request = self.request
         level = request.confidence_level
         if self.new is not None and self.old is None:  # its outcomes are missing
@@ -148,16 +154,17 @@ class Evaluation:
         if isinstance(self.estimate, Estimates):
             described = self.estimate.to_dict(level)
             overall = {name: described[name] for name in described if name == self.estimate.kind}
-            described = with_tables(described, list(self.tables), level, list(self.remarks))
+            described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
             if any(table.kind == self.estimate.kind for table in self.tables):
                 # The estimands of groups are of the same kind, and follow those of all units.
                 described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
         else:
             described = {}
-            if self.quantity:
-                described["quantity"] = self.quantity
+            quantity = self.quantity
+            if quantity:
+                described["quantity"] = quantity
             described |= self.estimate.to_dict(level, request.interval)
-            described = with_tables(described, list(self.tables), level, list(self.remarks))
+            described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
             options = request.estimand_options | request.interval_options
             described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)
             if "judge" in described:

@@ -333,6 +333,7 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
     request = evidence.request
     read_once = cache(evidence.read)
 
+    @cache
     def read(name: str) -> Labels:
         return replace(read_once(name), positive=request.positive, mapping=request.mapping)
 

@@ -245,9 +245,11 @@ class Labels(Record):
                 raise LabelError(
                     "what labels count as cannot be read", given=type_text(column), allowed=allowed
                 )
-        self._set(ids=tuple(map(id_text, self.ids)))
-        self._set(values=tuple(self.values))
-        if any(map(_is_list, self.values)):
+        are_plain_texts = set(map(type, self.ids)) <= {str} and "\0" not in "".join(self.ids)
+        if not are_plain_texts:
+            self._set(ids=tuple(map(id_text, self.ids)))
+        self._set(ids=tuple(self.ids), values=tuple(self.values))
+        if not set(map(type, self.values)) <= _NO_LISTS and any(map(_is_list, self.values)):
             self._read_lists()
         are_plain_numbers = set(map(type, self.values)) <= {float, int}
         if not are_plain_numbers or any(value != value for value in self.values):
@@ -743,13 +745,22 @@ def labels_with_sample_ids(
     outcome = sample.question.outcome
     if unit_labels.positive is None and unit_labels.mapping is None:
         unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
-    sample_ids = sample_ids or set(id_texts(sample.ids))
-    if sample_ids >= set(unit_labels.ids):
+    sample_ids = sample_ids or dict.fromkeys(id_texts(sample.ids)).keys()
+    if _are_in_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
         return unit_labels
     ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
     if notes:
         return replace(unit_labels, ids=ids, notes=(*unit_labels.notes, *notes))
     return unit_labels
+
+
+def _are_in_order(labels: Labels, sample_ids: AbstractSet[str]) -> bool:
+    """Return whether the labels are one for each drawn unit, in the order of the sample: most files are."""
+    return labels.annotators is None and labels.ids == tuple(sample_ids)
+
+
+# Types of values that are no lists, so that no value of them has to be examined.
+_NO_LISTS = {str, float, int, bool, type(None)}
 
 
 def _is_list(value: object) -> bool:
@@ -803,6 +814,21 @@ def join_labels(
         refuse_other_rows(sample, labels)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
     unit_labels = labels_with_sample_ids(sample, labels, array_name, position.keys())
+    if _are_in_order(unit_labels, position.keys()):
+        units = np.arange(sample.size)
+    else:
+        units = _matched_units(sample, unit_labels, position)
+    _refuse_changed_columns(sample, unit_labels, units)
+    values, declared = unit_labels.interpreted()
+    if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
+        values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
+    elif unit_labels.sets is not None:
+        unit_labels.refuse_sets()
+    return _join_answers(sample, units, values, declared, notes=unit_labels.notes)
+
+
+def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
+    """Return the drawn unit of each label (m,); unknown ids and a second label of a unit are refused."""
     unknown_rows = [row for row, text in enumerate(unit_labels.ids) if text not in position]
     if unknown_rows:
         if len(unknown_rows) > 1:
@@ -833,14 +859,7 @@ def join_labels(
             action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
             "the column of theirs: --model COL.",
         )
-    units = np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
-    _refuse_changed_columns(sample, unit_labels, units)
-    values, declared = unit_labels.interpreted()
-    if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
-        values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
-    elif unit_labels.sets is not None:
-        unit_labels.refuse_sets()
-    return _join_answers(sample, units, values, declared, notes=unit_labels.notes)
+    return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
 
 
 def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from tests.tiers import cells, sized
@@ -7,7 +9,9 @@ from tests.tiers import cells, sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation import group_means, means
 from stratal.estimation.estimate import Estimates, difference_of
+from stratal.estimation.group_means import MOST_STORED, GroupMeans
 from stratal.estimation.proportion_functions import domain_mean
 
 
@@ -311,3 +315,63 @@ def test_several_estimands_have_groups_each():
     assert len(found) == 6
     one = stratal.estimate(sample, labels[sample.ids], estimand="accuracy", by="language")
     assert found.of(estimand="accuracy", domain="en").value == one.of(domain="en").value
+
+
+def many_groups(labels_per_group: int = 3) -> tuple[stratal.designs.Sample, np.ndarray]:
+    """Return a stratified sample of more groups than are stored, some units of none, and outcomes."""
+    random = np.random.default_rng(4)
+    groups = MOST_STORED + 50
+    kind = np.array([f"k{number}" for number in random.integers(0, groups, 8 * groups)])
+    population = stratal.Population.from_arrays(proxy=random.random(len(kind)), groups={"kind": kind})
+    sample = stratal.plan(population, labels_per_group * groups).draw(seed=1)
+    return sample, (random.random(sample.size) < 0.7).astype(np.float64)
+
+
+def test_groups_that_are_not_stored_have_the_estimates_of_those_that_are(monkeypatch):
+    sample, z = many_groups()
+    computed = stratal.estimate(sample, z, by="kind")
+    monkeypatch.setattr(means, "MOST_STORED", 10**6)
+    stored = stratal.estimate(sample, z, by="kind")
+
+    assert isinstance(computed.estimates, GroupMeans)
+    assert isinstance(stored.estimates, tuple)
+    assert computed.rows() == stored.rows()
+    assert computed.notes == stored.notes
+    assert computed.title == stored.title
+    np.testing.assert_allclose(computed.values, [row.value for row in stored], rtol=1e-12)
+    assert computed.of(domain="k7").row() == stored.of(domain="k7").row()
+    assert [row.label for row in computed[2:5]] == [row.label for row in stored[2:5]]
+
+
+def test_a_table_of_very_many_groups_has_the_intervals_of_the_lowest(monkeypatch):
+    sample, z = many_groups()
+    table = stratal.estimate(sample, z, by="kind")
+    rows = {row["domain"]: row for row in table.rows()}
+    computed = []
+
+    def counted(*arguments, **options):
+        computed.append(arguments)
+        return domain_mean(*arguments, **options)
+
+    monkeypatch.setattr(group_means, "domain_mean", counted)
+    lowest = table.lowest_to_dict(5)["domains"]
+
+    assert len(computed) == 5
+    assert [row["domain"] for row in lowest] == list(rows)
+    described = [row for row in lowest if row["confidence_interval"] is not None]
+    assert len(described) == 5
+    assert max(row["estimate"] for row in described) <= min(
+        row["estimate"] for row in lowest if row["confidence_interval"] is None
+    )
+    for row in lowest:
+        whole = rows[row["domain"]]
+        assert row["estimate"] == pytest.approx(whole["estimate"], abs=1e-12)
+        assert row["n"] == whole["n"]
+        assert row["confidence_interval"] in (None, whole["confidence_interval"])
+
+
+def test_a_result_of_very_many_groups_stores_no_array_for_each():
+    sample, z = many_groups()
+    table = stratal.estimate(sample, z, by="kind")
+
+    assert len(pickle.dumps(table)) < 60 * len(table) + len(pickle.dumps(sample)) + 40 * len(z)

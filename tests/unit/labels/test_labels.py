@@ -226,3 +226,20 @@ def test_a_number_that_is_none_is_named(number):
     sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     with pytest.raises(LabelError, match="not a finite number"):
         stratal.estimate(sample, {0: number, 1: 1.0})
+
+
+def test_labels_in_the_order_of_the_sample_are_joined_as_in_any_other():
+    population = stratal.Population.from_arrays(ids=[f"item-{number}" for number in range(200)])
+    sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=1)
+    ids = sample.ids.tolist()
+    values = [float(number % 3) for number in range(50)]
+    in_order = join_labels(sample, Labels(ids=tuple(ids), values=tuple(values)))
+    reversed_ids = join_labels(sample, Labels(ids=tuple(ids[::-1]), values=tuple(values[::-1])))
+
+    np.testing.assert_array_equal(in_order.numbers(), reversed_ids.numbers())
+    np.testing.assert_array_equal(in_order.numbers(), values)
+
+
+def test_an_id_of_labels_contains_no_nul():
+    with pytest.raises(InputError, match="NUL"):
+        Labels(ids=("a", "b\0"), values=(1.0, 0.0))

@@ -1,0 +1,122 @@
+"""The means of the groups of a category, of which there may be very many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs.sample import Sample
+from stratal.estimation.estimate import ComputedRows, Estimate
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.respondents import Respondents
+
+MOST_STORED = 200
+"""Groups whose estimates are stored: each has arrays of all labelled units, and takes milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupMeans(ComputedRows, Record):
+    """The mean outcome of each group, computed when it is read and not stored.
+
+    Parameters
+    ----------
+    z : float (m,)
+        Outcomes of the labelled units.
+    codes : int (m,)
+        Their groups, 0 … G − 1; −1 for units of no group.
+    names : tuple of str (G,)
+    sample : Sample
+    frame : Respondents
+    limits : (float, float), optional
+        Bounds of the outcome.
+    target : {"population", "superpopulation"}
+    assisted : (float (m,), float), optional
+        Residuals that carry the error, as of `domain_mean`.
+    """
+
+    z: FloatArray
+    codes: IntArray
+    names: tuple[str, ...]
+    sample: Sample
+    frame: Respondents
+    limits: tuple[float, float] | None
+    target: str
+    assisted: tuple[FloatArray, float] | None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Estimate]: ...
+    def __getitem__(self, place: int | slice) -> Estimate | Sequence[Estimate]:
+        if isinstance(place, slice):
+            return [self.estimate(k) for k in range(*place.indices(len(self)))]
+        return self.estimate(range(len(self))[place])
+
+    def estimate(self, k: int) -> Estimate:
+        """Return the estimate of one group."""
+        estimate = domain_mean(
+            self.z,
+            self.codes == k,
+            self.frame.weighting,
+            bounds=self.limits,
+            target=self.target,
+            assisted=self.assisted,
+        )
+        estimator = "linearised" if self.assisted is None else "ppi++"
+        return self.frame.complete(
+            estimate, self.sample, label={"domain": self.names[k]}, estimator=estimator
+        )
+
+    def label(self, place: int) -> dict[str, str]:
+        """Return the label of an estimate."""
+        return {"domain": self.names[place]}
+
+    @property
+    def counts(self) -> IntArray:
+        """Labelled units of each group (G,)."""
+        return np.bincount(self.codes[self._has_group], minlength=len(self))
+
+    @property
+    def values(self) -> FloatArray:
+        """The weighted means (G,) in one pass; NaN for a group without labels."""
+        means = self._weighted_means(self.z)
+        if self.assisted is not None:
+            # One label has no variance of its own that residuals could explain.
+            means = np.where(self.counts > 1, self._weighted_means(self.assisted[0]), means)
+        if self.limits is None:
+            return means
+        return np.asarray(np.clip(means, *self.limits))
+
+    def with_own_notes(self) -> Iterator[Estimate]:
+        """Yield the estimates with notes that are not of all: without labels, or in few clusters."""
+        if self.frame.weighting.groups is not None:
+            yield from self
+            return
+        for k in np.flatnonzero(self.counts == 0).tolist():
+            yield self.estimate(k)
+
+    @property
+    def _has_group(self) -> BoolArray:
+        return self.codes >= 0
+
+    def _weighted_means(self, variable: FloatArray) -> FloatArray:
+        """Return Σ w v / Σ w over the labelled units of each group (G,)."""
+        codes = self.codes[self._has_group]
+        weights = self.frame.weighting.weights[self._has_group]
+        totals = np.bincount(codes, weights, minlength=len(self))
+        sums = np.bincount(codes, weights * variable[self._has_group], minlength=len(self))
+        with np.errstate(divide="ignore", invalid="ignore"):  # groups without labels
+            return np.asarray(sums / totals)
+
+
+def group_codes(groups: Sequence[object], names: Sequence[str]) -> IntArray:
+    """Return the place of each unit's group among the names (n,); −1 for a unit of no group."""
+    place = {name: k for k, name in enumerate(names)}
+    return np.array([-1 if group is None else place[str(group)] for group in groups], dtype=np.int64)
