@@ -10,6 +10,9 @@ probabilities are known exactly, which the bounds of `stratal.intervals.betting`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,13 +23,17 @@ from stratal.errors import InputError
 from stratal.population.answer_sets import mixed_answers
 from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size
-from stratal.proxy.agreement import answer_codes
+from stratal.proxy.agreement import coded_answers, estimate_accuracies
 from stratal.question.tags import read_sets
 
 # The least size of a unit on which survivors differ, over the root mean square of these: no label then
 # counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
 # third more.
 LEAST_RELATIVE_SIZE = 0.5
+
+
+# Units from whose answers the models' accuracies are estimated before there is a label.
+UNITS_FOR_ACCURACIES = 1_024
 
 
 class PoissonDraw:
@@ -98,9 +105,15 @@ def sizes_of(
     That keeps the variances of the leader's differences from its rivals small together. Units on which no
     survivor differs have none, unless labels are needed `everywhere`.
     """
-    leader_answers = codes[:, [leader]]
-    sizes = np.sqrt((codes[:, rivals] != leader_answers).mean(axis=1))
-    differ = (codes[:, survivors] != leader_answers).any(axis=1)
+    # The answers of a model lie beside each other in memory, and not those to a unit.
+    leader_answers = codes[:, leader]
+    differing_rivals = np.zeros(len(codes))
+    for rival in rivals.tolist():
+        differing_rivals += codes[:, rival] != leader_answers
+    sizes = np.sqrt(differing_rivals / max(len(rivals), 1))
+    differ = np.zeros(len(codes), dtype=bool)
+    for survivor in survivors.tolist():
+        differ |= codes[:, survivor] != leader_answers
     if np.any(differ):
         least = LEAST_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
     else:
@@ -186,9 +199,9 @@ class Disagreements(Design):
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, in the order of their turns."""
-        candidates, codes = units_and_answers(population, self.answers, seed)
-        clocks = self.replay(codes, candidates.uniform)
-        return self, candidates.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
+        units = units_and_answers(population, self.answers, seed)
+        clocks = self.replay(units.codes, units.candidates.uniform)
+        return self, units.candidates.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
 
     def larger(self, sample: Sample, additional: int) -> Design:
         """Refuse: the labels decide which units are next."""
@@ -204,13 +217,47 @@ class Disagreements(Design):
         )
 
 
-def units_and_answers(
-    population: Population, answers: tuple[str, ...], seed: int
-) -> tuple[Candidates, IntArray]:
-    """Return all units with their permanent random numbers, and the models' answers (N, k) as numbers.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelAnswers:
+    """All units with their permanent random numbers, and the models' answers.
 
-    Sets of tags are equal whatever the order of their tags.
+    Parameters
+    ----------
+    candidates : Candidates
+    codes : int (N, k)
+        The answers as numbers.
+    code_by_answer : dict
+        The number of each answer.
     """
+
+    candidates: Candidates
+    codes: IntArray
+    code_by_answer: dict[Any, int]
+
+    @cached_property
+    def n_distinct(self) -> int:
+        """The number of models whose answers are not all those of another model."""
+        return len({column.tobytes() for column in self.codes.T})
+
+    @cached_property
+    def likely_accuracies(self) -> FloatArray:
+        """The probability (N, k) of each answer by the models' agreement, without any label."""
+        return estimate_accuracies(self.codes, UNITS_FOR_ACCURACIES)[1]
+
+
+# The answers that were read last of each population: every round of a selection needs them again.
+_READ: WeakKeyDictionary[Population, dict[tuple[tuple[str, ...], int], ModelAnswers]] = WeakKeyDictionary()
+
+
+def units_and_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
+    """Return all units and the models' answers; they are read once for all rounds."""
+    if (answers, seed) not in _READ.get(population, {}):
+        _READ[population] = {(answers, seed): _read_answers(population, answers, seed)}
+    return _READ[population][answers, seed]
+
+
+def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
+    """Return all units and the models' answers. Sets of tags are equal whatever the order of their tags."""
     candidates = population.below(Size(kind="equal"), 1.0, seed)
     columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():
@@ -223,4 +270,7 @@ def units_and_answers(
         else:
             columns[name] = np.array(texts, dtype=np.str_)
     drawn = replace(candidates.drawn, groups={**candidates.drawn.groups, **columns})
-    return replace(candidates, drawn=drawn), answer_codes(list(columns.values()))
+    codes, code_by_answer = coded_answers(list(columns.values()))
+    return ModelAnswers(
+        candidates=replace(candidates, drawn=drawn), codes=codes, code_by_answer=code_by_answer
+    )

@@ -202,6 +202,8 @@ class LambdaEvidence:
         moments = self.moments
         labels = np.asarray(self.labels if self.information is None else self.information)
         is_counted = np.isfinite(labels)
+        if not is_counted.any():
+            return np.ones(moments.outcome_variances.shape[:-1])
         labels = np.where(is_counted, labels, 0.0)
         outcome_variance = np.sum(factors * moments.outcome_variances, axis=-1)
         proxy_variance = explained_variance(lam, moments.proxy_covariances, factors)

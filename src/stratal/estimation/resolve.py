@@ -100,15 +100,17 @@ def mismatches_by_model(
     """
     if len(labels) < _ENOUGH_TO_MATCH:
         return {}
+    left = [
+        name for name, model_answers in answers.items() if np.mean(model_answers == labels) <= _ALMOST_NONE
+    ]
+    if not left:  # all answers of all units need not be read
+        return {}
     if all(map(is_set, set(labels.tolist()))):
         # Sets seldom repeat, and tags do.
         vocabulary = {name: _tags_among(column) for name, column in vocabulary.items()}
         known_values = {*_tags_among(labels).tolist(), _NO_TAGS}
     else:
         known_values = set(labels.tolist())
-    left = [
-        name for name, model_answers in answers.items() if np.mean(model_answers == labels) <= _ALMOST_NONE
-    ]
     for name in answers:
         known_values |= set() if name in left else set(vocabulary[name].tolist())
     passing = [""]

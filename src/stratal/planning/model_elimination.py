@@ -116,7 +116,11 @@ def update_state(
         scores = likely_accuracies[:, survivors].sum(axis=0) + corrections.sum(axis=0)
         leader = int(survivors[np.argmax(scores)])
     others = survivors[survivors != leader]
-    counts = (codes[:, others] != codes[:, [leader]]) | design.everywhere
+    leader_answers = codes[:, leader]
+    differs = np.empty((len(others), len(codes)), dtype=bool)
+    for row, model in enumerate(others.tolist()):
+        differs[row] = codes[:, model] != leader_answers
+    counts = differs.T | design.everywhere
     gains = values[:, others] - values[:, [leader]]
     # A drawn unit without a label counts against every elimination.
     gains = np.where(is_labelled[:, None], gains, counts[draws.rows] * max_difference)

@@ -10,7 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from stratal.designs.disagreements import Disagreements, units_and_answers
+from stratal.designs.disagreements import (
+    UNITS_FOR_ACCURACIES,
+    Disagreements,
+    ModelAnswers,
+    units_and_answers,
+)
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
@@ -29,7 +34,6 @@ from stratal.planning.model_elimination import (
     update_state,
 )
 from stratal.population.population import Population, require_population
-from stratal.population.summary import Candidates
 from stratal.protocols import JsonDict
 from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
@@ -56,8 +60,6 @@ _UNSELECTABLE = (
     "false_negative_rate",
 )
 
-# Units from whose answers the models' accuracies are estimated before there is a label.
-_UNITS_FOR_ACCURACIES = 1_024
 
 # Lead of the winner in the optimistic scenario, as a multiple of the indifference.
 _OPTIMISTIC_LEAD = 4.0
@@ -105,7 +107,7 @@ class Selection(PageDisplay):
         self,
         sample: Sample,
         truth: AnyArray | None = None,
-        units: Any = None,
+        units: ModelAnswers | None = None,
         verdicts: FloatArray | None = None,
     ) -> None:
         design = sample.design
@@ -122,8 +124,8 @@ class Selection(PageDisplay):
         no_verdict = np.full((sample.size, len(design.answers)), np.nan)
         self.verdicts: FloatArray = no_verdict if verdicts is None else verdicts
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        candidates: Candidates = self._units[0]
-        self._codes: IntArray = self._units[1]
+        candidates = self._units.candidates
+        self._codes: IntArray = self._units.codes
         all_draws = design.replay(self._codes, candidates.uniform)
         self._drawn = all_draws.drawn
         self._drawn_rows = all_draws.rows
@@ -139,10 +141,10 @@ class Selection(PageDisplay):
 
     def _eliminate(self) -> None:
         """Eliminate models until the state is stable: fewer survivors may have another leader."""
-        n_distinct = len({column.tobytes() for column in self._codes.T.copy()})
-        likely_accuracies = np.zeros(self._codes.shape)
-        if not self._design.everywhere:
-            likely_accuracies = estimate_accuracies(self._codes, _UNITS_FOR_ACCURACIES)[1]
+        if self._design.everywhere:
+            likely_accuracies = np.zeros(self._codes.shape)
+        else:
+            likely_accuracies = self._units.likely_accuracies
         assert self._criterion_outcomes is not None
         previous = None
         while previous != self._state:
@@ -153,7 +155,7 @@ class Selection(PageDisplay):
                 self._criterion_outcomes,
                 previous,
                 self._design,
-                n_distinct,
+                self._units.n_distinct,
                 likely_accuracies,
             )
 
@@ -311,11 +313,7 @@ class Selection(PageDisplay):
             )
             tied = np.array([label == TIE for label in labels], dtype=bool)
             return outcomes and (np.where(tied[:, None], 0.0, outcomes[0]), outcomes[1])
-        number = {
-            text: int(code)
-            for name, codes in zip(design.answers, self._codes.T, strict=True)
-            for text, code in zip(self._answers[name].tolist(), codes.tolist(), strict=True)
-        }
+        number = dict(self._units.code_by_answer)
         truth = [-1 if text in (None, TIE) else number.setdefault(text, len(number)) for text in labels]
         if design.positive is None:
             which = None
@@ -625,7 +623,9 @@ def select(
         )
     if criterion == PREFERENCE and TIE in names:
         raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
-    candidates, codes = units_and_answers(population, names, seed)
+    units = units_and_answers(population, names, seed)
+    candidates = units.candidates
+    codes = units.codes
     of_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
     if of_sets and criterion not in ("accuracy", PREFERENCE):
         raise InputError(
@@ -642,7 +642,7 @@ def select(
         if positive not in classes:
             allowed = suggest_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
-    leader = int(np.argmax(estimate_accuracies(codes, _UNITS_FOR_ACCURACIES)[0]))
+    leader = int(np.argmax(estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]))
     models = tuple(range(len(names)))
     # Largest possible difference from the leader, times N.
     max_differences = (codes != codes[:, [leader]]).sum(axis=0)
@@ -686,7 +686,7 @@ def expected_labels(
     first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
     codes = first._codes
     leader = first._state.leader
-    accuracies = estimate_accuracies(codes, _UNITS_FOR_ACCURACIES)[0]
+    accuracies = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
     leads = np.maximum(accuracies[leader] - accuracies, _OPTIMISTIC_LEAD * indifference)
     optimistic = labels_to_decide(

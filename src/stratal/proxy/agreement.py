@@ -209,17 +209,26 @@ def normalise_answer(answer: object, kind: str) -> Any:
 
 def answer_codes(columns: Iterable[object]) -> IntArray:
     """Return answers (N, J) as integers: equal codes for equal answers, −1 for missing answers."""
+    return coded_answers(columns)[0]
+
+
+def coded_answers(columns: Iterable[object]) -> tuple[IntArray, dict[Any, int]]:
+    """Return the codes of `answer_codes`, and the code of each answer that is not missing."""
     code_by_answer: dict[Any, int] = {}
     answers = {f"answers[{index}]": array_of(column).tolist() for index, column in enumerate(columns)}
     same_length(**{name: np.empty(len(entries)) for name, entries in answers.items()})
-
-    def code(answer: object) -> int:
-        # NaN differs from itself.
-        if is_null(answer) or answer != answer:
-            return -1
-        return code_by_answer.setdefault(answer, len(code_by_answer))
-
-    return np.array([[code(answer) for answer in entries] for entries in answers.values()], dtype=np.int64).T
+    codes = []
+    for entries in answers.values():
+        # Answers are few, and units many: each distinct answer is examined once.
+        code_in_column = {}
+        for answer in dict.fromkeys(entries):
+            # NaN differs from itself.
+            if is_null(answer) or answer != answer:
+                code_in_column[answer] = -1
+            else:
+                code_in_column[answer] = code_by_answer.setdefault(answer, len(code_by_answer))
+        codes.append(np.fromiter(map(code_in_column.__getitem__, entries), np.int64, len(entries)))
+    return np.array(codes, dtype=np.int64).T, code_by_answer
 
 
 def peer_weights(codes: IntArray) -> PeerWeights:
@@ -289,7 +298,17 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
     if not np.any(weights):
         weights = np.ones(len(weights))
     shares = weights / weights.sum()
-    return accuracies, np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
+    return accuracies, _answer_shares(codes, shares)
+
+
+def _answer_shares(codes: IntArray, shares: FloatArray) -> FloatArray:
+    """Return the total share (N, k) of the models that give the same answer to an item."""
+    n_answers = int(codes.max()) + 2  # with missing answers
+    if n_answers > codes.shape[1]:
+        return np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
+    # Answers are fewer than models: each answer is compared once, and not that of each model.
+    of_answer = np.column_stack([(codes == answer) @ shares for answer in range(-1, n_answers - 1)])
+    return np.take_along_axis(of_answer, codes + 1, axis=1)
 
 
 def _renumber(codes: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.designs import Disagreements, Sample, SimpleRandom
+from stratal.designs import Disagreements, Sample, SimpleRandom, disagreements
 from stratal.designs.disagreements import PoissonDraw
 from stratal.planning.selection import Selection, expected_labels
 
@@ -274,3 +274,26 @@ def test_a_model_called_tie_cannot_be_preferred() -> None:
     columns = {"a": TRUTH, "tie": np.roll(TRUTH, 1)}
     with pytest.raises(stratal.errors.InputError, match="cannot be preferred"):
         stratal.select(population(columns), answers=list(columns), criterion="preference")
+
+
+def test_all_rounds_read_the_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(6)
+    truth = random.choice(["a", "b", "c"], 2_000)
+    columns = {
+        f"model{k}": np.where(random.random(2_000) < 0.7, truth, random.choice(["a", "b", "c"], 2_000))
+        for k in range(4)
+    }
+    reads = []
+
+    def counted(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return read_answers(*arguments)
+
+    read_answers = disagreements._read_answers
+    monkeypatch.setattr(disagreements, "_read_answers", counted)
+    selection = stratal.select(population(columns), answers=list(columns), indifference=0.0, seed=1)
+    for _ in range(3):
+        selection = selection.update(labels_of(selection, truth))
+
+    assert selection.sample.size > 100
+    assert len(reads) == 1

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.proxy import peer_agreement
-from stratal.proxy.agreement import LARGEST_WEIGHT, PRIOR_STRENGTH, answer_codes, peer_weights
+from stratal.proxy import agreement, peer_agreement
+from stratal.proxy.agreement import (
+    LARGEST_WEIGHT,
+    PRIOR_STRENGTH,
+    answer_codes,
+    coded_answers,
+    peer_weights,
+)
 from stratal.proxy.history import MAX_ITEMS, chosen_items
 
 SIZE, CLASSES = 2000, 4
@@ -213,3 +219,24 @@ def test_free_texts_of_arrays_are_compared_once_they_are_written_alike(kind, one
     np.testing.assert_array_equal(alike.values, peer_agreement(plain[:, 0], plain[:, 1:]).values)
     with pytest.raises(InputError, match="alike= value"):
         peer_agreement(answers[:, 0], answers[:, 1:], alike="words")
+
+
+def test_answers_are_numbered_in_the_order_in_which_they_occur():
+    codes, code_by_answer = coded_answers([["b", None, "a", "b"], ["c", "a", None, ""]])
+    numbers, _ = coded_answers([[2.0, np.nan, 1.0, np.nan]])
+
+    assert codes.tolist() == [[0, 2], [-1, 1], [1, -1], [0, code_by_answer[""]]]
+    assert code_by_answer == {"b": 0, "a": 1, "c": 2, "": 3}
+    assert numbers[:, 0].tolist() == [0, -1, 1, -1]
+
+
+def test_shares_of_few_answers_are_those_of_each_model_compared():
+    codes = np.random.default_rng(2).integers(-1, 3, (50, 9))
+    shares = np.random.default_rng(3).dirichlet(np.ones(9))
+    expected = [[shares[codes[row] == codes[row, model]].sum() for model in range(9)] for row in range(50)]
+    few_models = agreement._answer_shares(codes[:, :2], shares[:2])
+
+    np.testing.assert_allclose(agreement._answer_shares(codes, shares), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        few_models, [[shares[:2][row == answer].sum() for answer in row] for row in codes[:, :2]], rtol=1e-12
+    )
