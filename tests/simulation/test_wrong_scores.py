@@ -12,7 +12,8 @@ from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
-from stratal.estimation.proportion_functions import correlation_of, directions, ends_over
+from stratal.estimation.estimate import correlation_from
+from stratal.estimation.proportion_functions import directions, ends_over
 from stratal.metrics.confusion import Confusion, metric_function, of_two_shares
 
 DRAWS = sized(60, 400)
@@ -92,7 +93,8 @@ def matthews_ends(seen, counts, sizes):
 
         low, high = (np.array([ends[cell][side][draw] for cell in others]) for side in (1, 2))
         shares = (seen[draw][:, others].T + centre[others][:, None]) / (counts + 1.0)
-        around = directions(correlation_of(shares, factors))
+        covariance = np.diag(shares @ factors) - (shares * factors) @ shares.T
+        around = directions(correlation_from(covariance))
         value = float(function(centre[others]))
         least, most = ends_over(function, centre[others], low, high, around)
         found.append((value, float(least), float(most)))

@@ -249,6 +249,37 @@ def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
     return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
 
 
+# Standard errors below this are of labels that agree, up to rounding.
+ROUNDING_ERROR = 1e-9
+
+# Degrees of freedom of a variance at which pseudo-labels count half, and the power by which they count less
+# beyond. At full count the interval of a correlation of .96 was 2.9 times as wide with 100 pairs as its error
+# needs, and that of an average precision of .996 1.9 times with 293 positives. Without them a correlation
+# covered .73 where 2 % of the labels are random. With the power 1 intervals are 10 % wider,
+# with as much coverage; with 2 those of heavy tails (t with 5 degrees of freedom) cover .93.
+_WELL_KNOWN_DF = 8.0
+_DF_POWER = 1.5
+
+
+def pseudo_label_share(result: Linearised, weighting: Weighting) -> tuple[float, float]:
+    """Return the share that pseudo-labels are mixed in with, and the degrees of freedom of the variance.
+
+    They count as the label with the largest weight, and less the better the labels show the variance. With
+    one for each stratum, intervals of stratified samples were up to four times as wide as those of simple
+    random samples with the same error. The degrees of freedom are those of the kurtosis, with as
+    many labels as the weights leave (Kish).
+    """
+    degrees_of_freedom = result.degrees_of_freedom
+    label = float(np.max(weighting.weights)) / weighting.total
+    share = label / (1.0 + label)
+    if not result.standard_error > ROUNDING_ERROR:
+        return share, degrees_of_freedom
+    equal_weights = weighting.effective_draws / weighting.draws
+    of_kurtosis = equal_weights * kurtosis_freedom(result.variable, weighting.weights)
+    degrees_of_freedom = min(degrees_of_freedom, of_kurtosis)
+    return share / (1.0 + (degrees_of_freedom / _WELL_KNOWN_DF) ** _DF_POWER), degrees_of_freedom
+
+
 def skewed_interval(
     moments: FloatArray,
     variables: FloatArray,

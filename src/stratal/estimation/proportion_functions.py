@@ -521,11 +521,17 @@ _DIGITS = 12
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "population") -> FloatArray:
-    """Return the correlation (d, d) of the shares of exclusive cells (d, n).
+    """Return the correlation (d, d) of the means of cells, or of other variables from 0 to 1 (d, n).
 
-    Each stratum's shares are mixed with one label of all strata's: few labels would show chance alone.
+    Each stratum's moments are mixed with one label of all strata's: few labels would show chance alone.
     """
-    return correlation_of(_stratum_shares(cells, weighting), _factors(weighting, target))
+    products = cells[:, None] * cells[None]
+    means = _stratum_shares(cells, weighting)
+    squares = _stratum_shares(products.reshape(-1, cells.shape[1]), weighting).reshape(
+        *products.shape[:2], -1
+    )
+    within = squares - means[:, None] * means[None]
+    return correlation_from(within @ _factors(weighting, target))
 
 
 def _factors(weighting: Weighting, target: str) -> FloatArray:
@@ -545,13 +551,6 @@ def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
     counts = weighting.counts
     sums = np.stack([np.bincount(weighting.stratum, row, minlength=len(counts)) for row in cells])
     return np.asarray((sums + overall) / (counts + 1.0))
-
-
-def correlation_of(shares: FloatArray, factors: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) of exclusive cells from their shares in each stratum (d, H)."""
-    covariance = -(shares * factors) @ shares.T
-    covariance[np.diag_indices(len(shares))] += shares @ factors
-    return correlation_from(covariance)
 
 
 def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:

@@ -514,7 +514,9 @@ _counting = partial(Method, needs_bounds=True, counts_trials=True)
 TABLE: dict[str, Method] = {
     "clopper-pearson": _counting(ends=_clopper_pearson, widened=True),
     "stratified-clopper-pearson": _counting(ends=partial(_clopper_pearson, by_strata=True), widened=True),
-    "korn-graubard": _counting(ends=_korn_graubard, reads_labels=True),
+    # The textbook's: it counts trials, but allows neither for few large residuals nor for clusters unlike all
+    # that were drawn.
+    "korn-graubard": Method(ends=_korn_graubard, needs_bounds=True, reads_labels=True),
     "blaker": _counting(ends=_blaker, widened=True),
     "wilson": _counting(ends=_wilson),
     "logit": _counting(ends=_logit),

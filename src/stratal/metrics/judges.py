@@ -2,10 +2,10 @@
 
 All but the bias are functions of the joint distribution of score and label, with linearised variables. An
 interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic tangent, where a
-correlation near 1 has room. Two guards are added. Every stratum's labels are mixed with one label's worth of
-pairs whose label is another unit's, so that a few pairs that all agree leave open that others do not. And the
-variance of a heavy-tailed variable, as of rare disagreements, is known less well than its labels are many:
-its degrees of freedom are those of its kurtosis.
+correlation near 1 has room. Two guards are added. The labels are mixed with one label's worth of pairs whose
+label is another unit's, so that a few pairs that all agree leave open that others do not; the more the labels
+show of the variance, the less these count. And the variance of a heavy-tailed variable, as of rare
+disagreements, is known less well than its labels are many: its degrees of freedom are those of its kurtosis.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from stratal.errors import InputError, LabelError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
+    ROUNDING_ERROR,
     Linearised,
-    kurtosis_freedom,
     numeric_gradient,
     of_variable,
+    pseudo_label_share,
     undefined,
 )
 from stratal.estimation.means import Mean
@@ -183,7 +184,7 @@ def association(
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)
     smooth = _smoothed(statistic, x, y, weighting, result, target)
-    has_error = np.isfinite(result.variance) and result.standard_error > _ROUNDING
+    has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
     # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
     room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
     plain_limits = replace(smooth, value=value, standard_error=smooth.standard_error * room)
@@ -207,13 +208,13 @@ def _smoothed(
 ) -> FisherInterval:
     """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
 
-    Each stratum's labels are mixed with one label's worth of such pairs.
+    These pairs count as much as `pseudo_label_share`.
     """
     n = len(x)
-    own_share = (weighting.counts / (weighting.counts + 1.0))[weighting.stratum]
+    pair_share, degrees_of_freedom = pseudo_label_share(result, weighting)
     steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
     pairs = [np.roll(np.arange(n), int(step)) for step in steps]
-    shares = np.concatenate([own_share, *((1.0 - own_share) / len(pairs) for _ in pairs)])
+    shares = np.repeat([1.0 - pair_share, *(pair_share / len(pairs) for _ in pairs)], n)
     weights = shares * np.tile(weighting.weights, 1 + len(pairs))
     both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
     value, influence = statistic(*both, weights / weights.sum())
@@ -224,19 +225,13 @@ def _smoothed(
     influence = influence / weighting.total
     hidden = mixed_variance(weighting, shares, influence) * weighting.total**2
     largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
-    freedom = result.degrees_of_freedom
-    if result.standard_error > _ROUNDING:
-        freedom = min(freedom, kurtosis_freedom(result.variable, weighting.weights))
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
         standard_error=float(np.sqrt(largest)),
-        degrees_of_freedom=max(freedom, 1.0),
+        degrees_of_freedom=max(degrees_of_freedom, 1.0),
     )
 
-
-# Standard errors below this are of labels that are the scores themselves, up to rounding.
-_ROUNDING = 1e-9
 
 # How steeply labels are expected to follow the score before there are any: as a plan for a mean has it.
 SLOPE = 0.8

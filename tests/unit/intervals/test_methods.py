@@ -15,7 +15,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals import proportion
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.methods import TABLE, UNBOUNDED
+from stratal.intervals.methods import TABLE, UNBOUNDED, korn_graubard_trials
 from stratal.intervals.proportion import student_t
 
 COUNTS = [(0, 5), (1, 20), (18, 20), (20, 20), (7, 30), (250, 500)]
@@ -382,3 +382,20 @@ def test_known_squared_sizes_reach_for_the_largest_clusters(outcome):
     assert "where the population has far larger ones" in " ".join(lacking.notes)
     assert "where the population has far larger ones" not in " ".join(larger.notes)
     assert "the interval reaches" in " ".join(larger.notes)
+
+
+def test_korn_graubard_has_no_allowance_for_clusters_unlike_those_drawn():
+    """As R's `svyciprop(method = "beta")`: Clopper-Pearson's limits at the effective sample size."""
+    rng = np.random.default_rng(4)
+    cluster = np.repeat(np.arange(400), 10)
+    z = (rng.random(4000) < 0.91).astype(float)
+    proxy = np.clip(0.3 * z + 0.7 * rng.random(4000), 0.0, 1.0)
+    population = stratal.Population.from_arrays(proxy=proxy, groups={"talk": cluster.astype(str)})
+    sample = stratal.designs.ClusterSample(cluster="talk", n_clusters=30).draw(population, seed=2)
+    estimate = stratal.estimate(sample, z[sample.ids])
+    trials = korn_graubard_trials(estimate.evidence, np.nan, 0.025)
+    low, high = estimate.confidence_interval(method="korn-graubard")
+
+    expected = proportion.clopper_pearson(estimate.value, trials, confidence_level=0.95)
+    assert (low, high) == pytest.approx(np.ravel(expected), abs=1e-9)
+    assert estimate.confidence_interval().low < low - 0.02
