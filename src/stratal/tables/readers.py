@@ -28,8 +28,8 @@ from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, register_columns
 from stratal.tables.logs.hugging_face import read_saved_dataset
 from stratal.tables.logs.inspect_ai import read_inspect_file
-from stratal.tables.logs.log import MAX_LOG_BYTES, Log
-from stratal.tables.logs.reading import is_exported_table, read_log_document, read_log_lines, read_log_table
+from stratal.tables.logs.log import Log
+from stratal.tables.logs.reading import read_log_document, read_log_lines, read_log_table
 from stratal.tables.source import (
     ColumnSelection,
     FileReading,
@@ -164,10 +164,9 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
-    if is_exported_table(names) and file.stat().st_size <= MAX_LOG_BYTES:
-        log = read_log_table(file, delimiter)
-        if log is not None:
-            return log_table(connection, log, str(file))
+    log = read_log_table(file, names, delimiter)
+    if log is not None:
+        return log_table(connection, log, str(file))
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
     is_small = file.stat().st_size <= source.STORE_LIMIT
     locate = _row_locator(file, lambda text: _csv_row_lines(text, delimiter))

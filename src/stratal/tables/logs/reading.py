@@ -40,6 +40,7 @@ from stratal.tables.logs.trace_exports import (
     RESULT_KEYS,
     ROW_KEYS,
     RUN_KEYS,
+    is_export,
     read_braintrust,
     read_langsmith,
     read_langsmith_results,
@@ -129,8 +130,12 @@ def read_log_document(document: Any, source: str) -> Log | None:
 
 def _record_reader(record: Any) -> tuple[str, Callable[[list[Mapping[str, Any]], str], Log]] | None:
     """Return the tool that wrote a record and the reader of its records, None for other records."""
-    # Tables have columns with dotted names for nested records.
-    keys = {name.partition(".")[0] for name in record} if isinstance(record, Mapping) else set()
+    keys = set(record) if isinstance(record, Mapping) else set()
+    if any("." in name for name in keys):
+        # A row of a table, in which nested records are columns with dotted names.
+        if not is_export(keys):
+            return None
+        keys = {name.partition(".")[0] for name in keys}
     for tool, required_keys, read_records in _RECORD_READERS:
         # A tool writes no labels: records with labels of people are a table.
         if required_keys <= keys and _LABEL not in keys:
@@ -150,16 +155,12 @@ def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | N
         return read_records([first, *remaining], source)
 
 
-def is_exported_table(names: Sequence[str]) -> bool:
-    """Return whether the columns of a CSV file are those of an export of a platform."""
-    return _record_reader(dict.fromkeys(names)) is not None
-
-
-def read_log_table(path: Path, delimiter: str) -> Log | None:
-    """Return a CSV file with the columns of an export as a log."""
+def read_log_table(path: Path, names: Sequence[str], delimiter: str) -> Log | None:
+    """Return a CSV file with the columns of an export as a log, None for another file."""
+    if not is_export(names) or path.stat().st_size > MAX_LOG_BYTES:
+        return None
     with closing(files.open_text(path)) as text:
-        rows = files.csv_records(text, delimiter)
-        _, names = next(rows)
+        rows = islice(files.csv_records(text, delimiter), 1, None)
         return read_log_lines(records_of_table(names, (fields for _, fields in rows)), str(path))
 
 
@@ -186,7 +187,7 @@ def _first_document(path: Path) -> Any:
     """Return a JSON document, the first line of JSON Lines, or the columns of a CSV file without values."""
     if path.suffix == ".csv":
         _, _, names = files.csv_header(path)
-        return dict.fromkeys(names or ())
+        return dict.fromkeys(names or ()) if is_export(names or ()) else None
     with path.open(encoding="utf-8") as text:
         return json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
 

@@ -34,8 +34,35 @@ RESULT_KEYS = {"id", "example_id", "inputs", "outputs", "feedback"}
 ROW_KEYS = {"id", "span_id", "root_span_id", "input", "output", "scores"}
 CALL_KEYS = {"id", "op_name", "trace_id", "inputs", "output"}
 
+# Fields that the platforms document; pandas writes the index as a column without a name.
+FIELD_NAMES = """
+    id name start_time run_type end_time extra error serialized events inputs outputs reference_example_id
+    parent_run_id tags attachments session_id child_run_ids child_runs feedback_stats app_path manifest_id
+    status prompt_tokens completion_tokens total_tokens prompt_token_details completion_token_details
+    first_token_time total_cost prompt_cost completion_cost prompt_cost_details completion_cost_details
+    parent_run_ids trace_id dotted_order in_dataset
+
+    reference feedback execution_time example_id
+
+    span_id root_span_id is_root span_parents span_attributes _xact_id created project_id experiment_id
+    dataset_id dataset_record_id log_id org_id input output expected scores metadata metrics context origin
+
+    op_name display_name parent_id thread_id turn_id started_at ended_at exception attributes summary
+    wb_user_id wb_run_id wb_run_step deleted_at
+"""
+FIELDS = {*FIELD_NAMES.split(), "", "Unnamed: 0"}
+
 # Column of the example of a data set.
 EXAMPLE = "example"
+
+
+def is_export(names: Iterable[str]) -> bool:
+    """Return whether the columns of a table are as a platform exports them.
+
+    A further column, such as labels that a person added in a spreadsheet, makes it a table of one's own.
+    """
+    fields = {name.partition(".")[0] for name in names}
+    return fields <= FIELDS and any(keys <= fields for keys in (RUN_KEYS, RESULT_KEYS, ROW_KEYS, CALL_KEYS))
 
 
 def read_langsmith(records: Iterable[Record], source: str) -> Log:
@@ -110,7 +137,8 @@ def _read(tool: str, records: Iterable[Record], source: str, scores: Callable[[R
 
 def _example_id(record: Record) -> str | None:
     """Return the id of the example of a data set, None for a record without one."""
-    example_id = record.get("reference_example_id") or record.get("example_id")
+    names = ("reference_example_id", "example_id", "dataset_record_id")
+    example_id = next((record[name] for name in names if record.get(name)), None)
     origin = record.get("origin")
     if isinstance(origin, Mapping):
         example_id = origin.get("id")

@@ -10,7 +10,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.tables.logs.openai_evals import read_openai_items
 from stratal.tables.logs.ragas import read_ragas
-from stratal.tables.logs.reading import find_log_tool, read_log_lines, read_log_table
+from stratal.tables.logs.reading import find_log_tool, read_log_lines
 from stratal.tables.readers import open_table
 
 
@@ -214,7 +214,7 @@ def test_exported_tables_are_logs(name, tmp_path):
     path.write_text(header + "".join(rows), encoding="utf-8")
 
     assert find_log_tool(path) == tool
-    log = read_log_table(path, ",")
+    log = open_table(path).log
     assert (log.proxies[0], log.columns["id"], log.columns[proxy]) == (proxy, ids, scores)
     assert log.columns.get("target", [None])[0] == target
     assert stratal.Population.read(path, missing="own-stratum").proxy_names == (proxy,)
@@ -253,9 +253,12 @@ def test_experiments_of_a_data_set_are_joined_by_example(tmp_path):
     assert stratal.evaluate(paths).estimate.n == 30
 
 
-def test_a_table_with_labels_of_people_is_no_export(tmp_path):
+@pytest.mark.parametrize("column", ["label", "human", "ok"])
+def test_a_table_with_a_column_that_a_person_added_is_no_export(column, tmp_path):
     path = tmp_path / "labelled.csv"
-    path.write_text("id,example_id,inputs.q,outputs.a,feedback.correct,label\nr1,e1,q,a,True,Pass\n")
+    rows = [f"r{n},e{n},q,a,{n % 3 > 0},{n % 4 // 3 if n < 20 else ''}\n" for n in range(60)]
+    path.write_text(f"id,example_id,inputs.q,outputs.a,feedback.correct,{column}\n" + "".join(rows))
 
     assert find_log_tool(path) is None
     assert "inputs.q" in open_table(path).names
+    assert stratal.evaluate(path, value=column).estimate.n == 20
