@@ -28,7 +28,9 @@ def distributions(draw):
     counts = draw(st.lists(st.integers(1, 10**6), min_size=len(values), max_size=len(values)))
     excess = draw(st.sampled_from([0.0, 1.0]))
     second = values**2 + excess * (values - values**2)
-    return Distribution(values=values, counts=np.array(counts), cuts=values[1:], second_moments=second)
+    return Distribution(
+        values=values, counts=np.array(counts), cuts=values[1:], second_moments=second, bounds=(0, 1)
+    )
 
 
 def costs(distribution, boundaries):

@@ -246,11 +246,11 @@ class Planning(Reading, frozen=True, kw_only=True):
     half_width : WIDTH,…
         Target half-width of the interval, instead of --budget. For several estimands, one value for each or
         one for all.
-    strata : int, default 10, fewer below 50 labels
+    strata : int, default 10, 15 from 200 labels, fewer below 50
         Number of strata.
-    stratify : str, default k-means; neyman with --estimand
-        k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, gaussian-mixture,
-        features, category or none.
+    stratify : str, default robust-neyman; k-means for scores without a scale; neyman with --estimand
+        robust-neyman, k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean,
+        gaussian-mixture, features, category or none.
     allocation : str, default robust; neyman with --estimand
         robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of costs per
         label; --budget is then the total cost.

@@ -21,10 +21,10 @@ from stratal.strata import Allocation, Strata
 from stratal.strata.strata import Scenario, expected_variance
 
 # An earlier candidate is preferred if it is wider than the narrowest by no more than the rounding of whole
-# numbers of labels, and half of the narrowing by one more label, about 1/(2n (1 − f)). So a plan with one
-# more label is at most .2 % wider, and no plan is 1 % wider than a simple random sample.
+# numbers of labels, and three quarters of the narrowing by one more label, about 1/(2n (1 − f)). So a plan
+# with one more label is at most .2 % wider, and no plan is 1 % wider than a simple random sample.
 _ROUNDING_TOLERANCE = 0.0015
-_SHARE_OF_NEXT_LABEL = 0.5
+_SHARE_OF_NEXT_LABEL = 0.75
 _MAX_TOLERANCE = 0.0095
 
 # At this share of a simple random sample's standard error, rounding cannot make strata the less precise.

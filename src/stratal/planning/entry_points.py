@@ -66,8 +66,10 @@ def plan(
         Target half-width of the interval, in the outcome's units. The plan has the smallest budget that is
         expected to reach it. Since that budget depends on the quality of the proxy, a pilot is cheaper.
     method, n_strata, by, proxy
-        See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
-        `by`), fewer for small budgets: on average at least five draws each.
+        See `stratal.strata.stratify`. For the mean, the default is `"robust-neyman"`, or `"k-means"` if the
+        proxy is not on the scale of an outcome with bounds. There are up to ten strata (of each category,
+        with `by`), or 15 by robust Neyman cuts from 200 labels on; fewer for small budgets: on average at
+        least five draws each.
     allocation : str, optional
         See `stratal.strata.allocate`; for the mean `"robust"` by default. `"cost-optimal:minutes"` names the
         column with the cost of each unit's label; `budget` is then money.

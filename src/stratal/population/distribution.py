@@ -78,6 +78,8 @@ class Distribution(_Bins):
         Whether the values predict the outcome on its own scale. A margin only orders.
     exact : bool
         Whether each bin is one distinct value.
+    bounds : (float, float), optional
+        Bounds of the outcome; `None` where it has none.
 
     Attributes
     ----------
@@ -100,6 +102,7 @@ class Distribution(_Bins):
     second_moments: FloatArray | None = None
     scaled: bool = True
     exact: bool = True
+    bounds: tuple[float, float] | None = None
     conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
     @property
@@ -284,6 +287,7 @@ def build_distribution(
         second_moments=second,
         scaled=scaled,
         exact=bins.atoms,
+        bounds=bounds,
     )
 
 
@@ -433,7 +437,9 @@ class Pictures(Mapping[str, Distribution]):
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
             for number, counter in level_bins.large.items()
         }
-        self.scaled, large = scaled, list(self._large.values())
+        self.scaled = scaled
+        self.bounds = bounds
+        large = list(self._large.values())
         second = level_bins.second_moments
         if second is None:
             second = _widest(level_bins.values, scaled, bounds)
@@ -474,6 +480,7 @@ class Pictures(Mapping[str, Distribution]):
             cuts=bins.values[rows][1:],
             second_moments=None if bins.second_moments is None else bins.second_moments[rows],
             scaled=self.scaled,
+            bounds=self.bounds,
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -177,6 +177,7 @@ class StratificationRequest:
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
     "k-means": cutting.k_means_boundaries,
     "neyman": cutting.neyman_boundaries,
+    "robust-neyman": cutting.robust_neyman_boundaries,
 }
 
 # Methods that find the boundaries of a given number of strata.
@@ -265,11 +266,18 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
         If Neyman cuts are asked of a proxy without a plug-in for S_h.
     """
     refuse_widest(distribution)
-    if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
-        problem = "Neyman cuts need to know how the outcome spreads around the proxy"
+    if method == "neyman":
+        has_spread = distribution.second_moments is not None
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
+    else:
+        has_spread = method != "robust-neyman" or distribution.bounds is not None
+        allowed = "a proxy on the scale of an outcome with bounds"
+    if method in ("neyman", "robust-neyman") and not (distribution.scaled and has_spread):
         raise InputError(
-            problem, allowed=allowed, action="Use method='k-means', or calibrate the proxy first."
+            "Neyman cuts need to know how the outcome spreads around the proxy",
+            given=f"method={method!r}",
+            allowed=allowed,
+            action="Use method='k-means', or calibrate the proxy first.",
         )
     if n_strata == 1:
         return np.empty(0, np.int64)
@@ -278,7 +286,7 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
             return np.arange(1, len(distribution.values))
         if method == "k-means":
             return cutting.k_means_cuts(distribution, n_strata)
-        return cutting.neyman_boundaries(distribution, n_strata)[-1]
+        return ALL_AT_ONCE[method](distribution, n_strata)[-1]
     return ONE_BY_ONE[method](distribution, n_strata)
 
 
@@ -422,7 +430,12 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
     if bins.second_moments is not None:
         second = np.bincount(place, weights * bins.second_moments[rows]) / counts
     return Distribution(
-        values=values, counts=counts, cuts=values[1:], second_moments=second, scaled=pictures.scaled
+        values=values,
+        counts=counts,
+        cuts=values[1:],
+        second_moments=second,
+        scaled=pictures.scaled,
+        bounds=pictures.bounds,
     )
 
 
@@ -724,7 +737,8 @@ def stratify(
         N units.
     method : str
         Intervals of the proxy: `"k-means"` (exact; best for proportional allocation), `"neyman"` (exact; best
-        for Neyman allocation), `"equal-size"`, `"equal-width"`, `"cum-sqrt-f"`, `"cum-cbrt-f"`,
+        for Neyman allocation), `"robust-neyman"` (for Neyman allocation with a proxy that may be
+        miscalibrated), `"equal-size"`, `"equal-width"`, `"cum-sqrt-f"`, `"cum-cbrt-f"`,
         `"weighted-mean"`, `"gaussian-mixture"`. Otherwise `"features"` (k-means on feature columns),
         `"category"` (the levels of `by`), or `"none"` (one stratum).
     n_strata : int or "auto"

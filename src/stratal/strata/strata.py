@@ -229,9 +229,17 @@ def expected_deviations(strata: Moments) -> FloatArray:
     share = np.divide(variances, largest, out=np.full(len(means), pooled), where=largest > _EDGE)
     share = np.minimum(share, 1.0)
     spread = share + SPREAD_SHRINKAGE * (pooled - share)
-    centre, distance = shrunk_log_odds(weights, means)
-    rates = 1.0 / (1.0 + np.exp(-(centre + STEEPNESS[:, None] * distance)))
+    rates = possible_rates(weights, means)
     return np.asarray((high - low) * np.sqrt(spread * (rates * (1.0 - rates)).mean(axis=0)))
+
+
+def possible_rates(weights: FloatArray | IntArray, means: FloatArray) -> FloatArray:
+    """Return the rates (9, H) for each factor on the log-odds by which the mean proxies (H,) may be off.
+
+    The weights are W_h or N_h.
+    """
+    centre, distance = shrunk_log_odds(weights, means)
+    return np.asarray(1.0 / (1.0 + np.exp(-(centre + STEEPNESS[:, None] * distance))))
 
 
 def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[float, FloatArray]:

@@ -22,7 +22,33 @@ def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch
     population = stratal.Population.from_arrays(proxy=np.random.default_rng(3).beta(3, 1, 2_000))
 
     assert stratal.plan(population, half_width=0.03).budget > 100
-    assert 2 <= len(listed) <= 11  # of each number of strata up to ten, and of all units as one
+    assert 2 <= len(listed) <= 16  # of each number of strata up to fifteen, and of all units as one
+
+
+@pytest.mark.parametrize(
+    ("factor", "columns", "method"),
+    [
+        (1.0, {}, "robust-neyman"),
+        (5.0, {"bounds": (0.0, 5.0)}, "robust-neyman"),
+        (1.0, {"scaled": False}, "k-means"),
+        (5.0, {"scaled": True}, "k-means"),
+    ],
+)
+def test_the_scale_of_the_proxy_decides_how_it_is_divided(factor, columns, method):
+    proxy = factor * np.random.default_rng(3).beta(3, 1, 2_000)
+    population = stratal.Population.from_arrays(proxy=proxy, **columns)
+
+    assert stratal.plan(population, 60).strata.method == method
+    assert stratal.plan(population, 60, method="equal-size").strata.method == "equal-size"
+
+
+def test_robust_cuts_have_more_strata_from_200_labels_on():
+    population = stratal.Population.from_arrays(proxy=np.random.default_rng(3).beta(3, 1, 5_000))
+
+    assert stratal.plan(population, 199).strata.n_strata == 10
+    assert stratal.plan(population, 400).strata.n_strata == 15
+    assert stratal.plan(population, 400, method="k-means").strata.n_strata <= 10
+    assert stratal.plan(population, 400, n_strata=10).strata.n_strata == 10
 
 
 def test_a_plan_names_every_design_and_estimator(population):

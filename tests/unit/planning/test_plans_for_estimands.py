@@ -58,7 +58,7 @@ def test_the_strata_are_finer_where_the_class_is(pool):
     plan = stratal.plan(population, 300, estimand="f1:match,probability=score")
     inside = [name.startswith("answer match") for name in plan.strata.names]
 
-    assert sum(inside) == 11
+    assert sum(inside) == 12
     assert plan.allocation.n_h[inside].sum() / 300 > 5 * plan.strata.weights[inside].sum()
 
 

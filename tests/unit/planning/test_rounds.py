@@ -332,7 +332,7 @@ def test_what_only_labels_could_decide_is_refused_without_them(given):
 
 
 def test_sizes_that_labels_decided_follow_them_in_a_round_without_labels_too():
-    sample = stratal.plan(population(), budget=40).draw(seed=9)
+    sample = stratal.plan(population(), budget=40, method="k-means").draw(seed=9)
     assert not sample.weighting().has_adaptive_allocation
     second = stratal.next_round(sample, labelled(sample), additional=200)
     third = stratal.next_round(second, additional=20)

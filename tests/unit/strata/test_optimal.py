@@ -15,13 +15,16 @@ from stratal.strata.boundaries import (
     k_means_boundaries,
     k_means_cuts,
     neyman_boundaries,
+    robust_neyman_boundaries,
 )
 
 
-def picture(values, counts=None, second_moments=None):
+def picture(values, counts=None, second_moments=None, bounds=(0.0, 1.0)):
     values = np.asarray(values, float)
     counts = np.ones(len(values), int) if counts is None else np.asarray(counts)
-    return Distribution(values=values, counts=counts, cuts=values[1:], second_moments=second_moments)
+    return Distribution(
+        values=values, counts=counts, cuts=values[1:], second_moments=second_moments, bounds=bounds
+    )
 
 
 def edges_of(boundaries, n_bins):
@@ -45,6 +48,25 @@ def spread(distribution, boundaries):
         mean = weights @ distribution.values[start:end]
         variance = weights @ distribution.second_moments[start:end] - mean**2
         total += distribution.counts[start:end].sum() * np.sqrt(max(variance, 0.0))
+    return total
+
+
+def robust_spread(distribution, boundaries):
+    """Σ N_h S_h with S_h² = mean of r(1 − r) over nine slopes, straight from the definition."""
+    low, high = distribution.bounds
+    proxy = (distribution.values - low) / (high - low)
+    mean = distribution.counts @ proxy / distribution.counts.sum()
+    logit = np.log(proxy + 0.1 * (mean - proxy)) - np.log1p(-proxy - 0.1 * (mean - proxy))
+    total = 0.0
+    for start, end in itertools.pairwise(edges_of(boundaries, len(proxy))):
+        counts = distribution.counts[start:end]
+        variances = []
+        for slope in 2.0 ** np.linspace(-2.0, 1.0, 9):
+            centre = np.log(mean / (1.0 - mean))
+            rates = 1.0 / (1.0 + np.exp(-centre - slope * (logit[start:end] - centre)))
+            rate = counts @ rates / counts.sum()
+            variances.append(rate * (1.0 - rate))
+        total += counts.sum() * np.sqrt(np.mean(variances))
     return total
 
 
@@ -257,6 +279,37 @@ class TestNeyman:
         distribution = picture([0.0, 1.0], [10, 10], np.array([0.0, 1.0]))
 
         assert neyman_boundaries(distribution, 2)[1].tolist() == [1]
+
+
+class TestRobustNeyman:
+    @pytest.mark.parametrize("bounds", [(0.0, 1.0), (1.0, 5.0)])
+    def test_every_layer_is_best_of_all_cuts(self, bounds):
+        rng = np.random.default_rng(14)
+        for _ in range(5):
+            values = bounds[0] + np.unique(rng.beta(3, 1, 8)) * (bounds[1] - bounds[0])
+            distribution = picture(values, rng.integers(1, 40, len(values)), bounds=bounds)
+            for boundaries in robust_neyman_boundaries(distribution, 5):
+                best = best_of_all(distribution, len(boundaries) + 1, robust_spread)
+                assert robust_spread(distribution, boundaries) == pytest.approx(best, rel=1e-9)
+
+    def test_certain_units_are_divided_as_they_may_be_wrong(self):
+        values = np.append(np.linspace(0.2, 0.9, 8), np.linspace(0.99, 1.0, 50))
+        counts = np.append(np.ones(8, int), np.full(50, 40))
+
+        boundaries = robust_neyman_boundaries(picture(values, counts), 4)[-1]
+
+        assert boundaries[-1] > 8  # plug-in S_h and k-means leave all of these units together
+        assert k_means_boundaries(picture(values, counts), 4)[-1][-1] <= 8
+
+    def test_merged_bins_lose_next_to_nothing(self, monkeypatch):
+        values = np.unique(np.random.default_rng(4).beta(5, 1, 1200))
+        distribution = picture(values, np.random.default_rng(5).integers(1, 9, len(values)))
+        merged = robust_neyman_boundaries(distribution, 10)
+
+        monkeypatch.setattr(kernels, "ROBUST_BINS", len(values))
+
+        for full, fewer in zip(robust_neyman_boundaries(distribution, 10), merged, strict=True):
+            assert robust_spread(distribution, fewer) <= robust_spread(distribution, full) * (1 + 1e-5)
 
 
 class TestCoarseEdges:

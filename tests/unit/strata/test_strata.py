@@ -110,7 +110,7 @@ class TestEveryMethod:
         assert shuffled == straight
         assert shuffled.codes.tolist() == straight.codes[order].tolist()
 
-    @pytest.mark.parametrize("method", [name for name in ONE_DIMENSIONAL if name != "neyman"])
+    @pytest.mark.parametrize("method", [name for name in ONE_DIMENSIONAL if "neyman" not in name])
     def test_margins_order_without_a_scale(self, method):
         margin = np.random.default_rng(1).normal(size=300) * 5
 
@@ -146,17 +146,13 @@ class TestNeyman:
         assert spread(neyman) <= spread(k_means)
         assert variance(k_means) <= variance(neyman)
 
-    def test_refuses_a_margin(self):
-        units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0])
+    @pytest.mark.parametrize("method", ["neyman", "robust-neyman"])
+    @pytest.mark.parametrize("scaled", [None, True])
+    def test_refuses_margins_and_outcomes_without_bounds(self, method, scaled):
+        units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0], scaled=scaled)
 
         with pytest.raises(InputError, match="how the outcome spreads"):
-            stratify(units, "neyman", 2)
-
-    def test_refuses_an_unbounded_proxy_without_second_moments(self):
-        units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0], scaled=True)
-
-        with pytest.raises(InputError, match="how the outcome spreads"):
-            stratify(units, "neyman", 2)
+            stratify(units, method, 2)
 
 
 class TestCategories:
