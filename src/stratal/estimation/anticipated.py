@@ -8,7 +8,7 @@ contains more information on it than two moments: `AnticipatedOutcome` stratifie
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -21,6 +21,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
 from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, groups_that_fit, levels_within_budget
+from stratal.strata.mean_score import MeanScore
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
 # Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
@@ -62,6 +63,8 @@ class StratificationOptions:
         Standard deviation of outcome minus proxy, for outcomes without bounds.
     expected_slope : float, optional
         Slope of the outcome on the proxy that expectations assume: 1 for stated probabilities.
+    opposed_scores : mapping of str to float, optional
+        Scores that fall as the outcome of earlier labels rises, with their correlation.
     """
 
     method: str | None = None
@@ -72,6 +75,7 @@ class StratificationOptions:
     minimum: int = MIN_LABELS
     residual_sd: float | None = None
     expected_slope: float | None = None
+    opposed_scores: Mapping[str, float] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -87,6 +91,8 @@ class _Anticipated:
     population: Population
     options: StratificationOptions
     n_proxies: int = 0
+    # Which of several scores the strata divide.
+    score_notes: tuple[str, ...] = ()
     _strata_by_number: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
 
     allocation: ClassVar[str]
@@ -215,7 +221,11 @@ class AnticipatedOutcome(_Anticipated):
     options : StratificationOptions
     n_proxies : int
         Those that the estimator may correct by.
+    scores : MeanScore, optional
+        Mean of several scores, which is divided instead of a proxy.
     """
+
+    scores: MeanScore | None = None
 
     allocation: ClassVar[str] = "robust"
     needs_gain: ClassVar[bool] = True
@@ -225,7 +235,10 @@ class AnticipatedOutcome(_Anticipated):
     @cached_property
     def population_stratum(self) -> Strata:
         """The population as one stratum."""
-        stratum = stratify(self.population, "none", proxy=self.options.proxy)
+        if self.scores is None:
+            stratum = stratify(self.population, "none", proxy=self.options.proxy)
+        else:
+            stratum = self.scores.strata("none", 1)
         return self._with_expectations(stratum)
 
     def _with_expectations(self, strata: Strata) -> Strata:
@@ -324,15 +337,18 @@ class AnticipatedOutcome(_Anticipated):
         key = number, pool
         if key not in self._strata_by_number:
             options = self.options
-            strata = stratify(
-                self.population,
-                self._method,
-                number,
-                by=options.by,
-                proxy=options.proxy,
-                minimum=options.minimum,
-                budget=pool,
-            )
+            if self.scores is not None:
+                strata = self.scores.strata(self._method, number)
+            else:
+                strata = stratify(
+                    self.population,
+                    self._method,
+                    number,
+                    by=options.by,
+                    proxy=options.proxy,
+                    minimum=options.minimum,
+                    budget=pool,
+                )
             self._strata_by_number[key] = self._with_expectations(strata)
         return self._strata_by_number[key]
 

@@ -43,6 +43,9 @@ from stratal.population.expressions import ByLevel, Cells, Constant, Expression,
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
+from stratal.proxy.history import HISTORY
+from stratal.strata.dividing import INTERVAL_METHODS
+from stratal.strata.mean_score import MAX_UNITS, MeanScore, select_scores
 
 _EVERYONE = Cells(names=("all",))
 
@@ -159,8 +162,19 @@ class Mean(Estimand, kind="mean"):
         proxy = options.proxy or self.proxy
         by = options.by or population.own_stratum
         options = replace(options, proxy=proxy, by=by)
-        n_proxies = len(population.proxies)
-        return AnticipatedOutcome(population=population, options=options, n_proxies=n_proxies)
+        anticipated = AnticipatedOutcome(
+            population=population, options=options, n_proxies=len(population.proxies)
+        )
+        # Strata within categories, and of many units, divide the first score.
+        divides_intervals = (options.method or "k-means") in INTERVAL_METHODS and by is None
+        has_several = len(population.proxies) > 1 and population.proxies[0].name != HISTORY
+        if proxy is not None or not divides_intervals or not has_several or population.size > MAX_UNITS:
+            return anticipated
+        selection = select_scores(population, options.opposed_scores or {})
+        anticipated = replace(anticipated, score_notes=selection.notes)
+        if len(selection.names) > 1:
+            return replace(anticipated, scores=MeanScore(population=population, names=selection.names))
+        return replace(anticipated, options=replace(options, proxy=next(iter(selection.names), None)))
 
 
 # A share of the units is called unseen if a sample misses it with this probability.

@@ -162,7 +162,7 @@ def default_estimator(
 
 
 def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool = True) -> int | None:
-    """Return the labels from which `auto` uses k proxies; None if it never does.
+    """Return the labels from which `auto` uses proxies, k of them or fewer; None if it never does.
 
     The parameters are those of `default_estimator`.
     """
@@ -176,7 +176,7 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
         # Strata of one proxy leave the others their information. λ is shrunk while labels are few.
         return max(MINIMUM_FOR_FITTING, _LABELS_PER_PROXY * k)
     if design == "simple-random" and n_strata <= 1:
-        return MINIMUM_FOR_FITTING * k
+        return MINIMUM_FOR_FITTING  # for the first proxy; `_first_proxies` drops those with too few labels
     return None
 
 
@@ -498,12 +498,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     proxies = units.proxies
     summary = frame.summary
     if column != list(range(proxies.shape[1])):
-        means = summary.proxy_means
-        covariances = summary.proxy_covariances
         proxies = proxies[:, column]
-        summary = replace(
-            summary, proxy_means=means[:, column], proxy_covariances=covariances[:, column][:, :, column]
-        )
+        summary = summary.of_proxies(column)
     if refits(sample, z, request):
         method = HISTORY
     else:
@@ -649,6 +645,8 @@ def estimate_mean(
     z = np.asarray(z, dtype=np.float64)
     if changed:
         options = replace(options, **changed)
+    if summary is not None:
+        proxies, summary, options = _first_proxies(len(z), proxies, summary, options)
     k = 0 if summary is None else proxies.shape[1]
     options = resolved(z, options, weighting, k)
     proxy = None
@@ -662,6 +660,29 @@ def estimate_mean(
     if proxy is None:
         result = replace(result, lam=np.zeros((1, k)))
     return assemble(z, weighting, stratum, result, options, proxies, summary)
+
+
+_ONLY_THE_FIRST = (
+    "only the first {} of {} proxies are used: 'auto' needs 50 labels for each of them; use all with "
+    "estimator='ppi++' (--estimator ppi++)"
+)
+
+
+def _first_proxies(
+    n: int, proxies: FloatArray, summary: StratumSummary, options: EstimateOptions
+) -> tuple[FloatArray, StratumSummary, EstimateOptions]:
+    """Return as many proxies of a simple random sample as `auto` fits to n labels, if not all, and a note.
+
+    Fewer labels than one proxy needs keep all proxies: `auto` then uses none of them.
+    """
+    n_used = n // MINIMUM_FOR_FITTING
+    k = proxies.shape[1]
+    is_auto = options.estimator == "auto" and options.lam is None and options.scaled
+    if not is_auto or options.design != "simple-random" or len(summary.sizes) > 1 or not 0 < n_used < k:
+        return proxies, summary, options
+    first = list(range(n_used))
+    note = _ONLY_THE_FIRST.format(n_used, k)
+    return proxies[:, first], summary.of_proxies(first), replace(options, notes=(*options.notes, note))
 
 
 def assemble(

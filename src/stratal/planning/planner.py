@@ -171,7 +171,11 @@ class Planner:
     @cached_property
     def anticipated(self) -> Anticipated:
         """The expectations of the estimand, and its strata."""
-        return self.estimand.anticipated(self.population, self.options)
+        options = self.options
+        if self.labels is not None:
+            opposed_scores = self.labels.opposed_scores(self.population.proxy_names)
+            options = replace(options, opposed_scores=opposed_scores)
+        return self.estimand.anticipated(self.population, options)
 
     @cached_property
     def target_half_widths(self) -> FloatArray:
@@ -257,9 +261,11 @@ class Planner:
             reasons = planned.strata.notes
         strata = planned.strata
         allocation = planned.allocation
+        score_notes = self.anticipated.score_notes
         if allocation is None or recommended.design != Stratified.kind:
             strata = self.anticipated.population_stratum
             allocation = simple_allocation(strata, n_labels)
+            score_notes = ()
         return Plan(
             budget=n_labels,
             population_size=self.population.size,
@@ -270,6 +276,7 @@ class Planner:
             assumptions=assumptions,
             notes=(
                 *self.population.notes,
+                *score_notes,
                 *remarks,
                 *reasons,
                 *strata.notes,

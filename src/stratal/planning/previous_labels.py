@@ -137,6 +137,21 @@ class PreviousLabels:
         every = {**proxies, **units.groups, **units.features}
         self.columns = {name: values[rows] for name, values in every.items()}
 
+    def opposed_scores(self, names: tuple[str, ...]) -> dict[str, float]:
+        """Return the scores that fall as the outcome rises, by more than chance, with their correlation.
+
+        Chance is two standard errors of a correlation of 0, 2/√n.
+        """
+        if self.z.std() == 0:
+            return {}
+        correlations = {
+            name: float(np.corrcoef(self.columns[name], self.z)[0, 1])
+            for name in names
+            if self.columns[name].std() > 0
+        }
+        limit = -2.0 / math.sqrt(len(self.z))
+        return {name: value for name, value in correlations.items() if value < limit}
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of expectations that are based on the labels."""

@@ -402,7 +402,8 @@ def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict 
     """
     options = dict(zip(suggested[::2], suggested[1::2], strict=False))
     rows = {row["name"]: row for row in columns["columns"]}
-    row = rows.get(options.get("--proxy"))
+    proxy = options.get("--proxy", "")
+    row = rows.get(proxy) or rows.get(proxy.partition(",")[0])
     if row is None or row["minimum"] is None:
         return None
     info = proxy_info_for(row["name"], row["minimum"], row["maximum"], None, None)
@@ -412,7 +413,10 @@ def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict 
 def suggestion(
     columns: JsonDict, id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
-    """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`."""
+    """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`.
+
+    Several scores from 0 to 1 are all proposed, as a plan divides their mean.
+    """
     models = columns.get("models") or {}
     proxies = None if proxy is None else tuple(proxy.split(","))
     stated = StatedRoles(
@@ -435,7 +439,11 @@ def suggestion(
         return first
     missing = next(row["missing"] for row in columns["columns"] if row["name"] == chosen)
     if missing:
-        missing_option = ["--missing", declaration.OWN_STRATUM]
+        return [*first, "--proxy", chosen, "--missing", declaration.OWN_STRATUM]
+    if chosen == recognition.plan_proxy:
+        names = (chosen, *recognition.further_scores)
     else:
-        missing_option = []
-    return [*first, "--proxy", chosen, *missing_option]
+        names = (chosen,)
+    # A name with a comma would be split.
+    listed = ",".join((chosen, *(name for name in names[1:] if "," not in name)))
+    return [*first, "--proxy", listed]

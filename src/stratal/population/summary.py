@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,14 @@ class StratumSummary(Record):
         n_strata, k = self.proxy_means.shape
         if self.sizes.shape != (n_strata,) or self.proxy_covariances.shape != (n_strata, k, k):
             raise InputError("stratum sizes, proxy means and covariances do not match")
+
+    def of_proxies(self, columns: list[int]) -> StratumSummary:
+        """Return the summary of some of the proxies, by their numbers."""
+        return replace(
+            self,
+            proxy_means=self.proxy_means[:, columns],
+            proxy_covariances=self.proxy_covariances[:, columns][:, :, columns],
+        )
 
     @property
     def size(self) -> int:

@@ -69,6 +69,7 @@ _PROXY_WORDS = _word_set(
     coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu
     """
 )
+_PROBABILITY_WORDS = _word_set("prob probs probability proba p")
 # Names of columns of labels: a label in every row may also be the model's answer.
 _LABEL_NAMES = _word_set(
     """
@@ -384,6 +385,22 @@ class Recognition:
     def plan_proxy(self) -> str | None:
         """The proxy of a plan: the recognised one, or the likeliest score."""
         return self.proxy or next(iter(self.scores), None)
+
+    @property
+    def further_scores(self) -> tuple[str, ...]:
+        """Columns with scores from 0 to 1 in every row that a plan can use together with its proxy.
+
+        Columns with probabilities are left out: they may be those of the classes.
+        """
+        proxy = self.columns.get(self.plan_proxy or "")
+        if proxy is None or not (proxy.is_complete and proxy.is_probability):
+            return ()
+        roles = (self.plan_proxy, self.value, self.answer)
+        return tuple(
+            column.name
+            for column in self.columns.values()
+            if column.name not in roles and may_be_proxy(column) and _is_score_from_0_to_1(column)
+        )
 
     def sentence(self, unused: str | None = None) -> str:
         """Return the roles in one line; `unused` is why the proxy does not enter the estimate."""
@@ -980,6 +997,12 @@ def may_be_proxy(column: ColumnFacts) -> bool:
     return column.is_metric or column.is_probability or bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS))
 
 
+def _is_score_from_0_to_1(column: ColumnFacts) -> bool:
+    has_score_name = bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS)) or column.is_metric
+    has_range = column.is_complete and column.is_probability
+    return has_score_name and has_range and not column.words & _PROBABILITY_WORDS
+
+
 def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
     """Return the recognition with the proxy: the first judge's, or the likeliest score."""
     named = [
@@ -1029,12 +1052,19 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         reason = f"{recognition.proxy!r} is the proxy"
     if not unused:
         return recognition
-    options = " or ".join(f"proxy={column.name!r} (--proxy {quote(column.name)})" for column in unused[:3])
-    names = ", ".join(repr(column.name) for column in unused[:3])
+    unused_names = [column.name for column in unused[:3]]
+    names = ", ".join(map(repr, unused_names))
     verb = "are"
     if len(unused) == 1:
         verb = "is"
-    note = f"{names} {verb} not used ({reason}); to use it instead: {options}"
+    if recognition.proxy is None:
+        purpose = "to use it"
+        options = " or ".join(f"proxy={name!r} (--proxy {quote(name)})" for name in unused_names)
+    else:
+        purpose = "to use all scores"
+        every_name = [recognition.proxy, *unused_names]
+        options = f"proxy={every_name!r} (--proxy {quote(','.join(every_name))})"
+    note = f"{names} {verb} not used ({reason}); {purpose}: {options}"
     return replace(recognition, notes=(*recognition.notes, note))
 
 

@@ -420,8 +420,23 @@ def test_several_proxies_that_are_left_out_are_named(units):
     sample, labels, _ = sample_and_table(units, ("confidence", "second"))
     options = {"value": "right", "predicted": "none"}
 
-    left_out = stratal.evaluate(sample, labels, **options).to_dict()["notes"]
+    few = {name: values[:40] for name, values in labels.items()}
+
+    with pytest.warns(stratal.StratalWarning):
+        left_out = stratal.evaluate(sample, few, **options).to_dict()["notes"]
+    first = stratal.evaluate(sample, labels, **options).to_dict()["notes"]
     used = stratal.evaluate(sample, labels, estimator="ppi++", **options).to_dict()["notes"]
 
     assert [note for note in left_out if "the 2 proxies are not used" in note]
-    assert not [note for note in used if "proxies are not used" in note]
+    assert [note for note in first if "only the first 1 of 2 proxies are used" in note]
+    assert not [note for note in used if "proxies are" in note]
+
+
+def test_few_labels_of_a_random_sample_use_the_first_proxy(units):
+    sample, labels, _ = sample_and_table(units, ("confidence", "second"))
+    values = dict(zip(labels["id"], labels["right"], strict=True))
+
+    estimate = stratal.estimate(sample, values)
+
+    assert estimate.value == stratal.estimate(sample, values, proxy="confidence").value
+    assert len(estimate.lam) == 1

@@ -247,3 +247,25 @@ def test_very_many_columns_of_text_are_described_as_few_are(tmp_path, ending):
         assert inspection.describe_columns(tmp_path / f"wide.{ending}")["columns"] == many
     assert [row["distinct"] for row in many[:3]] == [3, 2, 2]
     assert [row["missing"] for row in many[:2]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "proxies"),
+    [
+        ("id,judge,score2", (0.2, 0.9), "judge,score2"),
+        ("id,judge,percent_score", (0.2, 90), "judge"),  # not from 0 to 1
+        ("id,confidence,prob_cat", (0.2, 0.9), "confidence"),  # may be of a class
+        ("id,judge,human_score", (0.2, 0.9), "judge"),  # labels
+    ],
+)
+def test_further_scores_from_0_to_1_are_proposed_too(tmp_path, header, values, proxies):
+    path = tmp_path / "rows.csv"
+    rows = [f"u{row},{values[0]},{values[1] / (1 + row % 3)}" for row in range(8)]
+    rows = [
+        row.replace(f",{values[0]},", f",{values[0] / (1 + number % 4)},") for number, row in enumerate(rows)
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n")
+
+    options = suggestion(describe_columns(path), None, None)
+
+    assert options[options.index("--proxy") + 1] == proxies
