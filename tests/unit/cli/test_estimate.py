@@ -188,7 +188,7 @@ def judged(tmp_path, run_command):
     """A file with two judges and a metric, a sample drawn from it with one of them, and its labels."""
     rng = np.random.default_rng(3)
     a, b, c = rng.random((3, 600))
-    z = (rng.random(600) < (a + b + c) / 3).astype(int)
+    z = (rng.random(600) < 1 / (1 + np.exp(-10 * ((a + b + c) / 3 - 0.5)))).astype(int)
     file, labels = tmp_path / "p.csv", tmp_path / "labels.csv"
     rows = [f"u{k},{a[k]:.4f},{b[k]:.4f},{c[k]:.4f}\n" for k in range(600)]
     file.write_text("id,judge_a,judge_b,f1\n" + "".join(rows))
