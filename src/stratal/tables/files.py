@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from stratal.errors import InputError, check_choice, unreadable_file_error, utf8_path
 from stratal.protocols import JsonDict
+from stratal.tables.platforms.platform import PLATFORMS
 
 # Format of a file by its suffix.
 FORMATS = {
@@ -86,6 +87,8 @@ def existing_file(path: Path) -> Path:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
             action = "Download it first; only predictions are fetched."
+        if str(path).partition(":")[0] in PLATFORMS:
+            action = f"Read its units first: stratal platform read {path} --output units.jsonl."
         raise InputError(f"{path}: no such file", action=action)
     if not path.is_file():
         raise InputError(f"{path} is not a regular file", action="Write the rows to a file first.")

@@ -145,3 +145,11 @@ def test_mistakes(words, problem):
 )
 def test_inputs_and_outputs_as_text(value, text):
     assert text_of(value) == text
+
+
+@pytest.mark.parametrize("command", ["doctor", "plan --budget 10", "draw --budget 10 --output audit"])
+def test_a_source_in_place_of_a_file_names_the_command_that_reads_it(command):
+    name, *options = command.split()
+    message = str(CliRunner().invoke(app, [name, "fake:project", *options]).exception)
+
+    assert "stratal platform read fake:project --output units.jsonl" in message
