@@ -48,6 +48,14 @@ USES = {
         "Let people label on a local page instead of in a file.",
         "question choices annotators output",
     ),
+    "platform read": (
+        "When the outputs are traces of MLflow, Phoenix or Langfuse: writes them with their scores to a file.",
+        "output since until",
+    ),
+    "platform queue": (
+        "After `draw`: let people label on that platform. Then `platform labels` reads their answers.",
+        "choices question",
+    ),
     "threshold": ("Which outputs can be accepted without review.", "require score"),
     "trend": ("Compare weeks: level, change, alarm.", "wave require"),
     "select": ("Find the best of several models with few labels.", "answers judge budget output"),
