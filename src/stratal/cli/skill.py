@@ -49,7 +49,7 @@ USES = {
         "question choices annotators output",
     ),
     "platform read": (
-        "When the outputs are traces of MLflow, Phoenix or Langfuse: writes them with their scores to a file.",
+        "When the outputs are traces of MLflow, Phoenix or Langfuse: writes them with scores to a file.",
         "output since until",
     ),
     "platform queue": (
