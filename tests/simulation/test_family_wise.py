@@ -9,7 +9,7 @@ from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.designs.clusters import ClusterWeighting
-from stratal.estimation.linearised import target_covariance, target_freedom
+from stratal.estimation.linearised import target_covariance, target_df
 from stratal.metrics.comparison import ModelOutcomes
 
 RNG = np.random.default_rng(3)
@@ -30,8 +30,8 @@ def test_in_a_census_the_covariance_is_that_of_the_labels():
 
     assert np.all(target_covariance(z, weighting, "population") == 0)
     assert target_covariance(z, weighting, "superpopulation") == pytest.approx(np.cov(z.T) / 200)
-    assert target_freedom(0.0, z[:, 0], weighting, 0.0, 0.1) == 199
-    assert target_freedom(99.0, z[:, 0], weighting, 0.1, 0.0) == 99
+    assert target_df(0.0, z[:, 0], weighting, 0.0, 0.1) == 199
+    assert target_df(99.0, z[:, 0], weighting, 0.1, 0.0) == 99
 
 
 def test_in_a_census_of_clusters_it_is_that_between_clusters():

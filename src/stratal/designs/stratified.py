@@ -261,7 +261,7 @@ class StratifiedWeighting(Weighting):
         used = factors > 0
         return np.asarray(np.einsum("h,hqr->qr", factors[used], within[used]))
 
-    def covariance_and_freedoms(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def covariance_and_dfs(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the covariance of the means (q, q) and Satterthwaite's degrees of freedom (q,)."""
         within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
         parts = stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
@@ -278,13 +278,13 @@ class StratifiedWeighting(Weighting):
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Satterthwaite's, over the strata that are not labelled whole."""
-        return float(self.freedoms(variable[:, None])[0])
+        return float(self.dfs(variable[:, None])[0])
 
-    def freedoms(self, variables: FloatArray) -> FloatArray:
+    def dfs(self, variables: FloatArray) -> FloatArray:
         """Satterthwaite's of each of several variables (n, q)."""
         return satterthwaite(self._parts(variables), self._free)
 
-    def parts_and_freedom(self, variable: FloatArray) -> tuple[FloatArray, float]:
+    def parts_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
         """Return each stratum's part (H,) of the variance, and Satterthwaite's degrees of freedom."""
         parts = self.contributions(variable)
         return parts, float(satterthwaite(parts, self._free))

@@ -55,15 +55,15 @@ class Weighting(Record, ABC):
         """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
         return float(max(self.draws - 1, 1))
 
-    def freedoms(self, variables: FloatArray) -> FloatArray:
+    def dfs(self, variables: FloatArray) -> FloatArray:
         """Degrees of freedom (q,) of each of several variables (n, q)."""
         return np.array([self.degrees_of_freedom(column) for column in variables.T])
 
-    def covariance_and_freedoms(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the `covariance` (q, q) and the `freedoms` (q,) of several variables (n, q)."""
-        return self.covariance(variables), self.freedoms(variables)
+    def covariance_and_dfs(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the `covariance` (q, q) and the `dfs` (q,) of several variables (n, q)."""
+        return self.covariance(variables), self.dfs(variables)
 
-    def parts_and_freedom(self, variable: FloatArray) -> tuple[FloatArray, float]:
+    def parts_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)
 

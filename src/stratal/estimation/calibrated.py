@@ -40,10 +40,10 @@ from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
 # Two to choose by, and one that the choice does not see.
-FEWEST_FOLDS = 3
+MIN_FOLDS = 3
 
 # Fewer have a mean and nothing else.
-FEWEST_LABELS_OF_A_FIT = 2
+MIN_LABELS_OF_A_FIT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +98,7 @@ class CalibrationUnits(Record):
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
-        if kind == "none" or len(z) < FEWEST_LABELS_OF_A_FIT:
+        if kind == "none" or len(z) < MIN_LABELS_OF_A_FIT:
             level = float(np.average(z, weights=weights))
             return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
         if kind == "learner":
@@ -136,9 +136,9 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     learner : str or scikit-learn estimator
     """
     n_folds = int(units.folds.max()) + 1
-    if n_folds < FEWEST_FOLDS:
+    if n_folds < MIN_FOLDS:
         problem = "a learner is chosen and checked by folds"
-        raise InputError(problem, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
+        raise InputError(problem, given=f"{n_folds} folds", allowed=f"{MIN_FOLDS} or more")
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}

@@ -12,7 +12,7 @@ from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.interval_types import StudentInterval
 
 # Fewer slices leave nothing to tell how much they differ: Morris's share of the common mean has D − 3 in it.
-FEWEST = 4
+MIN_SLICES = 4
 
 _PROMISE = (
     "slices are shrunk towards each other: intervals hold on average over slices, and not for one that is "
@@ -50,10 +50,10 @@ def composite_means(values: FloatArray, variances: FloatArray) -> tuple[FloatArr
 def composite(table: Estimates) -> Estimates:
     """Return the estimates of slices shrunk towards each other, and say what their intervals promise."""
     used = [k for k, row in enumerate(table) if np.isfinite(row.value) and row.standard_error > 0]
-    if len(used) < FEWEST:
+    if len(used) < MIN_SLICES:
         problem = "a composite needs several groups that vary"
         action = "Leave the estimator to 'auto'."
-        raise InputError(problem, given=f"{len(used)}", allowed=f"{FEWEST} or more", action=action)
+        raise InputError(problem, given=f"{len(used)}", allowed=f"{MIN_SLICES} or more", action=action)
     rows = list(table)
     values, variances = composite_means(table.values[used], table.standard_errors[used] ** 2)
     for k, value, variance in zip(used, values.tolist(), variances.tolist(), strict=True):

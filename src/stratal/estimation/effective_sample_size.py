@@ -22,7 +22,7 @@ _SEED = 20_261_121
 
 
 # Beyond this the range is within a few hundredths, and not worth the memory.
-_MOST_LABELS = 20_000
+_MAX_LABELS = 20_000
 
 
 # Halvings until the number of labels is exact in double precision.
@@ -47,7 +47,7 @@ def effective_size_interval(
     """
     weighting = evidence.weighting
     stratified = weighting.random_within_strata and not evidence.superpopulation
-    if size is None or not evidence.varies or not stratified or evidence.n > _MOST_LABELS:
+    if size is None or not evidence.varies or not stratified or evidence.n > _MAX_LABELS:
         return None
     tail = (1.0 - confidence_level) / 2.0
     sizes = _replicated(evidence)

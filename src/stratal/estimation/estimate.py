@@ -473,7 +473,7 @@ def linearised_estimate(
         residuals=result.variable,
         offset=0.0,
         weighting=weighting,
-        tuned=False,
+        uses_proxy=False,
         superpopulation=target == "superpopulation",
         interval=interval if defined else UndefinedInterval(bounds=bounds),
         linearised=True,
@@ -737,14 +737,14 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         is_defined = np.isfinite(self.values)
         if is_defined.sum() < 2:
             return self
-        freedoms = [row.degrees_of_freedom for row, defined in zip(self, is_defined, strict=True) if defined]
-        shared_level = SimultaneousLevel.of(self.covariance[np.ix_(is_defined, is_defined)], freedoms, seed)
+        dfs = [row.degrees_of_freedom for row, defined in zip(self, is_defined, strict=True) if defined]
+        shared_level = SimultaneousLevel.of(self.covariance[np.ix_(is_defined, is_defined)], dfs, seed)
         least = shared_level.degrees_of_freedom
         rows = list(self)
         for k in np.flatnonzero(is_defined).tolist():
             evidence = rows[k].evidence
             freedom = min(rows[k].degrees_of_freedom, least)
-            interval = evidence.interval and evidence.interval.with_freedom(freedom)
+            interval = evidence.interval and evidence.interval.with_df(freedom)
             freedom = min(evidence.degrees_of_freedom, least)
             evidence = replace(
                 evidence, interval=interval, degrees_of_freedom=freedom, simultaneous=shared_level

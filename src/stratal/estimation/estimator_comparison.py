@@ -18,7 +18,7 @@ from stratal.report.text import json_dict
 
 PROXY_BINS = 10
 # Labels of a bin, so that its mean says something.
-FEWEST_LABELS_OF_A_BIN = 10
+MIN_LABELS_OF_A_BIN = 10
 
 
 def proxy_check(
@@ -59,7 +59,7 @@ def proxy_check(
         np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
     ).tolist()
     values = np.sort(proxy)
-    count = max(1, min(PROXY_BINS, len(z) // FEWEST_LABELS_OF_A_BIN))
+    count = max(1, min(PROXY_BINS, len(z) // MIN_LABELS_OF_A_BIN))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
     bins = []
@@ -140,13 +140,13 @@ def side_by_side(
     if np.isfinite(proxy):
         description = "its mean over all units: no label, so no interval, and whatever error the proxy has"
         rows.append(_row(PROXY, proxy, None, description))
-    if evidence.tuned:
+    if evidence.uses_proxy:
         plainly = plain_mean(
             evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
         ends = plainly.limits(confidence_level)
         rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, the proxy left out"))
-    description = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
+    description = "weighted as drawn" + (", the proxy's help included" if evidence.uses_proxy else "")
     ends = estimate.limits(confidence_level, method)
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 

@@ -39,7 +39,7 @@ from stratal.population.summary import StratumSummary
 SHRINKAGE_LABELS = 3.0
 
 # Strata with fewer labels take the pooled λ: their own would be noise (measured).
-FEWEST_LABELS_OF_A_STRATUM = 6
+MIN_LABELS_OF_A_STRATUM = 6
 
 # Weight, in labels, of all strata's residual variance against a stratum's own.
 _STEADY_LABELS = 10.0
@@ -301,7 +301,7 @@ def agreement(
     moments : StratumMoments
     """
     counts = moments.counts
-    free = np.where(counts >= FEWEST_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
+    free = np.where(counts >= MIN_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
     explained_by_pooled, explained = (
         np.einsum("...hk,...hkl,...hl->...h", part, moments.proxy_covariances, part)
         for part in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
@@ -389,7 +389,7 @@ def fit_stratified(
         deviations = solve_semidefinite(denominators, cross_covariances) - pooled
         gain = own_share(counts, shrinkage)
         if shrinkage > 0 and not evidence.published:
-            gain = gain * (counts >= FEWEST_LABELS_OF_A_STRATUM) * agreement(deviations, pooled, moments)
+            gain = gain * (counts >= MIN_LABELS_OF_A_STRATUM) * agreement(deviations, pooled, moments)
         constant = np.einsum("...ii->...i", denominators) <= 0
         lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * deviations))
         # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.

@@ -76,13 +76,13 @@ def of_variable(
         weighting.covariance(weighting.few_cluster_residuals(variable[:, None], inside))[0, 0]
     )
     population_variance = drawn_variance(variable, weighting, target)
-    freedom = freedom_of(variable, weighting, member)
+    df = df_of_variable(variable, weighting, member)
     return Linearised(
         value=value,
         variable=variable,
         design_variance=design_variance,
         population_variance=population_variance,
-        degrees_of_freedom=target_freedom(freedom, variable, weighting, design_variance, population_variance),
+        degrees_of_freedom=target_df(df, variable, weighting, design_variance, population_variance),
     )
 
 
@@ -92,12 +92,12 @@ def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | Non
     return inside if weighting.groups is not None and inside.any() else None
 
 
-def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
+def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
     """Return the degrees of freedom of a linearised variable (n,), 0 where nothing is known of its variance.
 
     Of clusters only those count that hold units of the value: `member` (n,), or where the variable is not 0.
     """
-    freedom = weighting.degrees_of_freedom(variable)
+    df = weighting.degrees_of_freedom(variable)
     if member is None:
         inside = counted_units(variable, weighting)
     else:
@@ -107,10 +107,10 @@ def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | N
     else:
         clusters = weighting.group_clusters(inside)
     if clusters is None:
-        return freedom
+        return df
     # Units whose variable is 0 may count, too, so that one cluster does not mean that there is none.
     least = 0.0 if member is not None else 1.0
-    return min(freedom, max(clusters.degrees_of_freedom, least))
+    return min(df, max(clusters.degrees_of_freedom, least))
 
 
 def few_clusters_standard_error(
@@ -148,8 +148,8 @@ def target_covariance(variables: FloatArray, weighting: Weighting, target: str) 
     return covariance + weighting.superpopulation_covariance(variables)
 
 
-def target_freedom(
-    freedom: float,
+def target_df(
+    df: float,
     variable: FloatArray,
     weighting: Weighting,
     design_variance: float,
@@ -157,15 +157,15 @@ def target_freedom(
 ) -> float:
     """Return the degrees of freedom of the sum of both variances of the mean of a variable (n,).
 
-    `freedom` is that of the design variance alone: 0 if every unit is labelled, and that of the clusters if
+    `df` is that of the design variance alone: 0 if every unit is labelled, and that of the clusters if
     units were drawn together, which both variances have. Each variance counts by its
     part of the sum. Satterthwaite's would be larger, but both variances are made from the same labels.
     """
     clustered = weighting.groups is not None
     if clustered or not population_variance > 0 or not np.isfinite(design_variance):
-        return freedom
+        return df
     of_population = weighting.independent().degrees_of_freedom(variable)
-    parts = design_variance / max(freedom, 1.0) + population_variance / max(of_population, 1.0)
+    parts = design_variance / max(df, 1.0) + population_variance / max(of_population, 1.0)
     return (design_variance + population_variance) / parts
 
 
@@ -237,7 +237,7 @@ def ratio_of_means(
     return of_variable(value, (numerator - value * denominator) / below, weighting, target, member)
 
 
-def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
+def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
     """Return the degrees of freedom of a variable's variance (n,): fewer than n where its tails are heavy.
 
     2n / (κ − 1), with κ the kurtosis about 0: the variance of a sample variance is that of so many squares.
@@ -275,7 +275,7 @@ def pseudo_label_share(result: Linearised, weighting: Weighting) -> tuple[float,
     if not result.standard_error > ROUNDING_ERROR:
         return share, degrees_of_freedom
     equal_weights = weighting.effective_draws / weighting.draws
-    of_kurtosis = equal_weights * kurtosis_freedom(result.variable, weighting.weights)
+    of_kurtosis = equal_weights * kurtosis_df(result.variable, weighting.weights)
     degrees_of_freedom = min(degrees_of_freedom, of_kurtosis)
     return share / (1.0 + (degrees_of_freedom / _WELL_KNOWN_DF) ** _DF_POWER), degrees_of_freedom
 
@@ -298,7 +298,7 @@ def skewed_interval(
     design_variances : float (d,), optional
         The variances of the variables' means, where they are known.
     """
-    values, variances, freedoms = moments
+    values, variances, dfs = moments
     if design_variances is None:
         design_variances = weighting.covariance(variables).diagonal()
     varies = variances > 0
@@ -306,11 +306,11 @@ def skewed_interval(
         np.maximum(np.where(varies, design_variances / np.where(varies, variances, 1.0), 0.0), 0.0), 1.0
     )
     # If every unit is labelled, only the target `superpopulation` leaves a variance.
-    freedoms = np.where(weighting.census & ~varies, np.inf, freedoms)
+    dfs = np.where(weighting.census & ~varies, np.inf, dfs)
     return SkewedInterval(
         value=values,
         standard_error=np.sqrt(np.maximum(variances, 0.0)),
-        degrees_of_freedom=freedoms,
+        degrees_of_freedom=dfs,
         skewness=skewnesses_of(variables, weighting) * share**1.5,
-        own_freedom=freedoms,
+        own_df=dfs,
     )

@@ -26,7 +26,7 @@ from stratal.estimation.cross_fitting import N_FOLDS, cross_fitted
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
-from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
+from stratal.estimation.linearised import Linearised, drawn_variance, target_df
 from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
@@ -248,11 +248,11 @@ def mean_estimate(
         varying = _left_out(varying, chosen.leverages, weighting)
     elif lost.any():
         widened = tuning.inflation(_counts(weighting, len(lost)), lost)
-    parts, own_freedom = weighting.parts_and_freedom(residuals)
+    parts, own_df = weighting.parts_and_df(residuals)
     if varying is not residuals:
         parts = weighting.contributions(varying)
     design_variance = float((parts * (widened if len(parts) == len(widened) else widened.mean())).sum())
-    freedom = max(own_freedom - float(lost.sum()), 1.0)
+    freedom = max(own_df - float(lost.sum()), 1.0)
     drawn = 0.0
     if options.target != "population":
         weights_known = options.stratum_weights_known
@@ -261,7 +261,7 @@ def mean_estimate(
         value=offset + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
         population_variance=drawn,
-        degrees_of_freedom=target_freedom(freedom, z, weighting, design_variance, drawn),
+        degrees_of_freedom=target_df(freedom, z, weighting, design_variance, drawn),
         variable=residuals,
         lam=chosen.lam,
         offset=offset,
@@ -723,7 +723,7 @@ def assemble(
         residuals=result.variable,
         offset=result.offset,
         weighting=weighting,
-        tuned=bool(lam.any()),
+        uses_proxy=bool(lam.any()),
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
@@ -742,7 +742,7 @@ def assemble(
         standard_error=math.sqrt(evidence.reported_variance),
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
-        lam=tuple(lam[0].tolist()) if evidence.tuned and np.all(lam == lam[0]) else (),
+        lam=tuple(lam[0].tolist()) if evidence.uses_proxy and np.all(lam == lam[0]) else (),
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
         note_inputs=NoteInputs(stratum=stratum, proxies=shown, summary=summary),

@@ -265,7 +265,7 @@ WIDER = 1.1
 REFUTED = "the labels refute the plan"
 
 # Labels below which nothing is said.
-FEWEST_LABELS_OF_A_NOTE = 10
+MIN_LABELS_OF_A_NOTE = 10
 
 
 def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Note, ...]:
@@ -273,7 +273,7 @@ def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Not
     strata = planned.strata
     stratum = planned.stratum
     z = estimate.evidence.z
-    if len(z) < FEWEST_LABELS_OF_A_NOTE or len(z) != len(stratum):
+    if len(z) < MIN_LABELS_OF_A_NOTE or len(z) != len(stratum):
         return ()
     if strata.bounds != (estimate.bounds or (-math.inf, math.inf)):
         return ()

@@ -675,12 +675,12 @@ def domain_mean(
         draws = n if clusters is None else clusters.count
         result, residual_share = _assisted(result, assisted, z, member, weighting, target, bounds, draws)
     variance = result.design_variance
-    freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
+    df = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
     # What the variance lacks: the estimated mean in units' deviations from it, and few clusters.
     correction = n / (n - 1) if n > 1 else np.inf
     if clusters is not None:
         correction = weighting.few_clusters_factor(result.variable, member)
-        freedom = clusters.degrees_of_freedom
+        df = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
     binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
     domain_weighting = _weighting_of_domain(member, weighting, binary=binary)
@@ -691,7 +691,7 @@ def domain_mean(
         if variance > 0:
             corrected = variance * correction + result.population_variance
         error = float(np.sqrt(corrected)) if n > 1 else np.nan
-        interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=freedom)
+        interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=df)
     elif domain_weighting is not None:
         if binary and bounds == (0.0, 1.0):
             outcome = "binary"
@@ -707,7 +707,7 @@ def domain_mean(
                 value=value,
                 variance=design_variance + evidence.population_part,
                 residuals=assisted[0][member],
-                tuned=True,
+                uses_proxy=True,
             )
         interval = _DomainSampleInterval(value=value, bounds=bounds, evidence=evidence)
         reported_error = float(np.sqrt(evidence.reported_variance))
@@ -727,7 +727,7 @@ def domain_mean(
         n=n,
         member=member,
         standard_error=reported_error,
-        degrees_of_freedom=freedom,
+        degrees_of_freedom=df,
     )
 
 

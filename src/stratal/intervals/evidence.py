@@ -39,7 +39,8 @@ from stratal.intervals.stratified import (
 )
 from stratal.question.question import SCALES, TARGETS
 
-# Weight, in clusters, of the worst case, in which all units of a cluster are alike.
+# Weight, in clusters, of the worst case, in which all units of a cluster are alike: labels that agree show no
+# correlation within clusters.
 _PRIOR_CLUSTERS = 2.0
 
 # A number of units this near a whole number is that whole number, up to rounding.
@@ -79,7 +80,7 @@ class IntervalEvidence(Protocol):
         """Whether the labels are those of a linearised variable, and no outcomes."""
 
     @property
-    def tuned(self) -> bool:
+    def uses_proxy(self) -> bool:
         """Whether λ is not 0."""
 
     @property
@@ -143,7 +144,7 @@ class IntervalEvidence(Protocol):
         """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
-    def limits(self) -> tuple[float, float]:
+    def outcome_bounds(self) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
 
     @property
@@ -205,7 +206,7 @@ class DerivedEvidence:
         return float(max(self.n - 1, 1))
 
     @property
-    def limits(self: IntervalEvidence) -> tuple[float, float]:
+    def outcome_bounds(self: IntervalEvidence) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
         if self.bounds is None:
             raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
@@ -215,13 +216,13 @@ class DerivedEvidence:
     @property
     def rates(self: IntervalEvidence) -> StratumRates:
         """The labels' summary of each stratum, on the 0–1 scale."""
-        low, high = self.limits
+        low, high = self.outcome_bounds
         labels = self.moments
         value = (self.value - low) / (high - low)
-        if self.in_one_stratum and (self.tuned or not labels.binary):
+        if self.in_one_stratum and (self.uses_proxy or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
-        if self.tuned or self.superpopulation:
+        if self.uses_proxy or self.superpopulation:
             variances = self.variances(labels)
         else:
             variances = Variances()
@@ -233,7 +234,7 @@ class DerivedEvidence:
         labels = self.moments
         smooth = smoothed_moments(labels)
         expected_within = smooth.within
-        if self.tuned:
+        if self.uses_proxy:
             expected_within = self.variances(labels).share(smooth) * smooth.within
         return np.maximum(smooth.spread - expected_within, 0.0)
 
@@ -312,7 +313,7 @@ class Evidence(DerivedEvidence, Record):
         The outcome, and the variable whose weighted mean plus `offset` is the estimate.
     offset : float
     weighting : Weighting
-    tuned : bool
+    uses_proxy : bool
         Whether the residuals differ from z: λ is not 0.
     superpopulation : bool
         Whether the population's own draw counts.
@@ -340,7 +341,7 @@ class Evidence(DerivedEvidence, Record):
     residuals: FloatArray
     offset: float
     weighting: Weighting
-    tuned: bool
+    uses_proxy: bool
     superpopulation: bool = False
     stratum_weights_known: bool = False
     interval: Interval | None = None
@@ -395,7 +396,7 @@ class Evidence(DerivedEvidence, Record):
     @property
     def guarded_variance(self) -> float:
         """The variance, not less than what the effective trials allow; bounded outcomes only."""
-        low, high = self.limits
+        low, high = self.outcome_bounds
         smooth = float(smoothed_moments(self.moments).mean)
         floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
         if np.isfinite(self.variance):
@@ -430,7 +431,7 @@ class Evidence(DerivedEvidence, Record):
     @property
     def unit(self) -> FloatArray:
         """The outcome on the 0–1 scale (n,)."""
-        low, high = self.limits
+        low, high = self.outcome_bounds
         return np.asarray((self.z - low) / (high - low))
 
     @property
@@ -497,14 +498,16 @@ class Evidence(DerivedEvidence, Record):
         standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
         of freedom. (0, 1, 1) where sizes tell nothing.
         """
-        mean_variance_freedom = self.weighting.mean_over_cluster_sizes(
-            self.residuals if self.tuned else self.z
+        large_cluster_mean = self.weighting.mean_over_cluster_sizes(
+            self.residuals if self.uses_proxy else self.z
         )
-        if mean_variance_freedom is None or not self.varies:
+        if large_cluster_mean is None or not self.varies:
             return 0.0, 1.0, 1.0
-        mean = mean_variance_freedom[0] + (self.offset if self.tuned else 0.0)
-        variance = mean_variance_freedom[1] + self.population_part
-        return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), mean_variance_freedom[2]
+        mean, design_variance, degrees_of_freedom = large_cluster_mean
+        if self.uses_proxy:
+            mean += self.offset
+        variance = design_variance + self.population_part
+        return mean - self.value, math.sqrt(max(variance / self.variance, 1.0)), degrees_of_freedom
 
     @property
     def in_strata(self) -> bool:
@@ -530,7 +533,7 @@ class Evidence(DerivedEvidence, Record):
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
-        (low, high), unit, weighting = self.limits, self.unit, self.weighting
+        (low, high), unit, weighting = self.outcome_bounds, self.unit, self.weighting
         total = weighting.total
         size = weighting.population_size
         scale = (high - low) ** 2
@@ -548,7 +551,7 @@ class Evidence(DerivedEvidence, Record):
             plain=plain,
             spread=spread,
             population_part=self.population_part / scale,
-            tuned=self.tuned,
+            uses_proxy=self.uses_proxy,
             drawn_from=size if self.superpopulation else np.inf,
             weights_known=self.stratum_weights_known,
             of_design=of_design,

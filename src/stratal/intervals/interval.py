@@ -167,7 +167,7 @@ class Interval(ABC):
             return self
         return None
 
-    def with_freedom(self, degrees_of_freedom: float) -> Interval:
+    def with_df(self, degrees_of_freedom: float) -> Interval:
         """Return the interval with the degrees of freedom of all estimates that hold together."""
         return self
 

@@ -239,18 +239,18 @@ class StudentInterval(OffsetInterval):
         Where the standard error is not known, the limits are the bounds.
     skewness : float
         γ of the estimate; 0 is Student's t.
-    own_freedom : float
+    own_df : float
         The degrees of freedom at which it is transformed: those of the estimate by itself.
     """
 
     standard_error: Number
     degrees_of_freedom: Number
     skewness: Number = 0.0
-    own_freedom: Number = np.inf
+    own_df: Number = np.inf
 
     method = "t"
 
-    def with_freedom(self, degrees_of_freedom: float) -> Interval:
+    def with_df(self, degrees_of_freedom: float) -> Interval:
         """Return the limits with these degrees of freedom, where they have any."""
         has_freedom = np.isfinite(self.degrees_of_freedom)
         if has_freedom:
@@ -272,7 +272,7 @@ class StudentInterval(OffsetInterval):
     def lengths(self, error: float, alternative: str) -> Ends:
         """Return how far the ends lie below and above the value."""
         quantile = -student_quantile(error, self.degrees_of_freedom)
-        reach = self.standard_error * adjusted_quantile(quantile, -abs(self.skewness), self.own_freedom)
+        reach = self.standard_error * adjusted_quantile(quantile, -abs(self.skewness), self.own_df)
         if np.ndim(reach):
             return (reach, reach)
         return (float(reach), float(reach))
@@ -285,7 +285,7 @@ class StudentInterval(OffsetInterval):
         with np.errstate(divide="ignore"):
             statistic = gap and float(np.divide(gap, self.standard_error))
         signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
-        t = adjusted_statistic(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
+        t = adjusted_statistic(np.array(signed), np.array(-abs(self.skewness)), self.own_df)
         tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
         if alternative == "two-sided":
             return min(2.0 * tail, 1.0)
@@ -309,7 +309,7 @@ class SkewedInterval(StudentInterval):
             standard_error=float(self.standard_error[place]),
             degrees_of_freedom=float(self.degrees_of_freedom[place]),
             skewness=float(self.skewness[place]),
-            own_freedom=float(self.own_freedom[place]),
+            own_df=float(self.own_df[place]),
         )
 
     def by(self, method: str) -> Interval | None:
@@ -317,7 +317,7 @@ class SkewedInterval(StudentInterval):
         if method == "t":
             return replace(self, skewness=0.0, method="t")
         if method == "normal":
-            return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
+            return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_df=np.inf)
         if method in ("auto", self.method):
             return self
         return None

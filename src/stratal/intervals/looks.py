@@ -21,7 +21,7 @@ from stratal.errors import InputError
 from stratal.intervals.interval import tail_shares
 
 # The recursion is exact for more, but nobody plans them: `betting-anytime` is then about as narrow.
-MOST_LOOKS = 50
+MAX_LOOKS = 50
 
 # Gauss–Legendre nodes of each look's density: boundaries are then exact to six decimals.
 _NODES = 160
@@ -30,7 +30,7 @@ _NODES = 160
 _FARTHEST = 12.0
 
 # The least p-value that is sought, as of an interval.
-_LEAST = 1e-12
+_MIN_P_VALUE = 1e-12
 
 
 def _pocock(error: float, part: float) -> float:
@@ -67,8 +67,8 @@ class PlannedLooks:
 
     def __post_init__(self) -> None:
         is_whole_number = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
-        if not (is_whole_number and 2 <= self.number <= MOST_LOOKS and self.boundary in SPENDING):
-            allowed = f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
+        if not (is_whole_number and 2 <= self.number <= MAX_LOOKS and self.boundary in SPENDING):
+            allowed = f"2 to {MAX_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
             raise InputError("unknown plan of looks", given=repr(self.text), allowed=allowed)
 
     @classmethod
@@ -139,7 +139,9 @@ class Look:
 
         Jennison & Turnbull (2000), section 9.3: a repeated p-value.
         """
-        return _root(lambda error: 1.0 - self.level(1.0 - error, alternative) - p, _LEAST, 1.0 - _LEAST)
+        return _root(
+            lambda error: 1.0 - self.level(1.0 - error, alternative) - p, _MIN_P_VALUE, 1.0 - _MIN_P_VALUE
+        )
 
 
 @lru_cache(maxsize=256)

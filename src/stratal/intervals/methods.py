@@ -136,7 +136,7 @@ class MeanInterval(Interval):
         method = TABLE[self.method]
         low, high = method.ends(self, confidence_level, alternative)
         if method.needs_bounds:
-            lowest, highest = self.evidence.limits
+            lowest, highest = self.evidence.outcome_bounds
             low = lowest + (highest - lowest) * low
             high = lowest + (highest - lowest) * high
         errors = tail_shares(confidence_level, alternative)
@@ -149,7 +149,7 @@ class MeanInterval(Interval):
     @property
     def unit_value(self) -> Number:
         """The value on the 0–1 scale."""
-        lowest, highest = self.evidence.limits
+        lowest, highest = self.evidence.outcome_bounds
         return (self.value - lowest) / (highest - lowest)
 
     @cached_property
@@ -206,7 +206,7 @@ class MeanInterval(Interval):
         evidence = self.evidence
         if evidence.outcome != "binary" or evidence.are_clusters:
             return True
-        return bool(evidence.tuned and not evidence.in_strata)
+        return bool(evidence.uses_proxy and not evidence.in_strata)
 
     @cached_property
     def _jumps(self) -> FloatArray:
@@ -215,7 +215,7 @@ class MeanInterval(Interval):
         They lie at a bound, as far from what was expected of them as units are in the root mean square: among
         the farther ones more often.
         """
-        lowest, highest = self.evidence.limits
+        lowest, highest = self.evidence.outcome_bounds
         scale = highest - lowest
         reach = np.array([self.value - lowest, highest - self.value]) / scale
         return np.asarray(scale * np.sqrt(reach**2 + self.evidence.expected_spread))
@@ -239,12 +239,12 @@ class MeanInterval(Interval):
 
     def _with_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
         """Return limits that allow for sizes of the drawn clusters unlike those of all."""
-        shift, extra, factor, freedom = self._cluster_sizes
+        shift, extra, factor, df = self._cluster_sizes
         if shift == 0.0 and extra == 0.0:
             return low, high
         value = self.value
         # Squared sizes widen only the limit that they move: on the other side nothing was left out.
-        stretch = factor / np.sqrt(proportion.df_correction(self.labels.weighting.draws, freedom, error))
+        stretch = factor / np.sqrt(proportion.df_correction(self.labels.weighting.draws, df, error))
         below = low
         above = high
         if extra < 0:
@@ -303,8 +303,8 @@ def _t_ends(
 
 
 def _student(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
-    freedom = interval.evidence.degrees_of_freedom
-    return _t_ends(interval, confidence_level, alternative, interval.textbook_error, freedom)
+    df = interval.evidence.degrees_of_freedom
+    return _t_ends(interval, confidence_level, alternative, interval.textbook_error, df)
 
 
 def _normal(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
@@ -314,20 +314,20 @@ def _normal(interval: MeanInterval, confidence_level: float, alternative: str) -
 def _skewness_corrected(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with the skewness removed (Hall 1992)."""
     factor, least = interval.few_clusters
-    freedom = np.minimum(interval.evidence.degrees_of_freedom, least)
+    df = np.minimum(interval.evidence.degrees_of_freedom, least)
     error = interval.textbook_error * factor
-    return _t_ends(interval, confidence_level, alternative, error, freedom, interval.skewness)
+    return _t_ends(interval, confidence_level, alternative, error, df, interval.skewness)
 
 
 def _survey(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with R's degrees of freedom: clusters minus strata (`svymean`, `degf`)."""
-    freedom = interval.labels.design_df
-    if freedom < 1:
+    df = interval.labels.design_df
+    if df < 1:
         raise InputError(
             "there are as many strata with labels as clusters (or units), which leaves no degree of freedom",
             action="Label units of more clusters, or merge strata.",
         )
-    return _t_ends(interval, confidence_level, alternative, interval.labels.design_standard_error, freedom)
+    return _t_ends(interval, confidence_level, alternative, interval.labels.design_standard_error, df)
 
 
 # ---- proportions, at an effective number of trials
@@ -389,7 +389,7 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
     As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
     the guarded number of trials. `error` is that of one side.
     """
-    low, high = evidence.limits
+    low, high = evidence.outcome_bounds
     value = (evidence.value - low) / (high - low)
     if not evidence.varies or not 0 < value < 1:
         return guarded

@@ -189,10 +189,10 @@ def _upper_tail(p: FloatArray, x: FloatArray, size: FloatArray) -> FloatArray:
 
 def student_quantile(probability: float | FloatArray, degrees_of_freedom: Number) -> FloatArray:
     """Return the quantile of Student's t, the normal one for infinite degrees of freedom."""
-    freedom = np.asarray(degrees_of_freedom, dtype=np.float64)
-    large = freedom > 1e10
+    df = np.asarray(degrees_of_freedom, dtype=np.float64)
+    large = df > 1e10
     normal = special.ndtri(probability)
-    t = special.stdtrit(np.where(large, 1.0, freedom), probability)
+    t = special.stdtrit(np.where(large, 1.0, df), probability)
     # SciPy's quantile at 0 is +∞ for some degrees of freedom.
     return np.asarray(np.where(large | np.isinf(normal), normal, t))
 

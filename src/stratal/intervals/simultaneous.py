@@ -81,10 +81,10 @@ class SimultaneousLevel:
 
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
         """Return the level that the interval of one of them has for itself."""
-        draws, freedom = self._largest(alternative, normal)
+        draws, df = self._largest(alternative, normal)
         # The smallest draw beyond which every statistic has a p-value of at most 1 − level.
         rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
-        beyond = upper_tail(draws[min(rank, len(draws)) - 1], np.array(freedom))
+        beyond = upper_tail(draws[min(rank, len(draws)) - 1], np.array(df))
         return float(1.0 - _SIDES[alternative] * beyond)
 
     def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
@@ -93,18 +93,18 @@ class SimultaneousLevel:
         The share of draws that reach the statistic, itself counted, so never 0 (Davison & Hinkley 1997,
         eq. 4.11).
         """
-        draws, freedom = self._largest(alternative, normal)
-        statistic = -student_quantile(p / _SIDES[alternative], freedom)
+        draws, df = self._largest(alternative, normal)
+        statistic = -student_quantile(p / _SIDES[alternative], df)
         reached = len(draws) - np.searchsorted(draws, statistic, side="left")
         return float((reached + 1) / (len(draws) + 1))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
         """Return draws of the largest statistic, simulated on first use, and its freedom."""
-        freedom = np.inf if normal else self.degrees_of_freedom
-        key = (alternative, freedom)
+        df = np.inf if normal else self.degrees_of_freedom
+        key = (alternative, df)
         if key not in self._drawn:
-            self._drawn[key] = largest_statistics(self.covariance, freedom, alternative, self.seed)
-        return self._drawn[key], freedom
+            self._drawn[key] = largest_statistics(self.covariance, df, alternative, self.seed)
+        return self._drawn[key], df
 
 
 _SIDES = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}

@@ -46,10 +46,10 @@ from stratal.intervals.stratified import (
 LABELS_AT_THE_BOUNDS = 2.0
 
 # Labels at either bound that the labels can have missed (Agresti & Coull 1998).
-_LABELS_UNSEEN = 2.0
+_UNSEEN_LABELS = 2.0
 
 # A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken.
-_AS_IT_WAS = 1e-9
+_NEARLY_ONE = 1e-9
 
 # Informative labels that no λ counts for in an interval.
 _LABELS_AGAINST_LAM = 5.0
@@ -200,7 +200,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         within = np.where(varies[..., None], of_labels, within)
         variance = np.where(varies, largest, variance)
     centre = (shares * mean).sum(axis=-1)
-    at_bounds = _LABELS_UNSEEN / (labels.draws + 2.0 * _LABELS_UNSEEN)
+    at_bounds = _UNSEEN_LABELS / (labels.draws + 2.0 * _UNSEEN_LABELS)
     centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * (shares * labels.means).sum(axis=-1)
     return SmoothedMoments(
         mean=centre,
@@ -230,12 +230,12 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     squares = labels.centred_squares
     free = np.maximum(counts - 1.0, 0.0)
     single = (counts == 1.0) & (labels.factors > 0)
-    of_neighbours, neighbours_freedom = _variance_of_neighbours(labels.means, single)
+    of_neighbours, neighbours_df = _variance_of_neighbours(labels.means, single)
     ones = (counts * labels.means).sum(axis=-1)
     share = (ones + _LABEL_AT_A_BOUND) / (counts.sum(axis=-1) + 2.0 * _LABEL_AT_A_BOUND)
-    pooled = squares.sum(axis=-1) + neighbours_freedom * of_neighbours
+    pooled = squares.sum(axis=-1) + neighbours_df * of_neighbours
     pooled = pooled + _LABEL_AT_A_BOUND * share * (1.0 - share)
-    pooled = pooled / (free.sum(axis=-1) + neighbours_freedom + _LABEL_AT_A_BOUND)
+    pooled = pooled / (free.sum(axis=-1) + neighbours_df + _LABEL_AT_A_BOUND)
     within = (squares + _POOLED_LABELS * pooled[..., None]) / (free + _POOLED_LABELS)
     plain = np.where(single, of_neighbours[..., None], squares / np.maximum(free, 1.0))
     return within, np.asarray((labels.factors * plain).sum(axis=-1))
@@ -253,8 +253,8 @@ def _variance_of_neighbours(means: FloatArray, single: Number) -> tuple[FloatArr
     differences = means - np.take_along_axis(means, np.maximum(previous, 0), axis=-1)
     pairs = paired.sum(axis=-1).astype(np.float64)
     halves = np.where(paired, differences**2, 0.0).sum(axis=-1) / 2.0
-    freedom = 2.0 * pairs**2 / np.maximum(3.0 * pairs - 1.0, 1.0)
-    return halves / np.maximum(pairs, 1.0), freedom
+    df = 2.0 * pairs**2 / np.maximum(3.0 * pairs - 1.0, 1.0)
+    return halves / np.maximum(pairs, 1.0), df
 
 
 def remaining_share(
@@ -288,7 +288,7 @@ class Variances:
         S², estimated.
     population_part : float
         The part due to drawing the N units themselves.
-    tuned : bool
+    uses_proxy : bool
         Whether λ is not 0.
     drawn_from : float
         N, where the population's own draw counts; else infinite.
@@ -302,7 +302,7 @@ class Variances:
     plain: Number = np.nan
     spread: Number = np.nan
     population_part: Number = 0.0
-    tuned: Any = False
+    uses_proxy: Any = False
     drawn_from: float = np.inf
     weights_known: bool = False
     of_design: Number = 1.0
@@ -310,15 +310,15 @@ class Variances:
     @property
     def changed(self) -> bool:
         """Whether λ or the population's own draw makes it another than that of the design."""
-        return self.tuned is not False or math.isfinite(self.drawn_from)
+        return self.uses_proxy is not False or math.isfinite(self.drawn_from)
 
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
-        if self.tuned is False:
+        if self.uses_proxy is False:
             return np.ones(())
         possible = self.of_design * smooth.possible
         remaining = remaining_share(self.plain, self.residual, smooth.information, possible)
-        return np.where(self.tuned, remaining, 1.0)
+        return np.where(self.uses_proxy, remaining, 1.0)
 
     def drawn_part(self, smooth: SmoothedMoments) -> FloatArray:
         """Return what the population's own draw adds (…,), from the smoothed moments."""
@@ -330,7 +330,8 @@ def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatA
     share = variances.share(smooth)
     floor = share * variances.of_design * smooth.variance + variances.drawn_part(smooth)
     variance = (
-        np.where(variances.tuned, share * variances.plain, variances.residual) + variances.population_part
+        np.where(variances.uses_proxy, share * variances.plain, variances.residual)
+        + variances.population_part
     )
     usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
     above = np.where(floor > 0, smooth.spread / np.where(floor > 0, floor, 1.0), np.inf)
@@ -398,7 +399,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         counts=counts,
         trials=trials,
         shares=shares,
-        factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
+        factor=np.where(np.abs(factor - 1.0) < _NEARLY_ONE, 1.0, factor),
         is_binary=labels.binary,
         shrunk=shrunk,
         **({} if drawn else range_of_mean(labels, labels.means)),

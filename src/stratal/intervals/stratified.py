@@ -39,7 +39,7 @@ from stratal.strata.smoothed_variances import PSEUDO_LABELS
 _POISSON = 1e-8
 
 # Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale.
-_MOST_SKEWED = 1.9
+_MAX_SKEWNESS = 1.9
 
 # Stands for 0 under a logarithm or a quotient.
 _NOTHING = 1e-300
@@ -48,13 +48,13 @@ _NOTHING = 1e-300
 _ALL = 1.0 - 1e-16
 
 # Pairs of steps that are held at once: 32 MB, and all pairs of 2,000 strata.
-_MOST_CELLS = 4_000_000
+_MAX_CELLS = 4_000_000
 
 # Largest steps that are looked at where strata are more: their sum moves in steps much smaller than these.
-_LARGEST_STEPS = 100
+_MAX_STEPS = 100
 
 # The normal quantile that is taken for certainty.
-LARGEST_QUANTILE = float(ndtri(_ALL))
+MAX_QUANTILE = float(ndtri(_ALL))
 
 
 def count_quantile(
@@ -97,7 +97,7 @@ def count_quantile(
     third = np.where(turned, -third, third)
     from_end = np.where(turned, total - estimate + half, estimate - half)
     ratio = variance / centre
-    skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
+    skew = np.minimum(third / variance, _MAX_SKEWNESS * ratio)
     scale = 2.0 * ratio - skew
     rate = (ratio - skew) / scale
     if (np.abs(rate) < _POISSON).any():
@@ -145,10 +145,10 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     array([[ 0.,  0.],
            [20.,  0.]])
     """
-    most = max(_MOST_CELLS // len(steps), 1)
+    most = max(_MAX_CELLS // len(steps), 1)
     largest: Any = slice(None)
     if most < len(steps):
-        largest = np.argsort(-steps.max(axis=1), kind="stable")[: min(most, _LARGEST_STEPS)]
+        largest = np.argsort(-steps.max(axis=1), kind="stable")[: min(most, _MAX_STEPS)]
     largest_step = steps[largest]
     blur = (
         1.0 - np.cos(2.0 * np.pi * steps / np.where(largest_step > 0, largest_step, np.inf)[:, None])
@@ -342,7 +342,7 @@ _CELLS_AT_ONCE = 1_000_000
 _GUESSES = 3
 
 # Below this the skewness of few labels says nothing of the first price.
-_LEAST_DIVISOR = 0.25
+_MIN_DIVISOR = 0.25
 
 # Share of replicates that may be open when these are copied to go on alone.
 _LEFT_TO_COPY = 0.75
@@ -354,7 +354,7 @@ _NO_SPREAD = 1e-290
 _FLAT = -1e-3
 
 # With more units than this nothing tells drawing without replacement from independent draws.
-_MOST_UNITS = 1e9
+_MAX_UNITS = 1e9
 # Part of a unit that limits move outwards before they are rounded inwards to whole units.
 #
 # The tail's three moments know nothing of whole units. Two strata of up to 12 units cover at least .890 with
@@ -480,7 +480,7 @@ def stratified_clopper_pearson(
 
 def _is_one_count(strata: StratumRates) -> bool:
     """Return whether the labels are one hypergeometric count: one stratum of 0 and 1, and λ = 0."""
-    if strata.rates.shape[-1] > 1 or not strata.is_binary or strata.units > _MOST_UNITS:
+    if strata.rates.shape[-1] > 1 or not strata.is_binary or strata.units > _MAX_UNITS:
         return False
     open_share = 1.0 - strata.counts / strata.units
     return bool(
@@ -490,7 +490,7 @@ def _is_one_count(strata: StratumRates) -> bool:
 
 def _are_few_counts(strata: StratumRates) -> bool:
     """Return whether the labels are hypergeometric counts that leave few units: of 0 and 1, and λ = 0."""
-    if not strata.is_binary or strata.units > _MOST_UNITS or np.any(strata.factor != 1.0):
+    if not strata.is_binary or strata.units > _MAX_UNITS or np.any(strata.factor != 1.0):
         return False
     sizes = strata.shares * strata.units
     ones = strata.rates * strata.counts
@@ -847,7 +847,7 @@ def _first_price(
     skewness = third / (variance * deviation)
     curvature = skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation
     lean = skewness * target_quantile
-    divisor = np.maximum(1.0 - skewness * curvature, _LEAST_DIVISOR)
+    divisor = np.maximum(1.0 - skewness * curvature, _MIN_DIVISOR)
     root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
     x = np.arcsinh((target_quantile * root + curvature * root**2) / scale)
     return scale / deviation, x
@@ -884,4 +884,4 @@ def _tail(
     mean, spread, variance, third, half = sums.moments(rates)
     rest = np.maximum(sums.total - mean, 0.0)
     quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
-    return np.where(spread > _NO_SPREAD, quantile, LARGEST_QUANTILE), mean, price * third / variance
+    return np.where(spread > _NO_SPREAD, quantile, MAX_QUANTILE), mean, price * third / variance

@@ -52,10 +52,10 @@ from stratal.strata.strata import of_sizes
 FEW_RIGHT = 0.25
 
 # A classifier with more classes is not divided by its answers.
-_MOST_CELLS = 12
+_MAX_CELLS = 12
 
 # Classes that an error lists.
-_MOST_CLASSES = 30
+_MAX_CLASSES = 30
 
 
 class Classification(Estimand):
@@ -207,7 +207,7 @@ class Classification(Estimand):
             named = [self.of]
         else:
             named = list(beliefs.levels)
-        if len(named) > _MOST_CELLS:
+        if len(named) > _MAX_CELLS:
             return Cells(names=("all",)), ()
         tests = [beliefs.is_answer(level) for level in named]
         if len(named) == len(beliefs.levels):
@@ -655,8 +655,8 @@ class ClassMetric(Classification, listed="positive", shown="match"):
             suggestion = f" Did you mean {alike[0]!r}?"
         else:
             suggestion = ""
-        shown = ", ".join(map(repr, levels[:_MOST_CLASSES]))
-        shown += f" and {len(levels) - _MOST_CLASSES} more" if len(levels) > _MOST_CLASSES else ""
+        shown = ", ".join(map(repr, levels[:_MAX_CLASSES]))
+        shown += f" and {len(levels) - _MAX_CLASSES} more" if len(levels) > _MAX_CLASSES else ""
         raise InputError(
             f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
             allowed=shown,

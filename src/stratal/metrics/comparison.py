@@ -34,7 +34,7 @@ from stratal.estimation.estimate import (
     undefined_estimate,
     with_label_values,
 )
-from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
+from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_df
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
 from stratal.estimation.respondents import Respondents, unstated_target
@@ -387,7 +387,7 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
     of_population = drawn_variance(evidence.z, weighting, estimate.target)
     variance = of_design + of_population
     freedom = weighting.degrees_of_freedom(evidence.residuals)
-    freedom = target_freedom(freedom, evidence.residuals, weighting, of_design, of_population)
+    freedom = target_df(freedom, evidence.residuals, weighting, of_design, of_population)
     census = len(weighting.weights) >= weighting.population_size and variance == 0
     if estimate.bounds is not None and not census:
         low, high = estimate.bounds

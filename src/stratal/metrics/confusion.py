@@ -487,20 +487,20 @@ class Confusion:
         else:
             clusters = self.weighting.group_clusters(member)
         trials = smoothed_trials.trials
-        freedom = smoothed_trials.degrees_of_freedom
+        df = smoothed_trials.degrees_of_freedom
         dice = name == "f1" and isinstance(which, int)
         if dice:
             # F1 = 2J / (1 + J), so that its limits are those of the Jaccard index J.
             index = self.metric("jaccard", which, target).evidence.interval
             if isinstance(index, BinomialInterval):
                 trials = index.trials
-                freedom = index.degrees_of_freedom
+                df = index.degrees_of_freedom
         has_freedom = _is_averaged(name, which) or (dice and clusters is not None)
         of_trials = BinomialInterval(
             value=value,
             bounds=bounds,
             trials=trials,
-            degrees_of_freedom=freedom if has_freedom else np.inf,
+            degrees_of_freedom=df if has_freedom else np.inf,
             scale="dice" if dice else "identity",
         )
         interval: Interval = of_trials
@@ -845,7 +845,7 @@ def some_unseen(
     """
     labelled_classes = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
     missing = len(each) - len(labelled_classes)
-    if not 0 < missing <= MOST_UNSEEN * len(each):
+    if not 0 < missing <= MAX_UNSEEN_SHARE * len(each):
         return None
     fewest = min(each[k].n for k in labelled_classes)
     alike = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
@@ -875,7 +875,7 @@ _ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
 _MISSED = 0.1
 
 # Share of the classes that may lack labels in a mean over them: with more the interval says too little.
-MOST_UNSEEN = 0.2
+MAX_UNSEEN_SHARE = 0.2
 
 # Metrics of a class that depend on its hits alone, or on its misses alone.
 _NEEDS = {

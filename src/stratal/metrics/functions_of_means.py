@@ -16,12 +16,12 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.linearised import (
     Linearised,
     counted_units,
+    df_of_variable,
     drawn_variance,
-    freedom_of,
     ratio_of_means,
     smooth_mean_function,
     target_covariance,
-    target_freedom,
+    target_df,
 )
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
@@ -84,15 +84,19 @@ class FiellerInterval(OffsetInterval):
         covariance = covariance * weighting.few_clusters_factor(residuals, members, is_stretched=False)
         variance = float(lean @ covariance @ lean)
         of_population = drawn_variance(residuals, weighting, target)
-        freedom = target_freedom(
-            freedom_of(residuals, weighting), residuals, weighting, variance - of_population, of_population
+        df = target_df(
+            df_of_variable(residuals, weighting),
+            residuals,
+            weighting,
+            variance - of_population,
+            of_population,
         )
         return cls(
             value=value,
             standard_error=float(np.sqrt(max(variance, 0.0)) / abs(means[1])),
             means=means,
             covariance=covariance,
-            degrees_of_freedom=max(freedom, 1.0),
+            degrees_of_freedom=max(df, 1.0),
             both=both,
             weighting=weighting,
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),

@@ -517,7 +517,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
 
 
 # A judge with more verdicts is described by its agreement alone: each class has four rows.
-_MOST_CLASSES = 6
+_MAX_CLASSES = 6
 
 # The share of the units on which a judge gave no verdict.
 MISSING_VERDICT_SHARE = "no_verdict"
@@ -635,7 +635,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         remarks = []
         for judge in self.judges:
             answered = judged_classes(sample, labels, judge)
-            several = range(len(answered.levels) if len(answered.levels) <= _MOST_CLASSES else 0)
+            several = range(len(answered.levels) if len(answered.levels) <= _MAX_CLASSES else 0)
             requested: list[tuple[str, str, int | None]] = [("recall", "recall", k) for k in several]
             requested = [("agreement", "accuracy", None), ("kappa", "kappa", None), *requested]
             everyone = _compared(answered)
@@ -882,7 +882,7 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
         yield {"metric": name}, answered.metric(sample, name, None, target)
     levels = answered.levels
     confusion = answered.confusion
-    if len(levels) > _MOST_CLASSES:
+    if len(levels) > _MAX_CLASSES:
         return
     for name in ("recall", "false_discovery_rate", "prevalence", "predicted_prevalence"):
         for k, level in enumerate(levels):

@@ -17,7 +17,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_interval
+from stratal.estimation.linearised import Linearised, kurtosis_df, ratio_of_means, skewed_interval
 from stratal.estimation.proportion_functions import directions, domain_mean
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
@@ -35,7 +35,7 @@ HEAVY_SHARE = 0.3
 _EXPLAINED = (-np.inf, 1.0)
 
 # Fewer errors show no tail: one of 20 normal ones may hold a third of the sum.
-FEWEST_FOR_TAILS = 40
+MIN_ERRORS_FOR_TAILS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,19 +116,19 @@ def mean_square(
     inside = member.astype(np.float64)
     result = ratio_of_means(inside * squares, inside, weighting, target)
     n = int(member.sum())
-    freedom = min(
+    df = min(
         result.degrees_of_freedom,
         n - 1.0,
-        kurtosis_freedom(result.variable[member], weighting.weights[member]),
+        kurtosis_df(result.variable[member], weighting.weights[member]),
     )
-    freedom = max(freedom, 1.0)
+    df = max(df, 1.0)
     interval = None
     if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
-        estimate = np.array([[result.value], [result.variance], [freedom]])
+        estimate = np.array([[result.value], [result.variance], [df]])
         interval = skewed_interval(estimate, result.variable[:, None], weighting).of(0)
         interval = replace(interval, bounds=(0.0, np.inf))
     return linearised_estimate(
-        result, weighting, interval=interval, target=target, n=n, degrees_of_freedom=freedom
+        result, weighting, interval=interval, target=target, n=n, degrees_of_freedom=df
     )
 
 
@@ -179,7 +179,7 @@ def explained_share(
     if not np.isfinite(ratio.value):
         reason = "the labels do not differ"
         return undefined_estimate(weighting, len(labels), _EXPLAINED, reason, target=target)
-    freedom = max(min(ratio.degrees_of_freedom, kurtosis_freedom(ratio.variable, weighting.weights)), 1.0)
+    df = max(min(ratio.degrees_of_freedom, kurtosis_df(ratio.variable, weighting.weights)), 1.0)
     result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
     value = result.value
     varies = result.variance > ROUNDING * ratio.value**2
@@ -193,15 +193,13 @@ def explained_share(
             value=value, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
         )
     elif np.isfinite(result.variance) and varies:
-        estimate = np.array([[value], [result.variance], [freedom]])
+        estimate = np.array([[value], [result.variance], [df]])
         skewed = skewed_interval(estimate, result.variable[:, None], weighting).of(0)
         of_log = LogResidualInterval(
             value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
         )
         interval = OuterInterval(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
-    return linearised_estimate(
-        result, weighting, interval=interval, target=target, degrees_of_freedom=freedom
-    )
+    return linearised_estimate(result, weighting, interval=interval, target=target, degrees_of_freedom=df)
 
 
 def largest_share(values: FloatArray) -> float:
@@ -218,7 +216,7 @@ def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
     """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum."""
     share = largest_share(errors)
     n = len(errors)
-    if n < FEWEST_FOR_TAILS or share <= HEAVY_SHARE:
+    if n < MIN_ERRORS_FOR_TAILS or share <= HEAVY_SHARE:
         return ()
     count = max(1, round(LARGEST_PART * n))
     if count == 1:

@@ -148,9 +148,9 @@ def _smoothed(
         else:
             trials = np.inf
         return BinomialInterval(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
-    freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
+    df = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
-    interval = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    interval = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=df)
     return interval, error
 
 
@@ -303,7 +303,7 @@ def scores_of_class(
 
 
 # Classes that an error lists at most.
-_MOST_LISTED = 20
+_MAX_LISTED = 20
 
 
 def _known_classes(sample: Sample) -> list[str]:
@@ -320,7 +320,7 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
     return InputError(
         f"no class is called {positive!r}",
         given=repr(positive),
-        allowed=", ".join(map(repr, classes[:_MOST_LISTED])),
+        allowed=", ".join(map(repr, classes[:_MAX_LISTED])),
         action="Name the class as the answers or the declared scores do, also in upper and lower case.",
     )
 

@@ -396,7 +396,7 @@ def m_estimate(
     hessian = rectified.bread(theta, lam, solution.hessian)
     if bias_share > 0:  # so far it is the labels' own fit that was taken from the proxy
         hessian = bias_share * rectified.labelled.hessian + (1.0 - bias_share) * hessian
-    covariance, labelled_variances, freedoms, influences, warnings = _sandwich(
+    covariance, labelled_variances, dfs, influences, warnings = _sandwich(
         rectified, theta, fit, hessian, bias_share
     )
     size = rectified.population_size
@@ -407,7 +407,7 @@ def m_estimate(
         labelled = labelled_variances
     else:
         labelled = None
-    statistics = np.array([theta, covariance.diagonal(), freedoms])
+    statistics = np.array([theta, covariance.diagonal(), dfs])
     common_fields["population_size"] = round(size)
     rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
     bias = (
@@ -560,7 +560,7 @@ _PERFECT = 1e-12
 def _sandwich(
     rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
-    """Return the coefficients' covariance, their variances by the labels, freedoms, influences and notes."""
+    """Return the coefficients' covariance, their variances by the labels, `dfs`, influences and notes."""
     lam = fit.lam[:, 0]
     bread = rectified_loss.require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
@@ -588,7 +588,7 @@ def _sandwich(
             leverages = leverages + pulls
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     influences = losses.times(corrected, -bread)
-    label_covariance, freedom = rectified.weighting.covariance_and_freedoms(influences)
+    label_covariance, freedom = rectified.weighting.covariance_and_dfs(influences)
     spread = label_covariance + bread @ rectified.drawn_units(theta, lam) @ bread
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     remaining_share = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
@@ -597,8 +597,8 @@ def _sandwich(
     rounding_scale = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
     varies = spread.diagonal() > (_PERFECT * rounding_scale) ** 2  # else it is the rounding of a perfect fit
     spread = 0.5 * (spread + spread.T) * varies * varies[:, None]
-    freedoms = np.maximum(remaining_share * (freedom if few is None else few), 1.0)
-    return spread, label_covariance.diagonal(), freedoms, influences, notes
+    dfs = np.maximum(remaining_share * (freedom if few is None else few), 1.0)
+    return spread, label_covariance.diagonal(), dfs, influences, notes
 
 
 def leverage_notes(

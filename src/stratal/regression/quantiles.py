@@ -216,7 +216,7 @@ class ScoreInterval(Interval):
         limits_by_method = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
         return limits_by_method.get(method)
 
-    def with_freedom(self, degrees_of_freedom: float) -> Interval:
+    def with_df(self, degrees_of_freedom: float) -> Interval:
         """Return the limits with these degrees of freedom."""
         return replace(self, degrees_of_freedom=degrees_of_freedom)
 

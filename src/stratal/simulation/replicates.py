@@ -128,7 +128,7 @@ class Replicates(evidence.DerivedEvidence):
     settings : Settings
     label_driven : bool
         Whether n_h depends on labels of earlier rounds.
-    tuned : bool
+    uses_proxy : bool
         Whether the intervals treat λ as different from 0; the same for all replicates.
     """
 
@@ -141,7 +141,7 @@ class Replicates(evidence.DerivedEvidence):
     truth: Truth
     settings: Settings
     label_driven: bool = False
-    tuned: bool = True
+    uses_proxy: bool = True
 
     @property
     def fitted(self) -> BoolArray:
@@ -203,7 +203,7 @@ class Replicates(evidence.DerivedEvidence):
     @cached_property
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """Σ z and Σ z² (R, H) on the 0–1 scale."""
-        low, high = self.limits
+        low, high = self.outcome_bounds
         sums = self.sums
         scale = high - low
         shift = self.truth.centre - low
@@ -240,7 +240,7 @@ class Replicates(evidence.DerivedEvidence):
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale."""
-        low, high = self.limits
+        low, high = self.outcome_bounds
         counts = self.sums.counts
         sizes = self.truth.sizes
         within = stratum_variances(counts, sizes, *self._powers)
@@ -250,7 +250,7 @@ class Replicates(evidence.DerivedEvidence):
             plain=stratum_parts(self.factors, within).sum(axis=1),
             spread=_population_variance(labels.means, within, labels.counts, sizes),
             population_part=self.population_parts / scale,
-            tuned=self.tuned,
+            uses_proxy=self.uses_proxy,
             drawn_from=float(sizes.sum()) if self.superpopulation else np.inf,
             weights_known=self.settings.stratum_weights_known,
         )
@@ -271,7 +271,7 @@ def _degrees_of_freedom_of_sum(
     population_variances: FloatArray,
     population_freedom: FloatArray,
 ) -> FloatArray:
-    """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_freedom`."""
+    """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_df`."""
     ratios = design_variances / design_df
     ratios = ratios + population_variances / np.maximum(population_freedom, 1.0)
     unchanged = np.array(design_df, dtype=np.float64)
@@ -378,11 +378,11 @@ def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, F
     # Some methods differ for λ = 0, and the published λ is 0 in samples whose labels are all equal. In that
     # case both intervals are computed, and each replicate uses one of them.
     if is_fitted.all():
-        cases = [replace(replicates, value=value, tuned=True)]
+        cases = [replace(replicates, value=value, uses_proxy=True)]
     elif is_fitted.any():
-        cases = [replace(replicates, value=value, tuned=is_tuned) for is_tuned in (True, False)]
+        cases = [replace(replicates, value=value, uses_proxy=uses_proxy) for uses_proxy in (True, False)]
     else:
-        cases = [replace(replicates, value=value, tuned=False)]
+        cases = [replace(replicates, value=value, uses_proxy=False)]
 
     def interval_limits(method: str) -> tuple[FloatArray, FloatArray]:
         if method == PUBLISHED:

@@ -194,5 +194,5 @@ def _simultaneous_level(
     ratios = labels.weights @ above / np.where(totals > 0, totals, 1.0)
     variables = (above - ratios * below) / np.where(totals > 0, totals, 1.0)
     covariance = target_covariance(variables, weighting, target)
-    freedoms = [np.inf] * inside.shape[1]
-    return SimultaneousLevel.of(covariance, freedoms).level(confidence_level, "two-sided", normal=True)
+    dfs = [np.inf] * inside.shape[1]
+    return SimultaneousLevel.of(covariance, dfs).level(confidence_level, "two-sided", normal=True)

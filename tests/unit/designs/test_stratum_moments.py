@@ -43,7 +43,7 @@ def test_degrees_of_freedom_of_several_variables_are_those_of_each(n_strata):
     sizes = np.array([100, 40, 10])[:n_strata]
     weighting = StratifiedWeighting(stratum=np.arange(30) % n_strata, sizes=sizes)
     expected = [weighting.degrees_of_freedom(column) for column in variables.T]
-    assert weighting.freedoms(variables) == pytest.approx(expected, rel=1e-12)
+    assert weighting.dfs(variables) == pytest.approx(expected, rel=1e-12)
     drawn = PoissonWeighting(inclusion_probability=np.linspace(0.1, 0.5, 30), size=90)
     expected = [drawn.degrees_of_freedom(column) for column in variables.T]
-    assert drawn.freedoms(variables).tolist() == expected
+    assert drawn.dfs(variables).tolist() == expected

@@ -10,7 +10,7 @@ from tests.tiers import cells
 
 import stratal
 from stratal.errors import StratalWarning
-from stratal.estimation.plan_check_notes import FEWEST_LABELS_OF_A_NOTE, REFUTED, planned_strata
+from stratal.estimation.plan_check_notes import MIN_LABELS_OF_A_NOTE, REFUTED, planned_strata
 
 N = 4000
 SURE = np.random.default_rng(0).beta(8, 1, N).clip(0.001, 0.999)
@@ -102,7 +102,7 @@ def test_what_no_plan_foretold_is_not_held_against_it():
     orders = stratal.Population.from_arrays(proxy=SURE, scaled=False)
     asked = stratal.Population.from_arrays(proxy=SURE)
     falling = (SURE < 0.9).astype(float)
-    few = stratal.plan(asked, FEWEST_LABELS_OF_A_NOTE - 1, n_strata=2).draw(7)
+    few = stratal.plan(asked, MIN_LABELS_OF_A_NOTE - 1, n_strata=2).draw(7)
 
     assert refuted(stratal.plan(orders, 100).draw(7), falling) == []
     assert refuted(stratal.designs.Poisson(budget=100).draw(asked, 7), falling) == []

@@ -27,7 +27,7 @@ def at_shrunk_rates(found):
     return dataclasses.replace(found, value=value, rates=found.shrunk, shrunk=None)
 
 
-def trials(unit, weighting, share=1.0, *, tuned=False) -> float:
+def trials(unit, weighting, share=1.0, *, uses_proxy=False) -> float:
     plain = float(weighting.covariance(unit[:, None])[0, 0])
     return Evidence(
         value=float(unit.mean()),
@@ -40,7 +40,7 @@ def trials(unit, weighting, share=1.0, *, tuned=False) -> float:
         residuals=unit,
         offset=0.0,
         weighting=weighting,
-        tuned=tuned,
+        uses_proxy=uses_proxy,
     ).trials
 
 

@@ -201,8 +201,8 @@ def test_of_thousands_of_strata_a_hundred_steps_say_what_all_do(monkeypatch, few
     counts = rng.integers(2, 6, 2_100)
     found = rates_of(rng.binomial(counts, 0.9), counts, sizes)
     some = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
-    monkeypatch.setattr(tail, "_LARGEST_STEPS", 10**6)
-    monkeypatch.setattr(tail, "_MOST_CELLS", 2_100**2)
+    monkeypatch.setattr(tail, "_MAX_STEPS", 10**6)
+    monkeypatch.setattr(tail, "_MAX_CELLS", 2_100**2)
 
     every = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
 

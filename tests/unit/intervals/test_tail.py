@@ -108,7 +108,7 @@ def test_a_stratum_that_does_not_move_has_no_step():
 def test_of_too_many_steps_the_largest_are_looked_at(monkeypatch):
     sizes, pull, apart, share = drawn(200, 200)
     whole = largest_step(sizes, pull, apart, share)
-    monkeypatch.setattr(tail, "_MOST_CELLS", 60 * 200)
+    monkeypatch.setattr(tail, "_MAX_CELLS", 60 * 200)
 
     assert blurring(sizes[:, None], pull[:, None])[1].shape == (60, 200)
     assert np.all(largest_step(sizes, pull, apart, share) <= whole)
@@ -128,7 +128,7 @@ def of_strata(random, n_strata):
 def test_the_largest_steps_give_the_limits_of_all(monkeypatch):
     found = of_strata(np.random.default_rng(0), 1500)
     whole = stratified_clopper_pearson(found, 0.025, 0.025)
-    monkeypatch.setattr(tail, "_MOST_CELLS", 100_000)
+    monkeypatch.setattr(tail, "_MAX_CELLS", 100_000)
 
     assert np.ravel(stratified_clopper_pearson(found, 0.025, 0.025)) == pytest.approx(
         np.ravel(whole), abs=1e-12

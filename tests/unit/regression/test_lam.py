@@ -5,7 +5,7 @@ import pytest
 
 from stratal.designs.stratum_moments import StratumMoments, stratum_covariances
 from stratal.estimation.lam import (
-    FEWEST_LABELS_OF_A_STRATUM,
+    MIN_LABELS_OF_A_STRATUM,
     SHRINKAGE_LABELS,
     LambdaEvidence,
     fit_stratified,
@@ -83,7 +83,7 @@ def test_equal_strata_are_pooled_and_different_ones_are_not():
 
 
 def test_five_labels_are_too_few_for_a_λ_of_one_s_own():
-    u, v, stratum = noisy(FEWEST_LABELS_OF_A_STRATUM - 1, [0, 5, 0, 5])
+    u, v, stratum = noisy(MIN_LABELS_OF_A_STRATUM - 1, [0, 5, 0, 5])
     assert np.ptp(fitted(u, v, stratum, shrinkage=SHRINKAGE_LABELS).lam) == 0
 
 
