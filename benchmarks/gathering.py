@@ -20,6 +20,11 @@ class Figure:
 MAIN = {
     "demonstration": (Figure("as precise as", "chosen", "random labels that 100 labels are worth"),),
     "main_job": (Figure("ratio of medians", called="times as fast as ssepy"),),
+    "speed": (
+        Figure("median", "× ssepy", "× ssepy's speed"),
+        Figure("median", "× ppi-python", "× ppi-python's speed"),
+    ),
+    "partitions": (Figure("minutes on 16 machines of 8 cores", "| all |", "minutes for 10¹⁰ rows"),),
     "tables": (
         Figure("ratio", called="time over the bare queries'"),
         Figure("peak, GiB", called="peak memory, GiB"),

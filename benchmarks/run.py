@@ -39,7 +39,7 @@ def interpreter(name: str, given: str | None, *requirements: str) -> str:
 def peers(options: argparse.Namespace) -> tuple[Callable[[], str], Callable[[], str]]:
     """Return what gives a Python that has ssepy, and one that has ppi-python."""
     return (
-        lambda: interpreter("ssepy", options.ssepy, "ssepy==0.1.1", "numpy<2", "scikit-learn"),
+        lambda: interpreter("ssepy", options.ssepy, "ssepy==0.1.1", "numpy<2", "scikit-learn", "pandas"),
         lambda: interpreter("ppi", options.ppi, "ppi-python==0.2.3"),
     )
 
@@ -55,6 +55,8 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "demonstration": list,
         "tables": lambda: ["--directory", scratch],
         "growth": list,
+        "partitions": list,
+        "speed": lambda: ["--ssepy", ssepy(), "--ppi", ppi(), "--directory", scratch],
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,

@@ -14,7 +14,8 @@ import subprocess
 import time
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+if __name__ == "__main__":  # before NumPy is loaded; other programs decide for themselves
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from benchmarks.helpers import circumstances

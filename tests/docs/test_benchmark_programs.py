@@ -21,9 +21,11 @@ from benchmarks import (
     graded,
     graded_widths,
     over_time,
+    partitions,
     plan_order,
     promises,
     several_proxies,
+    speed,
     thresholds,
     weak_proxies,
 )
@@ -371,3 +373,48 @@ def test_a_quick_run_of_plans_in_order_has_the_rows_of_the_page(tmp_path, monkey
     assert sum(int(row[5]) for row in plans) <= 4
     assert max(float(row[6]) for row in plans) <= plan_order.MOST_WIDER
     assert max(float(row[7]) for row in plans) <= plan_order.MOST_WIDER
+
+
+def test_partitions_give_the_draw_of_the_whole_table_and_move_little(tmp_path):
+    """The program itself compares sizes and drawn ids with those of one table."""
+    ids, proxy = partitions.generated(20_000)
+    few, many = (partitions.distributed(ids, proxy, count) for count in (2, 8))
+    page = partitions.page(20_000, {2: few, 8: many}, "python -m benchmarks.partitions")
+
+    assert headings(page)[0] == headings(stored_page(partitions))[0]
+    assert [row[0] for row in table_rows(page)][1:6] == list(partitions.QUERIES)
+    # Ids are eight bytes; half of them, or seven of eight, go to another machine.
+    assert sum(few.moved["duplicate ids"]) == pytest.approx(8 * 20_000 / 2, rel=0.05)
+    assert sum(many.moved["duplicate ids"]) == pytest.approx(8 * 20_000 * 7 / 8, rel=0.05)
+    assert sum(few.moved["draw"]) == pytest.approx(sum(many.moved["draw"]), rel=0.05)
+    assert max(many.moved["sizes of the strata"]) < 1_000
+
+
+def test_a_quick_run_of_speeds_has_the_rows_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(speed)
+    monkeypatch.setattr(speed, "RESULTS", tmp_path / "speed.md")
+    monkeypatch.setattr(speed, "FIGURES", tmp_path / "speed.json")
+    arguments = ["speed", "--rows", "pickle,several", "--repeats", "2", "--directory", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    speed.main()
+    quick = (tmp_path / "speed.md").read_text(encoding="utf-8")
+    rows = {(row[0], row[1]): row for row in table_rows(page)}
+    selection = speed.selection_rows(
+        speed.Setting(repeats=2, ssepy=None, ppi=None, folder=tmp_path), 4, 2_000
+    )
+
+    assert headings(quick) == headings(page)
+    assert len(table_rows(quick)) == 4
+    assert {(row[0], row[1]) for row in table_rows(quick)} <= set(rows)
+    assert set(speed.stored()) == {"pickle", "several"}
+    assert len(selection["round"].figures) == 2
+    for row in table_rows(page)[1:]:
+        low, median, high = (float(cell) for cell in row[2:5])
+        assert low <= median <= high
+
+
+@pytest.mark.parametrize(("at_least", "verdict"), [(True, "met"), (False, "**2 times off**")])
+def test_a_row_of_speeds_is_met_by_its_median(at_least, verdict):
+    row = speed.Row(what="x", unit="s", required=1.0, at_least=at_least, figures=[0.5, 2.0, 4.0])
+
+    assert row.line() == f"| x | s | 0.5 | 2 | 4 | {'≥' if at_least else '≤'} 1 | {verdict} |"
