@@ -35,6 +35,9 @@ LEAST_RELATIVE_SIZE = 0.5
 # Units from whose answers the models' accuracies are estimated before there is a label.
 UNITS_FOR_ACCURACIES = 1_024
 
+# Models whose differences are numbers of 64 bits at a time, which take eight times the memory.
+_MODELS_AT_ONCE = 8
+
 
 class PoissonDraw:
     """Units drawn in turn with sizes that may change between rounds.
@@ -64,7 +67,8 @@ class PoissonDraw:
             return 0
         x = sizes[open_rows]
         waiting = self.left[open_rows] / x
-        first = np.argsort(waiting, kind="stable")[:count]
+        soonest = np.flatnonzero(waiting <= np.partition(waiting, count - 1)[count - 1])
+        first = soonest[np.argsort(waiting[soonest], kind="stable")[:count]]
         new = open_rows[first]
         elapsed = float(waiting[first[-1]])
         total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
@@ -87,13 +91,18 @@ class PoissonDraw:
 
     def spread(self, differs: BoolArray) -> FloatArray:
         """Return Σ 1/q over the units left in each turn (n, J), of those that differ (N, J)."""
-        sums = [np.empty((0, differs.shape[1]))]
-        for remaining, new, total in self._rounds:
+        if not self._rounds:
+            return np.empty((0, differs.shape[1]))
+        every_remaining = np.array([remaining for remaining, _, _ in self._rounds])
+        totals = np.empty((len(self._rounds), differs.shape[1]))
+        for start in range(0, differs.shape[1], _MODELS_AT_ONCE):
+            models = slice(start, start + _MODELS_AT_ONCE)
+            totals[:, models] = every_remaining @ differs[:, models]
+        sums = []
+        for (remaining, new, total), of_round in zip(self._rounds, totals, strict=True):
             drawn_differences = remaining[new, None] * differs[new]
-            sums.append(
-                (remaining @ differs - (np.cumsum(drawn_differences, axis=0) - drawn_differences))
-                * total[:, None]
-            )
+            earlier_differences = np.cumsum(drawn_differences, axis=0) - drawn_differences
+            sums.append((of_round - earlier_differences) * total[:, None])
         return np.concatenate(sums)
 
 
@@ -107,13 +116,15 @@ def sizes_of(
     """
     # The answers of a model lie beside each other in memory, and not those to a unit.
     leader_answers = codes[:, leader]
-    differing_rivals = np.zeros(len(codes))
-    for rival in rivals.tolist():
-        differing_rivals += codes[:, rival] != leader_answers
-    sizes = np.sqrt(differing_rivals / max(len(rivals), 1))
+    differing_rivals = np.zeros(len(codes), dtype=np.int32)
     differ = np.zeros(len(codes), dtype=bool)
-    for survivor in survivors.tolist():
-        differ |= codes[:, survivor] != leader_answers
+    for model in np.union1d(survivors, rivals).tolist():
+        differs = codes[:, model] != leader_answers
+        if model in survivors:
+            differ |= differs
+        if model in rivals:
+            differing_rivals += differs
+    sizes = np.sqrt(differing_rivals / max(len(rivals), 1))
     if np.any(differ):
         least = LEAST_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
     else:
@@ -172,11 +183,12 @@ class Disagreements(Design):
     def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> PoissonDraw:
         """Draw all rounds, or the first, from answers (N, k) as numbers and random numbers (N,)."""
         clocks = PoissonDraw(uniform)
-        for count, leader, *groups in zip(
-            *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
-        ):
+        states = list(zip(self.leaders, self.survivors, self.rivals, strict=True))[:rounds]
+        # Most rounds have the models of the round before.
+        sizes = {state: self.sizes(codes, *state) for state in dict.fromkeys(states)}
+        for count, state in zip(self.units[:rounds], states, strict=True):
             if count:
-                clocks.draw(self.sizes(codes, leader, *groups), count)
+                clocks.draw(sizes[state], count)
         return clocks
 
     def sizes(

@@ -113,18 +113,20 @@ def update_state(
         # improved by the agreement is allowed.
         residuals = (values - likely_accuracies[draws.rows])[is_labelled][:, survivors]
         corrections = residuals / draws.probability[is_labelled, None]
-        scores = likely_accuracies[:, survivors].sum(axis=0) + corrections.sum(axis=0)
+        scores = likely_accuracies.sum(axis=0)[survivors] + corrections.sum(axis=0)
         leader = int(survivors[np.argmax(scores)])
     others = survivors[survivors != leader]
     leader_answers = codes[:, leader]
     differs = np.empty((len(others), len(codes)), dtype=bool)
     for row, model in enumerate(others.tolist()):
         differs[row] = codes[:, model] != leader_answers
-    counts = differs.T | design.everywhere
+    differs |= design.everywhere
+    counts = differs.T
     gains = values[:, others] - values[:, [leader]]
     # A drawn unit without a label counts against every elimination.
     gains = np.where(is_labelled[:, None], gains, counts[draws.rows] * max_difference)
-    remaining = max_difference * counts[~draws.drawn].sum(axis=0)
+    drawn_counts = np.count_nonzero(counts[draws.rows], axis=0)
+    remaining = max_difference * (np.count_nonzero(differs, axis=1) - drawn_counts)
     spread = draws.spread(counts)
     capital = partial(
         difference_capital,
