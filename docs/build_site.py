@@ -46,10 +46,15 @@ UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 def sources() -> Iterator[tuple[str, str, str]]:
     """Yield place in the site, folder in the project and text, of every page."""
     for path in sorted(DOCS.rglob("*.md")):
-        yield path.relative_to(DOCS).as_posix(), path.parent.relative_to(ROOT).as_posix(), path.read_text()
+        text = path.read_text()
+        is_searched = path.parent.name != "decisions"
+        folder = path.parent.relative_to(ROOT).as_posix()
+        yield path.relative_to(DOCS).as_posix(), folder, text if is_searched else UNSEARCHED + text
     for name, place in MOVED.items():
         if not (DOCS / place).exists():
-            yield place, PurePosixPath(name).parent.as_posix(), (ROOT / name).read_text()
+            text = (ROOT / name).read_text()
+            is_searched = place not in ("project/changelog.md", "project/benchmarks.md")
+            yield place, PurePosixPath(name).parent.as_posix(), text if is_searched else UNSEARCHED + text
     for path in sorted(ROOT.glob("benchmarks/results/*.md")):
         yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + titled(path.read_text())
     made = {"reference/messages.md": messages.page(), "reference/json.md": json_keys.page()}

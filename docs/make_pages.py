@@ -54,23 +54,47 @@ def table(command: Any) -> list[str]:
 
 
 def reference_page() -> str:
-    """Return the page: every public name with the first sentence of its docstring."""
+    """Return the page: every public name by topic, with the first sentence of its docstring."""
+    import stratal
+
+    errors = {f"errors.{name}" for name in set(stratal.errors.__all__) - set(stratal.__all__)}
+    names = sorted((set(stratal.__all__) - {"__version__"}) | errors, key=lambda name: (name.lower(), name))
+    topic_of = {name: topic(operator.attrgetter(name)(stratal)) for name in names}
+    parts = [
+        "# Python API",
+        "The public names by topic. Every name has a docstring with shapes, errors, the source and an example: "
+        "`help(stratal.plan)`.",
+    ]
+    for title in (*SUBPACKAGES.values(), MODULES):
+        rows = [name_row(name) for name in names if topic_of[name] == title]
+        if rows:
+            parts += [f"## {title}", "\n".join(["| name | what it is |", "|---|---|", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def topic(value: Any) -> str:
+    """Return the heading of the API page below which a public object is listed."""
+    import inspect
+
+    if inspect.ismodule(value):
+        return MODULES
+    return SUBPACKAGES.get(subpackage_of(value), MODULES)
+
+
+def name_row(name: str) -> str:
+    """Return the row of a public name with the first sentence of its docstring."""
     import inspect
 
     import stratal
 
-    rows = ["| name | what it is |", "|---|---|"]
-    errors = {f"errors.{name}" for name in set(stratal.errors.__all__) - set(stratal.__all__)}
-    for name in sorted((set(stratal.__all__) - {"__version__"}) | errors, key=lambda name: (name.lower(), name)):
-        value = operator.attrgetter(name)(stratal)
-        summary = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
-        shown = f"stratal.{name}" + ("" if inspect.isclass(value) or inspect.ismodule(value) else "()")
-        rows.append(f"| `{shown}` | {summary} |")
-    return (
-        "# Public names\n\nEvery one has a docstring with shapes, errors, the source and an example: "
-        "`help(stratal.plan)`.\n\n" + "\n".join(rows) + "\n"
-    )
+    value = operator.attrgetter(name)(stratal)
+    summary = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
+    shown = f"stratal.{name}" + ("" if inspect.isclass(value) or inspect.ismodule(value) else "()")
+    return f"| `{shown}` | {summary} |"
 
+
+MODULES = "Modules"
+"""Heading of the API page for what belongs to no topic."""
 
 SUBPACKAGES = {
     "population": "Population",
@@ -88,7 +112,7 @@ SUBPACKAGES = {
     "planning": "Plans and rounds",
     "simulation": "Simulation",
     "study": "Studies",
-    "errors": "Mistakes",
+    "errors": "Errors",
 }
 """Subpackage with a page of the reference → title of the page."""
 

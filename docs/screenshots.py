@@ -28,16 +28,16 @@ NAMES = ("terminal", "labelling", "report")
 STUDY = "stratal study new audit/ --output study/ --question 'Is the digit right?' --choices Right,Wrong --annotators ann"
 LINES = (
     "stratal demo --output demo/",
-    "stratal plan demo/predictions.parquet --proxy confidence --budget 100 --output plan.json",
+    "stratal plan demo/predictions.parquet --proxy confidence --predicts right --budget 100 --output plan.json",
     "stratal draw plan.json --seed 7 --show image,predicted --output audit/",
     "stratal demo --label audit/to_label.csv",
     "stratal estimate audit/sample.parquet audit/to_label.csv",
-    "stratal report audit/sample.parquet audit/to_label.csv --quantity accuracy --output report.html",
+    "stratal report audit/sample.parquet audit/to_label.csv --output report.html",
 )
-SHOWN = {1: 3, 4: 3}
+SHOWN = {1: 4, 4: 3}
 """Lines of the terminal that are shown with what they print, and how much of it."""
 
-CAPTIONS = ("Say what you have", "People label a few", "Read the answer")
+CAPTIONS = ("Plan and draw", "Label", "Read the answer")
 
 STYLE = """
 :root { --paper: #fff; --ink: #1d2433; --faint: #5d667a; --key: #0b6e63; --edge: #d5dae3 }

@@ -126,7 +126,7 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
         assert study.progress("ann").submitted == 2
         assert study.progress("ann").skipped == 1
         press(ann, "u")
-        assert said(ann) == "Taken back."
+        assert said(ann) == "Undone."
         assert study.progress("ann").submitted == 1
         press(ann, "2", "Enter", "ArrowLeft", "ArrowLeft", "ArrowLeft")
         assert "You answered: Pass." in ann.inner_text(".item")

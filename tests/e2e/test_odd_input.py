@@ -174,7 +174,7 @@ def test_labels_that_all_agree_are_not_said_to_be_worth_the_whole_population(sam
     )
 
     assert "worth 60 random" not in shown
-    assert "as precise as 16 random ones" in shown  # limits are whole units
+    assert "As precise as about 16 random labels" in shown  # limits are whole units
     assert "Standard error 0;" not in shown
 
 

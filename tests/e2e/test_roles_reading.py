@@ -200,7 +200,7 @@ def test_a_classifier_with_a_softmax(follow, run_command, tmp_path):
     sample = Sample.read("audit/sample.parquet")
     assert sample.proxy_names == ("confidence",)
     assert np.allclose(sample.proxies[:, 0], table.set_index("image").loc[sample.ids].max(axis=1), atol=1e-12)
-    value = float(estimated.stdout.split("Accuracy ")[1].split(",")[0])
+    value = float(estimated.stdout.split("Accuracy ")[1].split(" ")[0])
     told = float(np.mean(model.classes_[probabilities.argmax(axis=1)] == digits[200:]))
     assert abs(value - told) < 0.08
 
@@ -321,7 +321,7 @@ def test_a_statistician_with_a_decimal_comma_and_sizes_in_each_row(run_command, 
 
     north = np.mean([n % 7 + 0.5 for n in range(0, 60, 2)])
     south = np.mean([n % 7 + 0.5 for n in range(1, 60, 2)])
-    value = float(done.stdout.split("Mean of `income` ")[1].split(",")[0])
+    value = float(done.stdout.split("Mean of `income` ")[1].split(" ")[0])
     assert value == pytest.approx((500 * north + 1200 * south) / 1700, rel=1e-3)
 
 
@@ -332,7 +332,7 @@ def test_a_file_with_a_column_of_human_answers_follows_doctor(follow, run_comman
     done = follow(run_command("doctor", "judged.csv"))
 
     # A judge that the labels do not support is not used.
-    assert "random ones" not in done.stdout
+    assert "random labels" not in done.stdout
     assert "Pass rate 0.5, 95% interval" in done.stdout
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
@@ -77,6 +78,18 @@ class _Commands(click.Group):
         """Return the next word of each name, in the order of the help."""
         names = (name for name in COMMAND_FILES if name.startswith(self.prefix))
         return list(dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in names))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the first argument; suggest a similar one if there is none of this name."""
+        name = args[0]
+        names = self.list_commands(ctx)
+        if name not in names and not name.startswith("-"):
+            similar = get_close_matches(name, names, n=1)
+            suggestion = f" Did you mean '{similar[0]}'?" if similar else ""
+            raise click.UsageError(f"No such command '{name}'.{suggestion}", ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command or a group of commands, None for a name that none has."""

@@ -76,7 +76,7 @@ def _inspected(requested: Reading) -> Result:
     from stratal.report.pages import inspection_page
 
     declared = meanings(requested.predicts)
-    if declared and requested.proxy is None and requested.softmax is None:
+    if isinstance(declared, dict) and requested.proxy is None and requested.softmax is None:
         requested = structs.replace(requested, proxy=join_names(*declared))
     with show_progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)

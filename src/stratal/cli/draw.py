@@ -212,7 +212,8 @@ def draw(requested: DrawOptions) -> Result:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
     described |= texts
     has_columns = requested.extend is not None or len(sample.shown) > 0
-    page = draw_page(described, _stratum_rows(sample), has_columns=has_columns)
+    content = () if has_columns else requested.content_columns
+    page = draw_page(described, _stratum_rows(sample), has_columns=has_columns, content=content)
     label_files = [*(requested.labels or []), written.to_label]
     goal = as_estimand(sample.question.estimand)
     additional = (requested.budget or 0) - sample.size

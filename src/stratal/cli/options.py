@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -173,6 +174,25 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     def group_names(self) -> tuple[str, ...]:
         """The groups, with the one to stratify by."""
         return tuple(dict.fromkeys((*split_names(self.groups), *split_names(self.by))))
+
+    @property
+    def content_columns(self) -> list[str]:
+        """Columns with texts or images that annotators could be shown; of local CSV and Parquet files."""
+        from stratal.question.content import content_columns
+        from stratal.tables.files import csv_header
+        from stratal.tables.parquet import parquet_column_names
+
+        if self.show or not self.file.is_file():
+            return []
+        suffix = self.file.suffix.lower()
+        names: list[str] = []
+        if suffix in (".csv", ".tsv"):
+            names = csv_header(self.file, self.delimiter)[2] or []
+        elif suffix == ".parquet":
+            names = parquet_column_names(self.file, sys.maxsize)
+        texts = selected_fields(self, "id", "proxy", "groups", "by", "features", "softmax", "answers")
+        used = {name for text in texts.values() for name in split_names(text)}
+        return content_columns(names, {*used, *self.role_columns})
 
     def population(self) -> Population:
         """Read the file."""

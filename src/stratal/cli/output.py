@@ -8,11 +8,12 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from textwrap import indent
+from shutil import get_terminal_size
+from textwrap import indent, wrap
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ _IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
 
 # Lines that were printed.
 SHOWN: list[str] = []
+
+# Columns of a terminal below which sentences are not broken further.
+_NARROWEST = 40
 
 # Seconds before the progress of a command is printed, and from one time to the next.
 PATIENCE = 1.0
@@ -84,10 +88,12 @@ class Result:
         elif callable(part):
             self._print(part(self.described))
         elif part is not None:
-            print_text(*part.lines)
+            print_sentences(part.lines)
             for table in part.tables:
                 print_table(table)
-            print_text(*(["", *map(in_options, part.notes)] if part.notes else []))
+            if part.notes:
+                print_text("")
+                print_sentences([in_options(note) for note in part.notes])
 
 
 def print_json(result: JsonDict) -> None:
@@ -177,6 +183,19 @@ def print_table(table: ReportTable) -> None:
 
     print("", *([visible(table.title)] if table.title else []), sep="\n")
     print(indent(visible(table_text(replace(table, title=""))), " "))
+
+
+def print_sentences(lines: Sequence[str]) -> None:
+    """Print sentences; a terminal gets lines of its width, broken between words."""
+    if not sys.stdout.isatty():
+        print_text(*lines)
+        return
+    width = max(get_terminal_size().columns, _NARROWEST)
+    for line in lines:
+        SHOWN.append(line)
+        if len(line) > width:
+            line = "\n".join(wrap(line, width, break_long_words=False, break_on_hyphens=False))
+        print(visible(line))
 
 
 def print_text(*lines: str) -> None:

@@ -78,10 +78,10 @@ def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -
     return values
 
 
-def meanings(text: str | None) -> dict[str, str] | None:
-    """Return the meanings of proxies from `COL=MEANING,…`."""
-    if text is None:
-        return None
+def meanings(text: str | None) -> str | dict[str, str] | None:
+    """Return the meaning of the only proxy, or the meanings of proxies from `COL=MEANING,…`."""
+    if text is None or (text and "=" not in text):
+        return text
     return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
 
 

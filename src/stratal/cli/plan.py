@@ -162,6 +162,9 @@ def plan(requested: PlanOptions) -> Result:
     if requested.output is not None:
         _write_plan(requested.output, options, plan)
         draw_words = [str(requested.output), *connection_words(requested)]
+    content = requested.content_columns
+    if content:
+        draw_words += ["--show", ",".join(content)]
     draw_words += ["--seed", "7", "--output", new_folder_name("audit")]
     remark = None
     if plan.half_width is not None and plan.budget == plan.population_size:

@@ -48,6 +48,7 @@ class EstimateRow(Label, kw_only=True):
     """One row of a table."""
 
     outcome: Text = UNSET
+    share: bool
     p_value: Number | UnsetType = UNSET
     more_labels: int | UnsetType | None = UNSET
     n: int
@@ -87,6 +88,8 @@ SEVERAL = [
 
 class Estimated(Label, kw_only=True):
     """An estimate with all that is needed to judge it."""
+
+    share: bool
 
     degrees_of_freedom: Number
     confidence_level: Number
@@ -138,6 +141,7 @@ class Planned(Struct, kw_only=True):
     labels: Object | UnsetType = UNSET
     population_size: int
     budget: int
+    share: bool
     half_width: Number
     assume: str | None
     pilot: bool
@@ -453,6 +457,7 @@ class Status(Struct, kw_only=True):
     questions: Objects
     requirements: list[Required] | UnsetType = UNSET
     planned_look: Object | UnsetType | None = UNSET
+    course: Object | UnsetType = UNSET
     stop: Object
     notes: list[str]
 

@@ -69,15 +69,17 @@ def demo(requested: DemoOptions) -> Result:
     opening = [
         f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
         f"{images} more.",
-        f"How often is it right? {shown.estimate.n} labels may be bought.",
+        f"How often is it right? The budget is {shown.estimate.n} labels.",
         "",
     ]
-    closing = f"The truth, from all {images} labels: {shown.truth:.4f} ({inside} the interval)."
+    closing = f"From all {images} labels: {100 * shown.truth:.1f}%, {inside} the interval."
     if output is not None:
         described["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
         next_steps = ["", f"Wrote {predictions} and {labels} (the true labels)."]
-        next_steps += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
+        next_steps += [
+            ("plan", predictions, "--proxy", "confidence", "--predicts", "right", "--budget", budget)
+        ]
     page = plan_page(described["plan"], details=False)
     answer = answer_page(described["estimate"])
     return Result(described, opening, page, "", answer, ["", closing, *next_steps])

@@ -45,7 +45,7 @@ ROBUST_NEYMAN = "robust-neyman"
 MANY_LABELS = 200
 MAX_STRATA_OF_MANY_LABELS = 15
 
-ALL_COME_BACK = "All requested labels come back."
+ALL_COME_BACK = "All requested labels come back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,13 +375,13 @@ class AnticipatedOutcome(_Anticipated):
                 "--residual-sd) or label a pilot.",
                 ALL_COME_BACK,
             )
-        expectation = f"a slope of {CALIBRATION_SLOPE}: most proxies are overconfident"
+        expectation = f"Scores are somewhat overconfident (slope {CALIBRATION_SLOPE} on the log-odds scale)"
         if self.options.expected_slope == 1.0:
-            expectation = "a slope of 1, as their probabilities are stated"
+            expectation = "Scores are calibrated probabilities (slope 1 on the log-odds scale)"
         return (
-            f"Outcomes follow the proxy with {expectation}.",
-            f"Optimistic to conservative: log-odds off by up to {OFFSETS[-1]:g} either way, and "
-            f"{SLOPES[0]:g} to {SLOPES[-1]:g} times as steep as the proxy's.",
+            expectation,
+            f"The range covers log-odds off by up to {OFFSETS[-1]:g}, and slopes of {SLOPES[0]:g} to "
+            f"{SLOPES[-1]:g}",
             ALL_COME_BACK,
         )
 

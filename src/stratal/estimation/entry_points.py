@@ -24,6 +24,7 @@ from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.question.question import SUPERPOPULATION
+from stratal.question.scores import ANSWER_IS_RIGHT
 
 
 @overload
@@ -190,7 +191,8 @@ def estimate(
         answers = _answers(parts, sample, compared)
     else:
         answers = None
-    return with_label_values(result, columns, answers, classes=classes)
+    is_right = any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in sample.question.scores)
+    return with_label_values(result, columns, answers, classes=classes, is_right=is_right)
 
 
 def compared_answers(

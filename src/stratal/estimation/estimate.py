@@ -18,6 +18,7 @@ from stratal.errors import InputError, optional_import
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_standard_error, skewed_interval, undefined
 from stratal.estimation.plan_check_notes import NoteInputs
+from stratal.estimation.quantity import ACCURACY, are_shares, is_share, label_name, mean_name
 from stratal.estimation.stratum_table import StratumRow, StratumTable
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval, Interval
@@ -28,7 +29,7 @@ from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
 from stratal.protocols import JsonDict, Keywords
-from stratal.report.estimates import estimate_page, estimates_table
+from stratal.report.estimates import answer_page, details_page, estimates_table
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
 from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, json_value, noted
@@ -198,6 +199,30 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return self.read.table
 
     @property
+    def is_share(self) -> bool:
+        """Whether it is a share, which is shown in percent."""
+        return self.is_share_of(self.read)
+
+    def is_share_of(self, read: LabelInterpretation | None) -> bool:
+        """Return whether it is a share if its labels are interpreted so."""
+        if read is None:
+            labels_are_shares = self.outcome == "binary"
+        else:
+            labels_are_shares = self.bounds in ((0.0, 1.0), (-1.0, 1.0)) and are_shares(read.table)
+        return is_share(self.label, labels_are_shares=labels_are_shares)
+
+    @property
+    def quantity(self) -> str:
+        """The name of what is estimated, such as `accuracy`, `pass rate` or `F1 of cat`."""
+        if self.label:
+            return label_name(self.label, is_difference=self.null is not None)
+        if self.read is None:
+            return mean_name((), is_share=self.is_share, is_right=False)
+        if self.read.classes:
+            return ACCURACY
+        return mean_name(self.read.table, is_share=self.is_share, is_right=self.read.is_right)
+
+    @property
     def general_notes(self) -> tuple[Note, ...]:
         """Notes for the reader, without those on contradicted assumptions."""
         of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
@@ -295,6 +320,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return json_dict(
             {
                 **self.label,
+                "quantity": self.quantity,
+                "share": self.is_share,
                 "estimate": self.value,
                 "standard_error": self.standard_error,
                 "degrees_of_freedom": self.degrees_of_freedom,
@@ -372,14 +399,16 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         inverse_size = (target_ratio - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
         return max(min(math.ceil(1.0 / (1.0 / size + inverse_size) - 1e-9), size) - n, 1)
 
-    def row(self, confidence_level: float = 0.95) -> JsonDict:
+    def row(self, confidence_level: float = 0.95, read: LabelInterpretation | None = None) -> JsonDict:
         """Return what a table shows of it: label, value, standard error, interval and labels.
 
-        Where it is held against a value, also the p-value and the labels that would tell it from this.
+        Where it is held against a value, also the p-value and the labels that would tell it from this. `read`
+        is how its labels were interpreted, if the table has it.
         """
         ends = self.limits(confidence_level)
         row = {
             **self.label,
+            "share": self.is_share_of(self.read or read),
             "estimate": json_value(self.value),
             "standard_error": json_value(self.standard_error),
             "confidence_interval": ends,
@@ -405,7 +434,11 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.described(), most_strata=12)  # a screen, with the answer above
+        return answer_page(self.described())
+
+    def summary(self, confidence_level: float = 0.95, method: str = "auto") -> Page:
+        """Return the answer with the methods, all notes and the table of the strata, to be printed."""
+        return details_page(self.described(confidence_level, method))
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
@@ -806,7 +839,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def rows(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
-        return [row.row(confidence_level) for row in self]
+        return [row.row(confidence_level, self.read) for row in self]
 
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
@@ -903,13 +936,14 @@ def with_label_values(
     answers: set[str] | None = None,
     *,
     classes: bool = False,
+    is_right: bool = False,
 ) -> EstimateType:
     """Return an estimate with what each distinct value of its labels counts as, and notes of it.
 
     `columns` are joined labels by name, "" that of one column alone.
     """
     joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
-    read = LabelInterpretation(columns=joined, answers=answers, classes=classes)
+    read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
     if classes:  # a word that is no class and no answer is refused now, not when it is shown
         read.table  # noqa: B018
     return replace(result, read=read)

@@ -27,6 +27,7 @@ from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.outcome_means import unused_proxy_reason
+from stratal.estimation.quantity import mean_name
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
@@ -35,7 +36,7 @@ from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning import next_round
-from stratal.planning.findings import ACCURACY, Findings, findings, mean_quantity, more_labels_of
+from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES
@@ -120,16 +121,17 @@ class Evaluation:
 
     @property
     def quantity(self) -> str | None:
-        """The name of the estimated mean, such as `pass rate`; None of other estimands."""
-        if isinstance(self.estimate, Estimates) or self.estimate.label:
+        """The name of what is estimated, such as `pass rate`; None of several estimates."""
+        if isinstance(self.estimate, Estimates):
             return None
         column = self.model or self.request.label_column
-        if self.estimate.read is not None and self.estimate.read.classes:
-            name = ACCURACY
+        read = self.estimate.read
+        if self.estimate.label or read is None or read.classes:
+            name = self.estimate.quantity
         else:
             # A study stores numbers; its words name the quantity.
             values = join_labels(self.sample, self.words).table()
-            name = mean_quantity(self.estimate, values, column)
+            name = mean_name(values, column, is_share=self.estimate.is_share, is_right=read.is_right)
         if self.model is not None and column not in name:
             return f"{name} of {self.model}"
         return name
@@ -159,11 +161,7 @@ class Evaluation:
                 # The estimands of groups are of the same kind, and follow those of all units.
                 described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
         else:
-            described = {}
-            quantity = self.quantity
-            if quantity:
-                described["quantity"] = quantity
-            described |= self.estimate.to_dict(level, request.interval)
+            described = self.estimate.to_dict(level, request.interval) | {"quantity": self.quantity}
             described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
             options = request.estimand_options | request.interval_options
             described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)

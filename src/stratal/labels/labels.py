@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from os import PathLike, fspath
 from statistics import multimode
 from typing import Any, Protocol, TypeGuard
@@ -163,8 +165,11 @@ FAILED_ANSWER = "failed answer"
 # Annotator of a label that was decided after annotators disagreed.
 ADJUDICATED = "adjudicated"
 
+# Values that are shown of labels in one line.
+_VALUES_SHOWN = 5
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Labels(Record):
     """Labels of units, with one row for each answer of an annotator.
 
@@ -319,6 +324,18 @@ class Labels(Record):
         noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
         return LabelError(noun, given=reprlib.repr(entry), allowed=allowed, action=action)
+
+    def __repr__(self) -> str:
+        counts = Counter(class_text(value) for value in self.values if value is not None)
+        commonest = counts.most_common(_VALUES_SHOWN)
+        values = ", ".join(f"{text!r}: {count:,}" for text, count in commonest)
+        if len(counts) > len(commonest):
+            values += f" and {len(counts) - len(commonest):,} more values"
+        annotators = ""
+        if self.annotators is not None:
+            annotators = f" by {len({*self.annotators}):,} annotators"
+        units = f"{len({*self.ids}):,} units"
+        return f"Labels({self.answered:,} labels of {units}{annotators} from {self.source}; {values})"
 
     @property
     def answered(self) -> int:
@@ -636,7 +653,7 @@ class JoinedLabels(Record):
         return rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LabelInterpretation:
     """The interpretation of the labels of an estimate: the columns and the meaning of their values.
 
@@ -648,13 +665,16 @@ class LabelInterpretation:
         Answers of the model, if labels are compared with them.
     classes : bool
         Whether labels are classes.
+    is_right : bool
+        Whether a label 1 means that the answer is right, as a proxy was declared to predict.
     """
 
     columns: Mapping[str, JoinedLabels]
     answers: Collection[str] | None = None
     classes: bool = False
+    is_right: bool = False
 
-    @property
+    @cached_property
     def table(self) -> tuple[LabelValue, ...]:
         """The number for each distinct value."""
         rows = [

@@ -543,7 +543,8 @@ class Comparisons(Estimates):
         """Return what is printed."""
         board = self.leaderboard(confidence_level)
         if board:
-            first = [leaderboard_table(board, confidence_level)]
+            share = all(row["share"] for row in self.rows(confidence_level))
+            first = [leaderboard_table(board, confidence_level, share=share)]
         else:
             first = []
         return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))

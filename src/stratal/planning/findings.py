@@ -26,7 +26,7 @@ from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
-from stratal.labels.label_values import LabelValue, class_text
+from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
@@ -89,7 +89,7 @@ class Findings:
         return target
 
     def __repr__(self) -> str:
-        return one_line(self, [str(self)])
+        return one_line(self, answer_lines(self.content))
 
     def __str__(self) -> str:
         return "\n".join(answer_lines(self.content))
@@ -197,9 +197,10 @@ def findings(
     if require:
         described["requirements"] = list(require)
     if not quantity:
-        quantity = _quantity(sample, labels, request, first)
+        quantity = first.quantity
         if isinstance(estimates, Estimates) and len(estimates) > 1:
             quantity += f" (first of {len(estimates)})"
+    described["quantity"] = quantity
     comparison = []
     calibration = None
     if not is_table and first.outcomes is not None:
@@ -216,7 +217,7 @@ def findings(
         "question": question,
         "confidence_level": confidence_level,
         "quantity": quantity,
-        "share": first.bounds == (0.0, 1.0),
+        "share": described["share"],
         "estimate": described,
         "side_by_side": comparison,
         "strata": _stratum_rows(sample, first, request.labelled),
@@ -331,65 +332,6 @@ def _resolve_request(
     else:
         labelled = outcomes(sample, column_labels, predicted, combine).labelled
     return _Request(estimand=requested, predicted=compared, labels=column_labels, labelled=labelled)
-
-
-def _quantity(sample: Sample, labels: object, request: _Request, first: Estimate) -> str:
-    """Return the name of the estimate: the estimand, or the meaning of the labels of a mean."""
-    label = dict(first.label)
-    if label:
-        return _labelled_quantity(label, request.estimand, is_difference=first.null is not None)
-    if request.predicted:
-        return ACCURACY
-    return mean_quantity(first, join_labels(sample, labels).table())
-
-
-ACCURACY = "accuracy"
-
-# What the share of a label, or of ones in a column, is called in the field.
-_NAMES_OF_SHARES = {
-    **dict.fromkeys(("pass", "passed"), "pass rate"),
-    **dict.fromkeys(("correct", "right", "is_correct", "acc", ACCURACY), ACCURACY),
-    **dict.fromkeys(("win", "won"), "win rate"),
-}
-
-
-def mean_quantity(estimate: Estimate, values: Sequence[LabelValue], column: str = "") -> str:
-    """Return the name of a mean by the meaning of its labels, such as `pass rate` or `share of 'harmful'`.
-
-    `column` is the name of the labels' column, or empty.
-    """
-    words = [row.value for row in values if row.meaning == 1.0 and not row.usual]
-    # The mean of several answers 0 and 1 of one unit is no 0 or 1, but a share all the same.
-    are_shares = bool(words) and all(row.meaning in (0.0, 1.0, None) for row in values)
-    is_share = estimate.outcome == "binary" or (are_shares and estimate.bounds == (0.0, 1.0))
-    names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [column]}
-    if is_share and len(names) == 1 and None not in names:
-        return str(names.pop())
-    if is_share and words:
-        return f"share of {' or '.join(map(repr, words))}"
-    if is_share:
-        if column:
-            return f"share of ones in `{column}`"
-        return "share of ones"
-    if column:
-        return f"mean of `{column}`"
-    return "mean outcome"
-
-
-def _labelled_quantity(label: JsonDict, requested: Estimand, *, is_difference: bool) -> str:
-    """Return the name of a row of a table: its estimand or metric, and the models or levels of its label."""
-    text = label.pop("estimand", None)
-    if text in (None, requested.text):
-        estimand = requested
-    else:
-        estimand = as_estimand(text)
-    separator = " − " if is_difference else " of "
-    row_name = separator.join(value for value in reversed(label.values()) if value)
-    if "metric" in label and text is None:
-        title = ""
-    else:
-        title = estimand.title
-    return ": ".join(filter(None, [title, row_name]))
 
 
 def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> list[JsonDict]:

@@ -15,6 +15,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
 from stratal.errors import InputError
 from stratal.estimation.planned_rounds import PlannedRounds
+from stratal.estimation.quantity import is_share
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.candidates import bounds_of_worst_case, scenario_half_width
@@ -256,6 +257,12 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return replace(self, recommended=rows[0])
 
     @property
+    def is_share(self) -> bool:
+        """Whether the estimate will be a share, which is shown in percent."""
+        kind = None if self.estimand is None else str(self.estimand.get("kind"))
+        return is_share({"estimand": kind}, labels_are_shares=self.strata.bounds == (0.0, 1.0))
+
+    @property
     def expected_half_width(self) -> float | None:
         """Half the expected width of the default interval at `confidence_level`, or None if unknown."""
         return self.half_width_if("expected")
@@ -380,6 +387,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "labels": self.labels,
             "population_size": self.population_size,
             "budget": self.budget,
+            "share": self.is_share,
             "half_width": self.half_width,
             "assume": self.assume,
             "pilot": self.pilot,
@@ -420,6 +428,10 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return {**self.strata._columns(), "to_label": self.allocation.n_h}
 
     def _page(self) -> Page:
+        return plan_page(self.to_dict(), details=False)
+
+    def summary(self) -> Page:
+        """Return the plan with all designs, allocations and strata, to be printed."""
         return plan_page(self.to_dict())
 
     def _plot(self) -> Bars:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import answer_sentence, requirement_remark
+from stratal.report.estimates import answer_sentences, requirement_remark
 from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 from stratal.report.thresholds import threshold_sections, threshold_sentences
@@ -50,8 +50,8 @@ def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
 
 
 def answer_lines(findings: JsonMapping) -> list[str]:
-    """Return the sentence on the estimate of a report, and that on its accepted set."""
-    lines = [answer_sentence(findings)] if "estimate" in findings else []
+    """Return the sentences on the estimate of a report, and that on its accepted set."""
+    lines = answer_sentences(findings) if "estimate" in findings else []
     if findings.get("threshold"):
         lines.append(threshold_sentences(findings["threshold"])[0])
     return lines

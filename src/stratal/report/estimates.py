@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping, JsonRows
 from stratal.report.notes import FIRST_MODEL, JUDGE_SHARES, RANDOM_ROWS, UNLABELLED, Note, without_code
 from stratal.report.text import (
-    MOST_ROWS,
+    POINTS,
     Page,
     ReportTable,
     brief,
@@ -17,8 +17,10 @@ from stratal.report.text import (
     interval_text,
     level_text,
     noted,
+    points_text,
     table_of,
     value_text,
+    width_text,
 )
 
 # Names of estimates that an answer about a judge has side by side.
@@ -30,57 +32,68 @@ LABELS_ONLY = "labels only"
 MetricRows = Mapping[tuple[str, str | None], Mapping[str, Any]]
 
 
-def answer_sentence(findings: JsonMapping) -> str:
-    """Return the answer: the quantity, its interval, and what the labels are worth.
+def answer_sentences(findings: JsonMapping) -> list[str]:
+    """Return the answer: the quantity with its interval, and how many random labels are as precise.
 
     Parameters
     ----------
     findings : dict
         `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
     """
-    estimate = findings["estimate"]
-    share = findings["share"]
-    level = level_text(estimate["confidence_level"])
+    estimate = {**findings["estimate"], "share": findings["share"]}
     board = estimate.get("leaderboard")
-    row_of_estimate = {**estimate, "model": findings.get("quantity"), "mean": estimate["estimate"]}
-    first = board[0] if board else row_of_estimate
-    sentence = f"{first['model']} {value_text(first['mean'], share)}"
-    ends = first["confidence_interval"]
-    if ends is not None:
-        sentence += f", {level} {interval_text(ends, share)}"
-    labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
-    sentence += f", from {labels:,} labels"
-    if not board:
-        worth_of_labels = worth_text(estimate)
-        return f"{sentence[:1].upper()}{sentence[1:]}{f' {worth_of_labels}' if worth_of_labels else ''}."
+    if board:
+        return [_best_model(board, estimate)]
+    if findings.get("quantity"):
+        estimate["quantity"] = findings["quantity"]
+    return [_value_sentence(estimate), *_equivalent_labels(estimate)]
+
+
+def _best_model(board: JsonRows, estimate: JsonMapping) -> str:
+    """Return the sentence on the first of several models, and on those that are not distinguishable."""
+    row = {**estimate, **{name: board[0][name] for name in ("confidence_interval",)}}
+    row["estimate"] = board[0]["mean"]
+    sentence = f"{board[0]['model']} {value_with_interval(row)}, {_labels_text(estimate)}"
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
-        others_text = f"; not distinguishable from it: {', '.join(others)}"
-    else:
-        others_text = ""
-    return f"Best of {len(board)} models: {sentence}{others_text}."
+        sentence += f"; not distinguishable from it: {', '.join(others)}"
+    return f"Best of {len(board)} models: {sentence}"
 
 
-def worth_text(estimate: JsonMapping) -> str | None:
-    """Return how many random labels these are worth, with the range, or how many give as narrow an interval.
+def _labels_text(estimate: JsonMapping) -> str:
+    """Return the number of labels, and of those that count for a metric if they are fewer."""
+    labelled = (estimate.get("nonresponse") or {}).get("labelled", estimate.get("labels", estimate["n"]))
+    noun = "label" if labelled == 1 else "labels"
+    if estimate["n"] < labelled:
+        return f"{estimate['n']:,} of {labelled:,} {noun}"
+    return f"{labelled:,} {noun}"
 
-    None where neither is known.
+
+def _equivalent_labels(estimate: JsonMapping) -> list[str]:
+    """Return the sentence on the number of random labels of the same precision, with its range.
+
+    No sentence where that is unknown, or where the labels are random and no proxy is used.
     """
+    if estimate.get("design") == "simple-random" and not estimate.get("lam"):
+        return []
     equal = estimate.get("random_labels_of_equal_width")
     size = estimate.get("effective_sample_size")
     if equal is not None:
-        return f"as precise as {equal:,.0f} random ones"
+        return [f"As precise as about {equal:,.0f} random labels"]
     if size is None:
-        return None
+        return []
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
-    return f"worth {size:,.0f} random ones" + (f" ({'–'.join(ends)})" if len(set(ends)) == 2 else "")
+    range_text = f" ({' to '.join(ends)})" if len(set(ends)) == 2 else ""
+    return [f"As precise as about {size:,.0f} random labels{range_text}"]
 
 
 # Characters of a bar.
 BAR_CHARACTERS = 24
 
 
-def leaderboard_table(rows: JsonRows, confidence_level: float, *, bars: bool = True) -> ReportTable:
+def leaderboard_table(
+    rows: JsonRows, confidence_level: float, *, share: bool, bars: bool = True
+) -> ReportTable:
     """Return the table of a leaderboard.
 
     Parameters
@@ -89,6 +102,8 @@ def leaderboard_table(rows: JsonRows, confidence_level: float, *, bars: bool = T
         `rank` (first and last that are left open, or None), `model`, `mean`, `confidence_interval`, and
         `to_best`: difference to the best model and its interval, None for the best itself.
     confidence_level : float
+    share : bool
+        Whether the means are shares, shown in percent.
     bars : bool
         Draw the intervals with characters, where there is no picture.
     """
@@ -100,11 +115,13 @@ def leaderboard_table(rows: JsonRows, confidence_level: float, *, bars: bool = T
     columns: JsonDict = {
         "rank": lambda row: rank_text(row["rank"]),
         "model": "model",
-        "mean": "mean",
-        level: "confidence_interval",
+        "mean": lambda row: value_text(row["mean"], share),
+        level: lambda row: row["confidence_interval"] and interval_text(row["confidence_interval"], share),
         "": lambda row: bar(row["confidence_interval"], row["mean"], min(ends), max(ends)),
-        "to the best": "to_best",
-        f"its {level}": "to_best_interval",
+        "to the best": lambda row: row["to_best"] and _difference_text(row["to_best"], {"share": share}),
+        f"its {level}": lambda row: (
+            row["to_best_interval"] and _difference_ends(row["to_best_interval"], {"share": share})
+        ),
     }
     if not bars:
         del columns[""]
@@ -152,33 +169,15 @@ _KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "inte
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
-def estimate_page(estimate: JsonMapping, most_strata: int = MOST_ROWS) -> Page:
-    """Return the page of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
-
-    Parameters
-    ----------
-    estimate : dict
-        `estimate`, `standard_error`, `confidence_interval`, `confidence_level`, `n`; the rest where known.
-        Without an interval, `no_interval` says why.
-    most_strata : int
-        Strata shown, with a line that says how many more there are.
-    """
-    lines = sentences(estimate)
-    warned = estimate.get("warnings", ())
-    lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
-    notes = [note for note in estimate.get("notes", ()) if note not in warned]
-    return Page(lines=lines, tables=_tables(estimate, most_strata), notes=noted(notes))
-
-
-def _tables(result: JsonMapping, most_strata: int) -> list[ReportTable]:
+def _tables(result: JsonMapping) -> list[ReportTable]:
     """Return all tables of a result: strata, leaderboard, metrics, comparisons, judges and groups."""
     strata = result.get("strata", ())
     level = result["confidence_level"]
     tables = []
     if len(strata) > 1 and any(row["mean"] is not None for row in strata):
-        tables.append(replace(table_of("Strata", strata, _STRATA), most=most_strata))
+        tables.append(table_of("Strata", strata, _STRATA))
     if "leaderboard" in result:
-        tables.append(leaderboard_table(result["leaderboard"], level))
+        tables.append(leaderboard_table(result["leaderboard"], level, share=result["share"]))
     for kind, title in TABLES.items():
         if kind == "judge" and kind in result:
             tables += judge_tables(result[kind], level_text(level))
@@ -192,14 +191,25 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _forecast(row: JsonMapping, *, is_current: bool) -> str:
-    """Return the half-width with so many labels: the current one, an expected one, or none with all units."""
-    if row["half_width"] == 0:
-        return f"exact with all {row['labels']:,}"
-    text = f"± {format_number(row['half_width'])} with {row['labels']:,}"
-    if is_current:
-        return text
-    return f"about {text}"
+def _forecasts(estimate: JsonMapping) -> list[str]:
+    """Return the sentence on the widths that more labels are expected to give; none if they are unknown."""
+    rows: JsonRows = estimate.get("more_labels") or ()
+    if len(rows) < 2:
+        return []
+    share = estimate["share"]
+    first = rows[len(rows) // 2]
+    last = rows[-1]
+    sentence = f"With {first['labels']:,} labels: interval about {_width(first, share)} wide"
+    if first is last:
+        return [sentence]
+    if last["half_width"] == 0:
+        return [f"{sentence}; with all {last['labels']:,}: exact"]
+    return [f"{sentence}; with {last['labels']:,}: {_width(last, share).removesuffix(POINTS)}"]
+
+
+def _width(row: JsonMapping, share: bool) -> str:
+    """Return the width of the interval that a number of labels is expected to give."""
+    return width_text(2 * row["half_width"], share)
 
 
 def answer_page(result: JsonMapping, quantity: str = "") -> Page:
@@ -229,7 +239,10 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         # A judge's sentences are there, and a note on each group that is worse.
         if rows and not is_sentence:
             ranked = board if kind == "comparisons" else ()
-            tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
+            if ranked:
+                tables.append(leaderboard_table(ranked, level, share=result["share"]))
+            else:
+                tables.append(_lowest(rows, kind, level))
     warned = result.get("warnings", ())
     return brief(Page(lines=_answer_lines(result, quantity, warned[:1]), tables=tables, notes=noted(notes)))
 
@@ -242,11 +255,11 @@ def details_page(result: JsonMapping, quantity: str = "") -> Page:
     lines = _answer_lines(result, quantity, result.get("warnings", ()))
     if "estimate" in result:
         if "leaderboard" in result:
-            lines += [_value_sentence(result), *_worth_sentences(result)]
+            lines += [_value_sentence(result), *_equivalent_labels(result)]
         lines.append(_facts(result))
         if result.get("lam"):
             lines.append(_lam_text(result))
-    return Page(lines=lines, tables=_tables(result, MOST_ROWS), notes=noted(_notes_of_answer(result)))
+    return Page(lines=lines, tables=_tables(result), notes=noted(_notes_of_answer(result)))
 
 
 def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> list[str]:
@@ -256,13 +269,9 @@ def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> 
     if "estimate" in result:
         lines = sentences(result, details=False, equivalent_labels=not board)
         if board:  # the best first: what else is known of one model alone is in the details
-            lines[0] = answer_sentence({"estimate": result, "share": result.get("outcome") == "binary"})
+            lines[0] = _best_model(board, result)
         else:
-            more_labels = result.get("more_labels") or ()
-            if len(more_labels) > 1:
-                rows = sorted({0, len(more_labels) // 2, len(more_labels) - 1})
-                forecasts = ", ".join(_forecast(more_labels[row], is_current=row == 0) for row in rows)
-                lines.append(f"More labels: {forecasts}.")
+            lines += _forecasts(result)
     elif result.get("judge"):
         lines = [*judge_sentences(result["judge"]), *lines]
     if "unscored" in result and "estimate" not in result:
@@ -280,8 +289,7 @@ def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> 
         lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
     comparisons = result.get("comparisons", ())
     if len(comparisons) == 1:
-        shares = result.get("outcome") == "binary"
-        lines.append(_two_models(comparisons[0], result["confidence_level"], shares=shares))
+        lines.append(_two_models(comparisons[0], result["confidence_level"]))
     return lines
 
 
@@ -303,30 +311,39 @@ def _lowest(rows: JsonRows, kind: str, level: float) -> ReportTable:
     return estimates_table(title, rows, level)
 
 
-def _two_models(row: JsonMapping, level: float, *, shares: bool) -> str:
+def _two_models(row: JsonMapping, level: float) -> str:
     """Return the comparison of two models in one line; of shares in percentage points."""
     first = row["a"]
     second = row["b"]
     ends = row["confidence_interval"]
     value = row["estimate"]
-    between = f"{first} − {second} {format_number(value)}"
     if ends is None or value is None:
-        return f"{first} and {second}: undecided ({between}, no interval)."
-    between += f", {level_text(level)} {interval_text(ends)}"
+        return f"{first} and {second}: undecided (no interval)."
+    between = f"{first} − {second}: {_difference_text(value, row)}"
+    between += f" ({level_text(level)} {_difference_ends(ends, row)})"
     low, high = (0.0 if end is None else end for end in ends)
     if low > 0 or high < 0:
         above, below = (first, second) if low > 0 else (second, first)
-        return f"{above} is above {below}: {between}."
+        return f"{above} is above {below}. {between}"
     more_labels = row.get("more_labels")
-    if shares:
-        reach = f"{format_number(100 * abs(value))} points"
-    else:
-        reach = format_number(abs(value))
     if more_labels is None:
-        buys = ""
-    else:
-        buys = f"; about {more_labels:,} more labels for ± {reach}"
-    return f"{first} and {second}: undecided{buys} ({between})."
+        return f"{first} and {second}: undecided. {between}"
+    return f"{first} and {second}: undecided; about {more_labels:,} more labels may decide. {between}"
+
+
+def _difference_text(value: float | None, row: JsonMapping) -> str:
+    """Return a difference, of shares in percentage points."""
+    if row.get("share") and value is not None:
+        return f"{points_text(value)} points"
+    return format_number(value)
+
+
+def _difference_ends(ends: Sequence[float | None], row: JsonMapping) -> str:
+    """Return the interval of a difference, of shares in percentage points."""
+    if row.get("share") and None not in ends:
+        low, high = (points_text(float(end or 0.0)) for end in ends)
+        return f"{low} to {high} points"
+    return interval_text(ends)
 
 
 def requirement_remark(requirement: JsonMapping) -> str:
@@ -370,15 +387,38 @@ def verdict_lines(estimate: JsonMapping) -> list[str]:
 
 
 def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> ReportTable:
-    """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out."""
-    names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
+    """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
+
+    Shares are in percent, and their differences in percentage points.
+    """
+    names = dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
     columns: JsonDict = {
-        headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"
+        headers.get(name, name.replace("_", " ")): name
+        for name in names
+        if name not in ("more_labels", "share")
     }
     if "estimate" in columns:  # shown even where none is defined
-        columns["estimate"] = lambda row: "–" if row["estimate"] is None else row["estimate"]
+        columns["estimate"] = partial(_entry, name="estimate")
+        columns[headers["confidence_interval"]] = partial(_entry, name="confidence_interval")
+    if "standard error" in columns:
+        columns["standard error"] = partial(_entry, name="standard_error")
     return table_of(title, rows, columns)
+
+
+def _entry(row: JsonMapping, name: str) -> Any:
+    """Return an entry of a table of estimates as text: in percent, in percentage points, or as a number."""
+    value = row.get(name)
+    is_difference = "p_value" in row
+    if value is None:
+        return "–" if name == "estimate" else None
+    if not row.get("share"):
+        return value
+    if name == "standard_error":
+        return f"{100 * value:.1f} points"
+    if name == "estimate":
+        return _difference_text(value, row) if is_difference else value_text(value, share=True)
+    return _difference_ends(value, row) if is_difference else interval_text(value, share=True)
 
 
 def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels: bool = True) -> list[str]:
@@ -388,10 +428,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     labels that the labels are worth.
     """
     if estimate["estimate"] is None:
-        ends = estimate.get("confidence_interval")
-        if ends is None:
-            return ["Estimate undefined"]
-        return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
+        return [_undefined_sentence(estimate)]
     lines = [_value_sentence(estimate)]
     if "unscored" in estimate:
         lines += _unscored(estimate["unscored"])
@@ -407,7 +444,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     if details:
         lines.append(_facts(estimate))
     if equivalent_labels:
-        lines += _worth_sentences(estimate)
+        lines += _equivalent_labels(estimate)
     if unlabelled(estimate):
         lines.append(missing_text(estimate["nonresponse"]))
     lines += verdict_lines(estimate)
@@ -427,29 +464,29 @@ def _lam_text(estimate: JsonMapping) -> str:
     return "λ = " + ", ".join(map(format_number, estimate["lam"]))
 
 
-def _name_of_estimand(text: str) -> str:
-    """Return the name of a quantity from an estimand's text: `average:f1,average=micro` is micro f1.
-
-    Arguments such as `probability=COLUMN` are no part of the name; a threshold is.
-    """
-    first, *others = text.split(",")
-    kind, _, metric = first.partition(":")
-    if kind == "average":
-        averages = [part.removeprefix("average=") for part in others if part.startswith("average=")]
-        return f"{next(iter(averages), 'macro')} {metric}"
-    if "=" in first and "@" not in first:
-        first = kind
-    return ",".join([first, *(part for part in others if "=" not in part)])
+def _undefined_sentence(estimate: JsonMapping) -> str:
+    """Return that a quantity is undefined, with the interval of all possible values where it is known."""
+    name = str(estimate.get("quantity") or "estimate")
+    sentence = f"{name[:1].upper()}{name[1:]} is undefined"
+    ends = estimate.get("confidence_interval")
+    if ends is None:
+        return sentence
+    interval = interval_text(ends, bool(estimate.get("share")))
+    return f"{sentence} ({level_text(estimate['confidence_level'])} {interval})"
 
 
 def _value_sentence(estimate: JsonMapping) -> str:
-    """Return the estimand, its value and its interval."""
+    """Return the quantity, its value with the interval, and the number of labels."""
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     else:
-        quantity = str(estimate.get("quantity", "estimate"))
-        name = _name_of_estimand(estimate.get("estimand", f"{quantity[:1].upper()}{quantity[1:]}"))
-    return f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}"
+        name = str(estimate.get("quantity") or "estimate")
+    answer = _value_of_all_units(estimate)
+    if answer is None and estimate["confidence_interval"] is None:
+        answer = f"{_value(estimate)}, {_labels_text(estimate)}; {_no_interval(estimate)}"
+    elif answer is None:
+        answer = f"{value_with_interval(estimate)}, {_labels_text(estimate)}"
+    return f"{name[:1].upper()}{name[1:]} {answer}"
 
 
 def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
@@ -457,7 +494,7 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     rows = {row["name"]: row for row in estimate.get("judge_readings") or ()}
     if len(rows) < 2:
         return []
-    share = estimate.get("outcome") == "binary"
+    share = estimate["share"]
     texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
     line = f"{', '.join(texts)}."
     lines = [f"{line[:1].upper()}{line[1:]}"]
@@ -490,20 +527,6 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     ]
 
 
-def _worth_sentences(estimate: JsonMapping) -> list[str]:
-    """Return the sentence on how many random labels the labels are worth.
-
-    None where that is unknown, or where the labels are random ones and no proxy is used.
-    """
-    text = worth_text(estimate)
-    is_plain = estimate.get("design") == "simple-random" and not estimate.get("lam")
-    if text is None or is_plain:
-        return []
-    if estimate["n"] == 1:
-        return [f"Your 1 label is {text}."]
-    return [f"Your {estimate['n']:,} labels are {text}."]
-
-
 def is_census(estimate: JsonMapping) -> bool:
     """Return whether every unit of the population is labelled."""
     labelled = (estimate.get("nonresponse") or {}).get("labelled")
@@ -520,16 +543,39 @@ def _value_of_all_units(estimate: JsonMapping) -> str | None:
             f"all {size:,} units are labelled, and the interval is for the superpopulation they come from"
         )
         return f"{value_with_interval(estimate)}; {of_all}"
-    return f"{format_number(estimate['estimate'])}, exact for these {size:,} units, which are all labelled"
+    value = value_text(estimate["estimate"], estimate.get("share", False))
+    return f"{value}, exact for these {size:,} units, which are all labelled"
 
 
 def value_with_interval(estimate: JsonMapping) -> str:
-    """Return an estimate's value and its interval, or why there is none."""
-    value = format_number(estimate["estimate"])
-    if estimate["confidence_interval"] is None:
-        return f"{value}; no interval: {estimate.get('no_interval', 'it is undefined')}"
-    level = level_text(estimate["confidence_level"])
-    return f"{value}, {level} {interval_text(estimate['confidence_interval'])}"
+    """Return an estimate's value and its interval in parentheses, or why there is none."""
+    ends = estimate["confidence_interval"]
+    if ends is None:
+        return f"{_value(estimate)}; {_no_interval(estimate)}"
+    if _is_difference_of_shares(estimate):
+        interval = _difference_ends(ends, estimate)
+    else:
+        interval = interval_text(ends, bool(estimate.get("share")))
+    return f"{_value(estimate)} ({level_text(estimate['confidence_level'])} {interval})"
+
+
+def _value(estimate: JsonMapping) -> str:
+    """Return the value of an estimate: in percent, in percentage points, or as a number."""
+    value = estimate["estimate"]
+    if _is_difference_of_shares(estimate):
+        return _difference_text(value, estimate)
+    return value_text(value, bool(estimate.get("share")))
+
+
+def _is_difference_of_shares(estimate: JsonMapping) -> bool:
+    """Return whether an estimate is a difference of two shares, whose bounds are −1 and 1."""
+    low_bound, _ = estimate.get("bounds") or (0.0, 1.0)
+    return bool(estimate.get("share")) and low_bound < 0
+
+
+def _no_interval(estimate: JsonMapping) -> str:
+    """Return why an estimate has no interval."""
+    return f"no interval: {estimate.get('no_interval', 'it is undefined')}"
 
 
 def _facts(estimate: JsonMapping) -> str:

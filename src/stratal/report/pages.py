@@ -9,6 +9,7 @@ from typing import Any
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.estimates import unscored_lines, value_with_interval, verdict_lines
 from stratal.report.text import (
+    POINTS,
     Page,
     ReportTable,
     brief,
@@ -17,6 +18,7 @@ from stratal.report.text import (
     level_text,
     noted,
     table_of,
+    width_text,
 )
 
 
@@ -35,9 +37,9 @@ def inspection_page(inspection: JsonMapping) -> Page:
         "proxy": "name",
         "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
         "mean": lambda row: format_number(row["mean"]),
-        "10 %": lambda row: format_number(row["quantiles"][1]),
-        "50 %": lambda row: format_number(row["quantiles"][5]),
-        "90 %": lambda row: format_number(row["quantiles"][9]),
+        "10%": lambda row: format_number(row["quantiles"][1]),
+        "50%": lambda row: format_number(row["quantiles"][5]),
+        "90%": lambda row: format_number(row["quantiles"][9]),
     }
     tables = [table_of("Columns", inspection["columns"], columns)]
     if "proxies" in inspection:
@@ -69,10 +71,13 @@ def _meaning_lines(proxies: Sequence[Mapping[str, object]] | None) -> list[str]:
     return [f"{', '.join(meanings)}{change}."]
 
 
-_ONLY_IDS_NOTE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
-
-
-def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns: bool = True) -> Page:
+def draw_page(
+    draw: JsonMapping,
+    strata: Sequence[Sequence[Any]],
+    *,
+    has_columns: bool = True,
+    content: Sequence[str] = (),
+) -> Page:
     """Return the page of a draw with the paths of its files.
 
     Parameters
@@ -84,6 +89,8 @@ def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns
     strata : sequence of (name, units, drawn units)
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
+    content : sequence of str
+        Columns of the file with texts or images, which the labelling table could show.
     """
     new_units = ""
     if draw["round"] > 1:
@@ -103,7 +110,9 @@ def draw_page(draw: JsonMapping, strata: Sequence[Sequence[Any]], *, has_columns
         f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",
     ]
     if not has_columns:
-        notes.append(_ONLY_IDS_NOTE)
+        columns = ",".join(content) or "COL,…"
+        suffix = "" if content else ", such as the text"
+        notes.append(f"Annotators will see only the ids; --show {columns} adds columns{suffix}.")
     notes += [draw[name] for name in ("pilot", "previous") if name in draw]
     return Page(lines=[f"{_draw_text(draw)}{new_units}."], tables=tables, notes=notes)
 
@@ -149,8 +158,8 @@ def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
         "estimand": "estimand",
         "labels": "labels",
         "expected SE": "expected_standard_error",
-        f"{level_text(plan['confidence_level'])} ±": "expected_half_width",
-        "wanted ±": "wanted_half_width",
+        f"{level_text(plan['confidence_level'])}: half-width": "expected_half_width",
+        "target half-width": "wanted_half_width",
         "relative efficiency": "relative_efficiency",
     }
     lines = _plan_lines(plan)
@@ -161,9 +170,10 @@ def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
     if not details:
         return brief(Page(lines=lines, tables=tables, notes=notes))
     if plan.get("detectable_difference"):
+        difference = width_text(plan["detectable_difference"], plan["share"])
         lines.append(
-            f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
-            "be detected with 80 % power (a smaller one will if they err on the same units)."
+            f"Two models on these labels: differences of at least {difference} are detected with 80% power "
+            "(smaller ones if the models err on the same units)"
         )
     if not tables and not _is_goal(plan):
         tables.append(table_of("Designs", plan["designs"], _DESIGN_COLUMNS))
@@ -183,14 +193,8 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
     design = plan["recommended"]
     budget = plan["budget"]
     efficiency = design["relative_efficiency"]
-    kind = "Pilot" if plan.get("pilot") else "Plan"
     rounds = plan.get("rounds")
-    first = f"{kind}: label {budget:,} of {plan['population_size']:,} units by a {design['design']} sample"
-    if rounds and rounds["total"] > budget:
-        first += f", and {rounds['total'] - budget:,} more in a second round, where their labels recommend"
-    elif not _is_goal(plan):
-        first += f", estimate by {design['estimator']}"
-    lines = [first]
+    lines = [_plan_sentence(plan)]
     lines += _meaning_lines(plan.get("proxies"))
     labels = plan.get("labels")
     if labels:
@@ -213,8 +217,24 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
             f"That is the interval at the last of {n_looks} looks ({boundary}); all of them hold together."
         )
     if efficiency is not None and efficiency > 1 and not plan.get("estimands") and not rounds:
-        lines.append(f"About as precise as {efficiency * budget:,.0f} labels of a simple random sample.")
+        lines.append(f"As precise as about {efficiency * budget:,.0f} random labels")
     return lines
+
+
+def _plan_sentence(plan: JsonMapping) -> str:
+    """Return how many units are labelled, and how they are chosen."""
+    budget = plan["budget"]
+    rounds = plan.get("rounds")
+    verb = "Label a pilot of" if plan.get("pilot") else "Label"
+    sentence = f"{verb} {budget:,} of {plan['population_size']:,} units"
+    n_strata = len(plan["strata"])
+    if n_strata > 1 and plan["recommended"]["design"] == "stratified":
+        sentence += f", chosen at random within {n_strata:,} strata"
+    else:
+        sentence += ", chosen at random"
+    if rounds and rounds["total"] > budget:
+        sentence += f", and {rounds['total'] - budget:,} more in a second round where the first labels show"
+    return sentence
 
 
 def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
@@ -222,7 +242,8 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
     total = rounds["total"]
     if rounds["expected_half_width"] is not None:
         level = level_text(plan["confidence_level"])
-        return [f"With all {total:,} labels: {level} about ± {rounds['expected_half_width']:.4f}"]
+        width = width_text(2 * rounds["expected_half_width"], plan["share"])
+        return [f"With all {total:,} labels: {level} about {width} wide"]
     require = str((plan.get("estimand") or {}).get("require"))
     needed = rounds["labels_needed"]
     cases = rounds["cases_needed"]
@@ -262,11 +283,10 @@ def _precision_lines(plan: JsonMapping) -> list[str]:
     error = design["expected_standard_error"]
     # If the half-width is 0, the notes state that the value will be exact.
     if error is not None and plan["half_width_range"][1] > 0:
-        optimistic, conservative = plan["half_width_range"]
-        return [
-            f"Expected standard error {error:.4f}; {level} about ± {plan['expected_half_width']:.4f} "
-            f"(optimistic {optimistic:.4f}, conservative {conservative:.4f})"
-        ]
+        expected = width_text(2 * plan["expected_half_width"], plan["share"])
+        ends = [width_text(2 * end, plan["share"]) for end in plan["half_width_range"]]
+        range_text = f"{ends[0].removesuffix(POINTS)} to {ends[1]}"
+        return [f"Expected {level}: about {expected} wide (range {range_text})"]
     if not plan.get("worst_half_width"):
         return []
     low, high = plan["worst_bounds"]
@@ -274,16 +294,14 @@ def _precision_lines(plan: JsonMapping) -> list[str]:
         bounds = "of 0 or 1"
     else:
         bounds = f"of {low:g} to {high:g}"
-    return [
-        f"With labels {bounds}: standard error at most {design['worst_standard_error']:.4f}; "
-        f"{level} at worst about ± {plan['worst_half_width']:.4f}"
-    ]
+    width = width_text(2 * plan["worst_half_width"], plan["share"])
+    return [f"With labels {bounds}: {level} at most about {width} wide"]
 
 
 def detection_page(detection: JsonMapping) -> Page:
     """Return the page of the number of labels that detect a difference (`plan_to_detect`)."""
     level = level_text(detection["confidence_level"])
-    power = f"{100 * detection['power']:g} % power"
+    power = f"{100 * detection['power']:g}% power"
     return Page(
         lines=[f"Labels to detect a difference of {detection['detect']:g} with {power} ({level}):"],
         tables=[table_of("", detection["detections"], ("comparison", "labels"))],

@@ -9,10 +9,17 @@ from functools import partial
 from html import escape
 from typing import Any
 
-from stratal.protocols import JsonMapping, JsonRows
+from stratal.protocols import JsonDict, JsonMapping, JsonRows
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
-from stratal.report.text import Page, format_number, interval_text, level_text, table_of, value_text
+from stratal.report.text import (
+    Page,
+    interval_text,
+    level_text,
+    table_of,
+    value_text,
+    width_text,
+)
 
 FindingsDict = Mapping[str, Any]
 
@@ -69,7 +76,7 @@ def _answer_section(findings: FindingsDict) -> Page:
     lines = []
     if findings.get("title") and findings.get("question"):
         lines.append(f"Question: {findings['question']}")
-    lines.append(estimates.answer_sentence(findings))
+    lines += estimates.answer_sentences(findings)
     drawings = []
     if not _compares_models(findings):
         # Other sections and the answer contain these.
@@ -160,7 +167,8 @@ def _models_section(findings: FindingsDict) -> Page:
         {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
         for row in leaderboard
     ]
-    table = estimates.leaderboard_table(leaderboard, findings["confidence_level"], bars=False)
+    level = findings["confidence_level"]
+    table = estimates.leaderboard_table(leaderboard, level, share=findings["share"], bars=False)
     return Page(
         title="Models",
         name="models",
@@ -178,8 +186,10 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
-        "estimate": "estimate",
-        level_text(findings["confidence_level"]): "confidence_interval",
+        "estimate": lambda row: value_text(row["estimate"], findings["share"]),
+        level_text(findings["confidence_level"]): lambda row: (
+            row["confidence_interval"] and interval_text(row["confidence_interval"], findings["share"])
+        ),
         "what it is": "what",
     }
     return Page(
@@ -361,17 +371,18 @@ def new_answers_page(evaluation: JsonMapping, title: str) -> Page:
     """Return the page of new answers with unknown outcomes: estimate, verdicts and required labels."""
     new = evaluation["new_version"]
     version = new["new"]
+    share = bool(new["old"].get("share"))
     if version["estimate"] is not None:
-        value = f"estimate {format_number(version['estimate'])}"
+        value = value_text(version["estimate"], share)
     else:
-        value = f"between {format_number(version['lowest'])} and {format_number(version['highest'])}"
-    low, high = version["confidence_interval"] or (None, None)
-    if low is None:
+        value = f"between {value_text(version['lowest'], share)} and {value_text(version['highest'], share)}"
+    ends = version["confidence_interval"]
+    if ends is None:
         interval = "no interval"
     else:
-        interval = f"{level_text(new['confidence_level'])} {format_number(low)} to {format_number(high)}"
+        interval = f"{level_text(new['confidence_level'])} {interval_text(ends, share)}"
     page = new_version_page(new)
-    lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(evaluation), *page.lines]
+    lines = [f"{title}: {value} ({interval})", *estimates.verdict_lines(evaluation), *page.lines]
     return replace(page, lines=lines)
 
 
@@ -442,16 +453,19 @@ def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
     level = level_text(findings["confidence_level"])
     current = rows[0]
     last = rows[-1]
-    current_half_width = value_text(current["half_width"], findings["share"])
-    last_half_width = value_text(last["half_width"], findings["share"])
-    columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
+    share = findings["share"]
+    columns: JsonDict = {
+        "labels": "labels",
+        f"width of the {level}": lambda row: width_text(2 * row["half_width"], share),
+    }
     return Page(
         lines=[
-            f"With {current['labels']:,} labels the {level} is ± {current_half_width}; with "
-            f"{last['labels']:,} it would be about ± {last_half_width}.",
-            "Expected from the labels so far, each further round going where it helps most.",
+            f"With {current['labels']:,} labels the {level} is "
+            f"{width_text(2 * current['half_width'], share)} wide; with {last['labels']:,} labels it would "
+            f"be about {width_text(2 * last['half_width'], share)} wide.",
+            "Forecast from the labels so far; each further round is allocated where it helps most.",
         ],
-        tables=[table_of("Expected half-widths", rows, columns)],
+        tables=[table_of("Expected widths", rows, columns)],
     )
 
 
@@ -679,7 +693,7 @@ def _row_text(row: ReportRow, share: bool) -> str:
         return value_text(row["estimate"], share)
     if row["estimate"] is None:
         return interval_text(interval, share)
-    return f"{value_text(row['estimate'], share)}, {interval_text(interval, share)}"
+    return f"{value_text(row['estimate'], share)} ({interval_text(interval, share)})"
 
 
 def calibration_drawing(

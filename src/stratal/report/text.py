@@ -22,6 +22,9 @@ _NUMERIC = "0123456789+-−–<∞"
 # Largest number of rows of a printed table, so that a report stays small. The JSON output contains all rows.
 MOST_ROWS = 300
 
+# Widths below this one, 10 points, are printed with a decimal digit.
+_ROUNDED_WIDTH = 0.0995
+
 # Largest number of rows of a table in a notebook.
 _NOTEBOOK_ROWS = 20
 
@@ -97,6 +100,12 @@ class Page:
     name: str = ""
     drawings: Sequence[Any] = ()
     commands: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return page_text(self)
+
+    def _repr_html_(self) -> str:
+        return page_html(self)
 
 
 def table_of(title: str, rows: Sequence[JsonMapping], columns: JsonMapping | Sequence[str]) -> ReportTable:
@@ -215,22 +224,44 @@ def value_text(value: float | None, share: bool = False) -> str:
 
 
 def _percent(value: float) -> str:
-    """Return a share in percent with one decimal digit, or two significant digits if it is tiny."""
-    if abs(value) >= _SMALLEST_PERCENT or value == 0:
+    """Return a share in percent with one decimal digit; with more digits close to 0% and 100%."""
+    if value == 0 or _SMALLEST_PERCENT <= abs(value) <= 1.0 - _SMALLEST_PERCENT or abs(value) >= 1.0:
         return f"{100 * value:.1f}"
-    return f"{100 * value:.2g}"
+    if abs(value) < _SMALLEST_PERCENT:
+        return f"{100 * value:.2g}"
+    # 99.97 instead of 100.0: one significant digit of the distance to 100.
+    n_digits = -math.floor(math.log10(100 * (1.0 - abs(value))))
+    return f"{100 * value:.{n_digits}f}"
 
 
 def interval_text(
     ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = format_number
 ) -> str:
-    """Return an interval as text; None is an infinite limit."""
+    """Return an interval as text, of a share in percent; None is an infinite limit."""
     low, high = ends
     if share and low is not None and high is not None:
-        return f"{_percent(low)}–{_percent(high)}%"
+        return f"{_percent(low)}% to {_percent(high)}%"
     low_text = "−∞" if low is None else write(low)
     high_text = "∞" if high is None else write(high)
     return f"{low_text} to {high_text}"
+
+
+def points_text(value: float) -> str:
+    """Return a difference of shares in percentage points, without the unit."""
+    return signed_text(100 * value, ".1f")
+
+
+# The unit of differences of shares, and of widths of their intervals.
+POINTS = " points"
+
+
+def width_text(width: float, share: bool) -> str:
+    """Return the width of an interval, of a share in percentage points."""
+    if not share:
+        return format_number(width)
+    if width < _ROUNDED_WIDTH:
+        return f"{100 * width:.2g}{POINTS}"
+    return f"{100 * width:.0f}{POINTS}"
 
 
 def level_text(confidence_level: float) -> str:
@@ -302,8 +333,12 @@ class PageDisplay:
     __slots__ = ()
 
     def _page(self) -> Page:
-        """Return the page of the result."""
+        """Return the page that is printed, which fits on a screen."""
         raise NotImplementedError
+
+    def summary(self) -> Page:
+        """Return the page with all details, to be printed."""
+        return self._page()
 
     def __repr__(self) -> str:
         return one_line(self, self._page().lines)
@@ -312,7 +347,9 @@ class PageDisplay:
         return page_text(self._page())
 
     def _repr_html_(self) -> str:
-        return page_html(self._page())
+        page = self.summary()
+        tables = [replace(table, most=min(table.most, _NOTEBOOK_ROWS)) for table in page.tables]
+        return page_html(replace(page, tables=tables))
 
 
 class TableDisplay:

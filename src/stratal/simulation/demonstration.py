@@ -7,7 +7,7 @@ images and predicts the other 1,497. Their labels are used only for the units th
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from stratal.planning.plan import Plan
 from stratal.population import Population
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns
+from stratal.question.scores import Predictions
 
 # Few enough that the classifier makes mistakes: 1,497 images remain as the population.
 TRAINING_IMAGES = 300
@@ -204,7 +205,7 @@ def read_benchmark(
     bounds: tuple[float, float] | None = None,
     scaled: bool | None = None,
     predicted: str | None = None,
-    predicts: Mapping[str, str] | None = None,
+    predicts: Predictions | None = None,
     **reading: Any,
 ) -> tuple[Population, AnyArray]:
     """Read a fully labelled file into memory.
@@ -225,7 +226,7 @@ def read_benchmark(
         False for proxies that only rank the units.
     predicted : str, optional
         Column of the model's answers.
-    predicts : mapping of proxy to str, optional
+    predicts : str or mapping of proxy to str, optional
         What proxies predict, as in `Population.read`.
     **reading
         Other keywords of `Population.read`: `id`, `delimiter`, `directory`, and `answers` and `history`, from

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from stratal.arrays import IntArray
 from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
-from stratal.errors import InputError, not_positive_error
+from stratal.errors import InputError, StratalError, not_positive_error
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import Labels
 from stratal.planning import next_round
+from stratal.planning.findings import more_labels_of
 from stratal.planning.selection import Selection, default_round_size
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, Keywords
@@ -24,6 +26,9 @@ from stratal.study.creating import add_items
 from stratal.study.current_labels import completion_order, present_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
+
+# Numbers of labels for which the course of an estimate is computed.
+_COURSE_POINTS = 8
 
 # A further round draws so many times as many units as the interval seems to need, because its width is
 # uncertain; labelling ends as soon as the interval is narrow enough.
@@ -78,10 +83,42 @@ def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | Non
     due = int(np.searchsorted(ends, len(rows), "right"))
     if due == 0:
         return None
-    ids_of_look = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
-    rows_of_look = [row for row, unit in enumerate(labels.ids) if unit in ids_of_look]
-    look_estimate = estimate(sample, labels.only(rows_of_look), look=due, **estimate_options(study))
+    labels_of_look = _labels_of_units(labels, sample, rows[: ends[due - 1]])
+    look_estimate = estimate(sample, labels_of_look, look=due, **estimate_options(study))
     return {"look": due, "of": planned.number, "estimate": look_estimate.to_dict(confidence_level)}
+
+
+def _labels_of_units(labels: Labels, sample: Sample, rows: IntArray) -> Labels:
+    """Return the labels of the units in some rows (m,) of the sample."""
+    ids = set(id_texts(sample.ids[rows]))
+    return labels.only([row for row, unit in enumerate(labels.ids) if unit in ids])
+
+
+def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDict]:
+    """Return the estimate and its interval after some numbers of labels, the last of them the present one.
+
+    Items count in the order in which they were finished. Each interval is that of labelling that stops there.
+    """
+    sample = sample_for_column(study)
+    with study.verified() as connection:
+        rows, _ = completion_order(connection, sample)
+        labels = present_labels(connection, study.form, str(study.folder))
+    course: list[JsonDict] = []
+    for count in np.unique(np.linspace(0, len(rows), _COURSE_POINTS + 1).astype(np.int64))[1:].tolist():
+        first_labels = _labels_of_units(labels, sample, rows[:count])
+        try:
+            described = estimate(sample, first_labels, **estimate_options(study)).to_dict(confidence_level)
+        except StratalError:  # such as labels that are all alike, of an outcome without bounds
+            continue
+        names = ("estimate", "confidence_interval")
+        course.append({"labels": described.get("labels", described["n"])} | {k: described[k] for k in names})
+    return course
+
+
+def expected_course(study: Study, interim: Estimate, confidence_level: float = 0.95) -> list[JsonDict]:
+    """Return the half-widths that further labels are expected to give, by their number."""
+    sample = sample_for_column(study)
+    return more_labels_of(sample, study.labels(), interim, confidence_level, **estimate_options(study))
 
 
 def set_half_width(study: Study, half_width: float | None) -> bool:

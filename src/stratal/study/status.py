@@ -25,7 +25,7 @@ from stratal.protocols import JsonDict, Keywords
 from stratal.study import items
 from stratal.study.current_labels import present_labels
 from stratal.study.database import Connection
-from stratal.study.interim import estimate_study, planned_look
+from stratal.study.interim import estimate_course, estimate_study, expected_course, planned_look
 from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, StudyQuestion
 from stratal.study.study import Study, anytime_interval, update_stopping
@@ -414,6 +414,10 @@ def _of_first(
         reasons = []
     else:
         reasons = list(interim.refuted)
+        additions["course"] = {
+            "so_far": estimate_course(study, confidence_level),
+            "expected": expected_course(study, interim, confidence_level),
+        }
     if interim is not None and study.sample().looks is not None:
         try:
             additions["planned_look"] = planned_look(study, confidence_level)

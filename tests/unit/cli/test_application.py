@@ -425,3 +425,14 @@ def test_errors_speak_of_options(tmp_path, monkeypatch, capsys):
     assert status == 2
     assert "--groups" in message
     assert "groups=" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"), [("estmate", " Did you mean 'estimate'?"), ("zzzz", ""), ("-q", "No such option")]
+)
+def test_a_misspelt_command_suggests_the_one_that_exists(name, suggestion):
+    done = CliRunner().invoke(app, [name, "x"])
+
+    assert done.exit_code == 2
+    assert suggestion in done.stderr
+    assert ("Did you mean" in done.stderr) == ("Did" in suggestion)

@@ -4,4 +4,4 @@
 def test_the_demonstration_ends_with_the_truth_in_one_line(run_command):
     done = run_command("demo")
 
-    assert "The truth, from all 1,497 labels: 0.9399 (inside the interval)." in done.stdout.splitlines()
+    assert "From all 1,497 labels: 94.0%, inside the interval." in done.stdout.splitlines()

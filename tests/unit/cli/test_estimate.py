@@ -51,7 +51,7 @@ def test_markdown_has_the_verdicts_in_a_table_with_what_would_decide(audit, run_
     assert done.status == 5
     sentence, _, header, _, undecided, passed, *_ = done.stdout.splitlines()
     assert sentence.startswith("**")
-    assert "0.95, 95% interval 0.8975 to 0.98" in sentence
+    assert "95.0% (95% interval 89.8% to 98.0%)" in sentence
     assert header == "| verdict | required | estimate | 95% interval | to decide |"
     to_decide = "about 8 more labels would decide it if the estimate stays"
     assert undecided == f"| UNDECIDED | value\\>=0.9 | 0.9500 | 0.8975 to 0.9800 | {to_decide} |"

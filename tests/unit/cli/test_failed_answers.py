@@ -43,7 +43,7 @@ def run(tmp_path, run_command):
 def test_the_first_lines_show_the_counts(run):
     lines = run(document(failed=4, errors=6)).stdout.splitlines()
 
-    assert lines[0].startswith("Share of ones in `exact` 1,")
+    assert lines[0].startswith("Share of ones in `exact` 100.0% (")
     assert lines[1].startswith("4 answers failed (an error, or no output); they count as missing")
     assert lines[2] == "Missing scores: 6 of 'exact'."
 
@@ -58,9 +58,9 @@ def test_an_application_that_mostly_fails_passes_no_gate(run):
 @pytest.mark.parametrize(
     ("options", "status", "estimate"),
     [
-        ((), 4, "1,"),
-        (("--failed-answers", "missing"), 0, "1,"),
-        (("--failed-answers", "wrong"), 4, "0.2"),
+        ((), 4, "100.0% "),
+        (("--failed-answers", "missing"), 0, "100.0% "),
+        (("--failed-answers", "wrong"), 4, "2"),
     ],
 )
 def test_an_option_says_what_failed_answers_count_as(run, options, status, estimate):

@@ -178,3 +178,18 @@ def test_a_terminal_that_is_closed_ends_no_command(monkeypatch):
 
     with output.show_progress("counting"):
         terminal.close()
+
+
+def test_a_terminal_gets_lines_of_its_width_and_a_file_whole_sentences(monkeypatch, capsys):
+    sentence = " ".join(["word"] * 40)
+    output.print_sentences([sentence])
+    assert capsys.readouterr().out == f"{sentence}\n"
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(output, "get_terminal_size", lambda: os.terminal_size((60, 24)))
+    output.print_sentences([sentence, "  short  line"])
+
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines) == sentence
+    assert last == "  short  line"

@@ -51,7 +51,14 @@ def test_shares_of_domains_bring_the_mean_back(sample, labels):
     plain = stratal.estimate(sample, labels, estimator="horvitz-thompson")
     assert plain.value == pytest.approx(sum(s * row.value for s, row in zip(shares, table, strict=True)))
     assert sum(row.n for row in table) == sample.size
-    assert set(table.rows()[0]) == {"domain", "n", "estimate", "standard_error", "confidence_interval"}
+    assert set(table.rows()[0]) == {
+        "domain",
+        "share",
+        "n",
+        "estimate",
+        "standard_error",
+        "confidence_interval",
+    }
 
 
 def test_a_small_domain_has_the_interval_of_its_own_labels():

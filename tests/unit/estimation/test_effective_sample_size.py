@@ -78,7 +78,9 @@ def test_where_nothing_is_known(world):
 
 def test_every_form_of_the_estimate_has_the_range(world):
     _, found, (low, high) = next(ranges(world, 300, 1))
-    shown = f"worth {found.effective_sample_size:,.0f} random ones ({low:,.0f}–{high:,.0f})"
+    shown = (
+        f"As precise as about {found.effective_sample_size:,.0f} random labels ({low:,.0f} to {high:,.0f})"
+    )
 
     assert found.to_dict()["effective_sample_size_interval"] == [low, high]
     assert shown in str(found)
@@ -101,7 +103,7 @@ def test_widths_are_compared_where_the_standard_error_promises_too_much():
         compared += 1
         low, high = clopper_pearson(found.value, equal / (1 - equal / 50_000))
         assert found.effective_sample_size_interval()[0] > equal
-        assert f"as precise as {equal:,.0f} random ones" in str(found)
+        assert f"As precise as about {equal:,.0f} random labels" in str(found)
         assert "worth" not in str(found)
         assert high - low == pytest.approx(found.confidence_interval().width, rel=0.02)
     assert compared >= 2
@@ -114,7 +116,7 @@ def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
 
     assert found.standard_error > 0
     assert "Standard error 0;" not in str(found)
-    assert "as precise as" in str(found)
+    assert "As precise as" in str(found)
     whole = stratal.designs.SimpleRandom(budget=5000).draw(population, seed=7)
     assert stratal.estimate(whole, np.ones(5000), target="population").standard_error == 0
 
@@ -125,4 +127,4 @@ def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):
     found = stratal.estimate(sample, np.full(40, 3.0), outcome="unbounded", estimator="horvitz-thompson")
 
     assert np.isnan(found.standard_error)
-    assert "Standard error –" in str(found)
+    assert "Standard error –" in str(found.summary())

@@ -11,7 +11,7 @@ import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
 from stratal.estimation.requirement import held_against
 from stratal.estimation.stratum_table import StratumTable
-from stratal.report.estimates import answer_page, estimate_page
+from stratal.report.estimates import answer_page
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
@@ -56,9 +56,9 @@ def test_the_target_of_a_census_is_the_superpopulation_unless_stated(population,
     assert found.target == "superpopulation"
     assert [*found.confidence_interval()] == [*stated.confidence_interval()]
     assert low < found.value < high
-    assert "all 500 units are labelled" in str(estimate_page(found.to_dict()).lines[0])
+    assert "all 500 units are labelled" in str(answer_page(found.to_dict()).lines[0])
     items = stratal.estimate(sample, truth, target="population")
-    assert "exact for these 500 units" in estimate_page(items.to_dict()).lines[0]
+    assert "exact for these 500 units" in answer_page(items.to_dict()).lines[0]
     page = answer_page(items.to_dict() | {"requirements": held_against(items, ["value>=.1"])})
     assert "Required value>=0.1: PASS, exactly for these 500 units." in page.lines
     partial = {name: None if name == next(iter(truth)) else value for name, value in truth.items()}

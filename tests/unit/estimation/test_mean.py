@@ -304,7 +304,7 @@ def test_the_twin_and_the_text():
     assert twin["interval_method"] == "skewness-corrected"
     assert "a note" in twin["notes"]
     text = str(estimate)
-    assert "labels are worth" in text
+    assert "random labels" in text
     assert "3 of 25 drawn units have no label" in text
     assert "<table>" in estimate._repr_html_()
     assert estimate == of_sample()

@@ -90,7 +90,7 @@ def test_where_no_positive_is_seen_anything_is_possible():
     assert np.isnan(found.value)
     assert tuple(found.confidence_interval()) == (0.0, 1.0)
     assert found.confidence_interval().method == "every possible value"
-    assert "Estimate undefined, 95% interval 0 to 1" in str(found)
+    assert "is undefined (95% interval 0.0% to 100.0%)" in str(found)
     assert [row.limits() for row in table] == [[0.0, 1.0], [-1.0, 1.0]]
 
 

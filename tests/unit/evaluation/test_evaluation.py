@@ -172,7 +172,7 @@ def test_a_result_prints_its_answer_and_writes_a_report(units, tmp_path):
 
     path = found.report(quantity="accuracy").write(tmp_path / "report.html")
 
-    assert f"{found.estimate.value:.4g}" in str(found)
+    assert f"{100 * found.estimate.value:.1f}%" in str(found)
     assert "FAIL" in str(found)
     assert "Accuracy" in path.read_text()
 

@@ -115,7 +115,7 @@ def test_one_estimate_has_its_name_and_meets_requirements_however_the_threshold_
     sample = stratal.designs.SimpleRandom(budget=400).draw(data[0], seed=2)
     found = stratal.estimate(sample, labels_of(data, sample), estimand="precision@threshold=.8")
 
-    assert str(found).startswith("precision@threshold=0.8 ")
+    assert str(found).startswith("Precision at threshold 0.8 ")
     for written in ("precision@threshold=.8>=.1", "precision@threshold=0.80>=.1"):
         assert_requirement(found, written)
 

@@ -199,6 +199,7 @@ class TestTable:
         assert set(table.rows()[0]) == {
             "metric",
             "class",
+            "share",
             "estimate",
             "standard_error",
             "confidence_interval",

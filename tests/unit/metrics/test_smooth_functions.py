@@ -57,7 +57,7 @@ class TestFunctions:
         described = found.to_dict(0.9)
         assert described["confidence_interval"] == list(found.confidence_interval(0.9))
         assert described["interval_method"] == "fieller"
-        assert str(found).startswith("ratio_of_means:a,b 0.")
+        assert str(found).startswith("Ratio of means of a, b 0.")
 
     def test_refusals(self, sample):
         z = np.ones(sample.size)

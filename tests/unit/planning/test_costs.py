@@ -120,5 +120,5 @@ def test_a_plan_compares_allocations_of_one_budget():
         by_rule["neyman"]["conservative_standard_error"]
         > by_rule["proportional"]["conservative_standard_error"]
     )
-    assert "Allocations" in str(asked)
+    assert "Allocations" in str(asked.summary())
     assert stratal.plan(population, 200, method="none").to_dict()["allocations"] == []

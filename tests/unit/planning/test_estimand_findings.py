@@ -32,11 +32,11 @@ def test_a_report_says_the_estimand_that_the_sample_was_drawn_for(audited):
     found = stratal.findings(sample, labels).to_dict()
 
     f1 = stratal.estimate(sample, labels)
-    assert found["quantity"] == "f1 of match"
+    assert found["quantity"] == "F1 of match"
     assert found["estimate"]["estimate"] == pytest.approx(f1.value, rel=1e-12)
     assert found["estimate"]["confidence_interval"] == pytest.approx(list(f1.confidence_interval()))
     assert sum(row["n"] for row in found["strata"]) == len(labels)
-    assert "f1 of match" in stratal.findings(sample, labels)._repr_html_().lower()
+    assert "F1 of match" in stratal.findings(sample, labels)._repr_html_()
 
 
 def test_several_estimands_are_a_table_of_the_report(audited, tmp_path):
@@ -63,7 +63,7 @@ def test_the_command_reports_an_estimand(audited, tmp_path, run_command):
     done = run_command("report", *files, "--same-rows", "--output", tmp_path / "report.json")
 
     assert done.status == 0, done.message
-    assert json.loads((tmp_path / "report.json").read_text())["quantity"] == "f1 of match"
+    assert json.loads((tmp_path / "report.json").read_text())["quantity"] == "F1 of match"
 
 
 @pytest.fixture(scope="module")

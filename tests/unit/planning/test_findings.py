@@ -106,7 +106,7 @@ def test_labels_that_all_agree(population):
     sample = stratal.plan(population, budget=40).draw(seed=7)
     found = stratal.findings(sample, [1.0] * 40)
 
-    assert str(found).startswith("Share of ones 100.0%, 95% interval 9")
+    assert str(found).startswith("Share of ones 100.0% (95% interval 9")
     assert "worth" not in str(found)
 
 

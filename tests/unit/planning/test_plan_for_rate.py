@@ -72,7 +72,7 @@ def test_a_judge_with_error_rates_saves_labels_and_is_not_drawn_from():
     judged = plan_for_rate(4000, 0.8, budget=200, sensitivity=0.95, specificity=0.9)
 
     assert judged.expected_half_width < plan_for_rate(4000, 0.8, budget=200).expected_half_width
-    assert any("slope of 1," in text for text in judged.assumptions)
+    assert any("slope 1 " in text for text in judged.assumptions)
     half_width = plan_for_rate(4000, 0.8, half_width=0.03, sensitivity=0.95, specificity=0.9)
     assert half_width.expected_half_width <= 0.03
     with pytest.raises(stratal.InputError, match="does not contain its population"):

@@ -50,7 +50,7 @@ def test_nothing_is_said_of_the_error_of_all_as_one(plan):
 
     assert found.recommended.expected_standard_error is None
     assert found.expected_half_width is None
-    assert "Expected standard error" not in str(found)
+    assert "Expected 95% interval" not in str(found)
     assert "mean@part:b" in str(found)
     assert [row["estimand"] for row in found.to_dict()["estimands"]] == [p.estimand for p in found.parts]
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report.estimates import answer_page, estimate_page, estimates_table
+from stratal.report.estimates import answer_page, details_page, estimates_table
 from stratal.report.notes import UNLABELLED, Note
 from stratal.report.text import MOST_ROWS, Page, page_text
 
 FOUND = {
-    "estimate": 0.9485,
+    "quantity": "accuracy",
+    "share": True,
+    "estimate": 0.949,
     "standard_error": 0.01383,
     "confidence_interval": [0.9095, 0.9741],
     "confidence_level": 0.95,
@@ -37,23 +39,26 @@ def strata(number):
     return [{"name": f"s{h}", **row} for h in range(number)]
 
 
-def test_the_sentences():
-    assert page_text(estimate_page(FOUND)).splitlines() == [
-        "Estimate 0.9485, 95% interval 0.9095 to 0.9741",
+ANSWER = "Accuracy 94.9% (95% interval 91.0% to 97.4%), 100 labels"
+
+
+def test_details_follow_the_answer():
+    answer = [ANSWER, "As precise as about 219 random labels (150 to 310)"]
+
+    assert page_text(answer_page(FOUND)).splitlines() == answer
+    assert page_text(details_page(FOUND)).splitlines() == [
+        *answer,
         "Standard error 0.01383; 100 labels of 1,497 units; stratified sample, ppi++ estimator, t interval, "
         "binary outcome, target: population",
-        "Your 100 labels are worth 219 random ones (150–310).",
     ]
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"n": 1}, "Your 1 label is worth 219 random ones (150–310)."),
-        (
-            {"random_labels_of_equal_width": 120.0},
-            "Your 100 labels are as precise as 120 random ones.",
-        ),
+        ({"n": 1, "nonresponse": {"drawn": 1, "labelled": 1, "rate": 0.0}}, "97.4%), 1 label\n"),
+        ({"n": 40}, "97.4%), 40 of 100 labels\n"),
+        ({"random_labels_of_equal_width": 120.0}, "As precise as about 120 random labels\n"),
         ({"lam": [0.5, 1.0]}, "λ = 0.5, 1"),
         (
             {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}},
@@ -64,39 +69,43 @@ def test_the_sentences():
             "as if labels were missing at random. If all missing labels were at a bound, the estimate would "
             "be 0.8 or 0.92 (without a proxy).",
         ),
-        ({"confidence_interval": [None, 0.5]}, "95% interval −∞ to 0.5"),
+        ({"confidence_interval": [None, 0.5]}, "(95% interval −∞ to 0.5)"),
         (
             {"confidence_interval": None, "no_interval": "all agree"},
-            "Estimate 0.9485; no interval: all agree",
+            "Accuracy 94.9%, 100 labels; no interval: all agree",
         ),
-        ({"estimate": None}, "Estimate undefined"),
-        ({"probability": 0.5}, "0.5 quantile: 0.9485, 95% interval"),
+        ({"estimate": None}, "Accuracy is undefined (95% interval 91.0% to 97.4%)"),
+        ({"probability": 0.5, "share": False}, "0.5 quantile: 0.949 (95% interval 0.9095 to 0.9741)"),
+        ({"estimate": 0.9997}, "Accuracy 99.97% (95%"),
+        (
+            {"estimate": -0.031, "bounds": [-1.0, 1.0], "confidence_interval": [-0.07, 0.01]},
+            "Accuracy −3.1 points (95% interval −7.0 to 1.0 points)",
+        ),
         ({"notes": ["few labels", "A sentence."]}, "Note: few labels.\nNote: A sentence."),
     ],
 )
 def test_what_is_said_where_it_matters(change, line):
-    assert line in page_text(estimate_page(FOUND | change))
+    assert line in page_text(details_page(FOUND | change))
 
 
-def test_nothing_is_said_of_a_worth_that_is_unknown():
-    assert "worth" not in page_text(estimate_page(FOUND | {"effective_sample_size": None}))
+def test_an_unknown_number_of_equivalent_labels_is_not_mentioned():
+    assert "random labels" not in page_text(details_page(FOUND | {"effective_sample_size": None}))
 
 
-def test_many_strata_are_cut_short_only_on_request():
-    whole, short = (estimate_page(FOUND | {"strata": strata(15)}, most_strata=most) for most in (20, 12))
+def test_strata_are_details():
+    found = FOUND | {"strata": strata(15)}
 
-    assert len(whole.tables[0].rows) == 15
-    assert "s14" not in page_text(short)
-    assert "… and 3 more" in page_text(short)
+    assert len(details_page(found).tables[0].rows) == 15
+    assert not answer_page(found).tables
 
 
 @pytest.mark.parametrize("name", ["strata", "domains"])
 def test_of_thousands_of_rows_the_first_are_printed_and_the_page_says_where_all_are(name):
     rows = {"strata": strata, "domains": domains}[name]
-    text = page_text(estimate_page(FOUND | {name: rows(5_000)}))
+    text = page_text(details_page(FOUND | {name: rows(5_000)}))
 
     assert f"… and {5_000 - MOST_ROWS:,} more: see --json or to_dict()" in text
-    assert "more" not in page_text(estimate_page(FOUND | {name: rows(MOST_ROWS)}))
+    assert "more" not in page_text(details_page(FOUND | {name: rows(MOST_ROWS)}))
 
 
 def test_rows_with_different_entries_share_a_table():
@@ -110,7 +119,7 @@ def test_an_estimate_without_an_interval_still_prints():
     sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=1)
     estimate = stratal.estimate(sample, [2.0] * 5, outcome="unbounded")
 
-    assert re.match(r"Estimate 2; no interval: .+", str(estimate))
+    assert re.match(r"Mean outcome 2, 5 labels; no interval: .+", str(estimate))
     assert "no interval" in estimate._repr_html_()
 
 
@@ -138,6 +147,7 @@ def test_an_answer_has_at_most_13_lines_and_the_next_command_unless_tables_are_r
     found = FOUND | {
         "strata": strata(15),
         "notes": [f"n{k}" for k in range(notes)],
+        "n": 22,
         "nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12},
         "requirements": [{"required": "value>=0.9", "verdict": "PASS", "more_labels": None}],
         "more_labels": [{"labels": 100, "half_width": 0.03}, {"labels": 200, "half_width": 0.02}],
@@ -150,7 +160,7 @@ def test_an_answer_has_at_most_13_lines_and_the_next_command_unless_tables_are_r
 
     assert [len(table.rows) for table in page.tables] == [min(n, 12) for n in (others, groups) if n]
     assert lines_of(page) <= (13 if not others and groups < 12 else 13 + 2 * 15)
-    assert page.lines[0] == "Estimate 0.9485, 95% interval 0.9095 to 0.9741"
+    assert page.lines[0] == ANSWER.replace("100 labels", "22 labels")
     assert "Required value>=0.9: PASS." in page.lines
     assert not any("Standard error" in line for line in page.lines)
     if groups == 12 and not others:
@@ -167,16 +177,18 @@ def test_an_answer_has_at_most_13_lines_and_the_next_command_unless_tables_are_r
     [
         (
             {"estimate": 0.03, "confidence_interval": [-0.01, 0.07], "more_labels": 350},
-            "a and b: undecided; about 350 more labels for ± 3 points "
-            "(a − b 0.03, 95% interval -0.01 to 0.07).",
+            "a and b: undecided; about 350 more labels may decide. "
+            "a − b: 3.0 points (95% interval −1.0 to 7.0 points)",
         ),
-        ({"estimate": 0.03, "confidence_interval": [0.01, 0.07]}, "a is above b: a − b 0.03, 95%"),
-        ({"estimate": -0.03, "confidence_interval": [-0.07, -0.01]}, "b is above a: a − b -0.03, 95%"),
-        ({"estimate": 0.0, "confidence_interval": None}, "a and b: undecided (a − b 0, no interval)."),
+        ({"estimate": 0.03, "confidence_interval": [0.01, 0.07]}, "a is above b. a − b: 3.0 points (95%"),
+        ({"estimate": -0.03, "confidence_interval": [-0.07, -0.01]}, "b is above a. a − b: −3.0 points (95%"),
+        ({"estimate": 0.0, "confidence_interval": None}, "a and b: undecided (no interval)."),
     ],
 )
 def test_two_models_take_one_line(row, line):
-    page = answer_page(FOUND | {"outcome": "binary", "comparisons": [{"a": "a", "b": "b", **row}]})
+    page = answer_page(
+        FOUND | {"outcome": "binary", "comparisons": [{"a": "a", "b": "b", "share": True, **row}]}
+    )
 
     assert line in page.lines[-1]
     assert not page.tables
@@ -197,4 +209,4 @@ def test_the_forecast_with_labels_of_all_units_is_exact():
 
     text = page_text(answer_page(FOUND | {"more_labels": [*more_labels, all_units]}))
 
-    assert "More labels: ± 0.046 with 100, about ± 0.025 with 200, exact with all 400." in text
+    assert "With 200 labels: interval about 5 points wide; with all 400: exact" in text

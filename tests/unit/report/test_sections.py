@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimands import ClassReport
-from stratal.report.estimates import answer_sentence
+from stratal.report.estimates import answer_sentences
 from stratal.report.sections import report_sections
 
 
@@ -29,9 +29,9 @@ def test_several_models_are_ranked_in_answer_picture_and_table(audit):
     found = stratal.findings(sample, labels, tables=[stratal.compare(sample, models)])
     section = named(found)["models"]
 
-    said = answer_sentence(found.to_dict())
+    (said,) = answer_sentences(found.to_dict())
     assert said.startswith("Best of 3 models: best ")
-    assert said.endswith("not distinguishable from it: near.")
+    assert said.endswith("not distinguishable from it: near")
     assert "1 to 2 · best: " in section.drawings[0].description
     assert "3 · worst: " in section.drawings[0].description
     assert section.tables[0].cells()[2][:2] == ["3", "worst"]

@@ -94,7 +94,7 @@ def test_the_command_takes_an_address(folder, web, run_command):
 
     done = run_command("plan", f"{web}/rows.csv", "--remote", "--proxy", "proxy", "--budget", 10)
 
-    assert "Plan: label 10 of 50 units" in done.stdout
+    assert "Label 10 of 50 units" in done.stdout
     assert "--remote" in done.stdout.splitlines()[-1]
 
 

@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -278,7 +279,7 @@ class Pages:
         requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
         pages: dict[str, tuple[Activity, str, str]] = {
             "/a/{token}": ("state", "page", "Labelling"),
-            "/o/{token}": ("figures", "owner", "Study"),
+            "/o/{token}": ("figures", OWNER_PAGE, "Study"),
         }
         return [
             Route("/static/{name}", self._file),
@@ -287,13 +288,15 @@ class Pages:
             Route("/a/{token}/api/act", self._requested("act", ""), methods=["POST"]),
             *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
             Route("/o/{token}/api/status", self._owner_status),
+            Route("/o/{token}/report", self._owner_report),
         ]
 
     def _page(self, activity: Activity, home: str, title: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             await self._visitor(request, activity)
             if request.url.path.endswith("/"):
-                return script_page(request, home, title)
+                opening = await run_in_threadpool(self._opening) if home == OWNER_PAGE else ""
+                return script_page(request, home, title, opening=opening)
             return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
         return endpoint
@@ -333,6 +336,19 @@ class Pages:
         """
         people = {_digest(token): ("annotator", name) for name, token in tokens(self._study).items()}
         self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
+
+    def _opening(self) -> str:
+        """Return the question and the number of answers, which the owner sees until the figures are there."""
+        with self._study.verified() as connection:
+            total, done = connection.one("SELECT total, done FROM tally")
+        question = html.escape(self._study.form.first.text)
+        counts = f"<p>{done:,} of {total:,} answers</p>"
+        return f"<h1>{question}</h1>{counts}<p class=fresh>Computing the estimate …</p>"
+
+    async def _owner_report(self, request: Request) -> Response:
+        await self._visitor(request, "figures")
+        page = await run_in_threadpool(report_page, self._study.folder)
+        return HTMLResponse(page, headers={"content-security-policy": MEDIA_POLICY})
 
     async def _owner_status(self, request: Request) -> Response:
         await self._visitor(request, "figures")
@@ -422,6 +438,9 @@ class Pages:
 
 _NO_FILE = "There is no such file. Open the link that you were given."
 _NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
+# Home of the owner's page.
+OWNER_PAGE = "owner"
+
 # Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core.
 STATUS_LIFETIME = 2.0
 DEAR = 4.0
@@ -432,17 +451,30 @@ def public_status(folder: Path) -> JsonDict:
 
     In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
     """
+    status: JsonDict = json.loads(_printed_by(folder, "study", "status", str(folder), "--json"))
+    del status["folder"]
+    return status
+
+
+def report_page(folder: Path) -> str:
+    """Return the report of a study's estimate as an HTML page, made in a process of its own."""
+    with TemporaryDirectory() as temporary:
+        target = Path(temporary) / "report.html"
+        _printed_by(folder, "report", str(folder), "--output", str(target))
+        return target.read_text(encoding="utf-8").replace(str(folder), folder.name)
+
+
+def _printed_by(folder: Path, *words: str) -> str:
+    """Return what a command on a study prints, which runs after the annotators' answers."""
     # -P: the current folder may hold a file `random.py`, which Python would run in place of its own module.
-    words = [sys.executable, "-P", "-m", "stratal", "study", "status", str(folder), "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
+    command = [sys.executable, "-P", "-m", "stratal", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with suppress(OSError, AttributeError):  # where the system knows priorities
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)
         printed, errors = process.communicate()
     if process.returncode:
         raise StudyError(errors.strip().replace(str(folder), "the study"), kind="damaged")
-    status: JsonDict = json.loads(printed)
-    del status["folder"]
-    return status
+    return printed
 
 
 def _digest(token: str) -> bytes:
@@ -477,8 +509,12 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
     return Gate(app, addresses, display.https)
 
 
-def script_page(request: Request, home: str, title: str, error: HTTPException | None = None) -> Response:
+def script_page(
+    request: Request, home: str, title: str, error: HTTPException | None = None, *, opening: str = ""
+) -> Response:
     """Return a page of one of our scripts; without one it says what is wrong, to whoever followed a link.
+
+    `opening` is HTML that is shown until the script has something to show.
 
     Its addresses are relative, so that a proxy may serve it below any path.
     """
@@ -489,7 +525,7 @@ def script_page(request: Request, home: str, title: str, error: HTTPException | 
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
         return HTMLResponse(content.html_page(title, head, "text", inside), error.status_code, error.headers)
     script = f'<script type="module" src="{root}static/{home}.js"></script>'
-    return HTMLResponse(content.html_page(title, f"{head}\n{script}", home))
+    return HTMLResponse(content.html_page(title, f"{head}\n{script}", home, opening))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:

@@ -262,15 +262,22 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const { progress } = state, open_ = progress.done < progress.total;
     let text = "All done. Thank you.";
     if (away) text = "Waiting for the server. Nothing is lost; this page goes on by itself.";
-    else if (progress.enough) text = "The result is as precise as was asked for. Labelling may stop.";
+    else if (progress.enough) text = "The interval is as narrow as requested. You can stop.";
     else if (open_) text = "Nothing is free for you right now: the remaining items are with others, or you skipped them.";
     const again = open_ && !away && !progress.enough ? [button("Look again", "Enter", open)] : [];
     return [make("div", { className: "rest" }, make("p", {}, text), ...again)];
   }
 
+  let share = null;
   function count() {
     const p = state.progress, waits = box.all().length;
     const mine = p.submitted, all = Math.max(p.share, mine);
+    // Items that nobody has are divided among those at work, so that a share grows if others pause.
+    if (share !== null && !deciding && Math.abs(all - share) > Math.max(2, 0.05 * share)) {
+      say(`Your share is now ${all} items: the open items are divided among the annotators at work.`);
+    }
+    share = all;
+    $(".count").title = "Your answers, and your share of the items: open items are divided among the annotators at work.";
     $(".count").textContent = deciding ? `Decision ${deciding.at + 1} of ${deciding.total}`
       : `${mine} of your ${all}` + (p.skipped ? `, ${p.skipped} skipped` : "");
     $("progress").max = Math.max(1, deciding ? deciding.total : all);
@@ -437,11 +444,11 @@ export function annotate(root, transport, { keys, tools = [] }) {
     if (last && !last.tried && seen.has(last.body.item)) {
       box.remove(last);
       const { answer: _, ...item } = seen.get(last.body.item);
-      place = -1; trail = []; show(item); say("Taken back.");
+      place = -1; trail = []; show(item); say("Undone.");
       return true;
     }
-    if (last) { say("This can be taken back once the server answers."); return undefined; }
-    return act({ action: "undo" }, (got) => { take(got); place = -1; trail = []; show(live); say("Taken back."); });
+    if (last) { say("You can undo this once the server answers."); return undefined; }
+    return act({ action: "undo" }, (got) => { take(got); place = -1; trail = []; show(live); say("Undone."); });
   }
 
   function flag() {
@@ -525,7 +532,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   function takeBack() {
     if (decided === null) { say("There is no decision to take back."); return undefined; }
     return act({ action: "adjudicate", item: decided, value: null }, async (got) => {
-      take(got); decided = null; deciding = null; await judge(); say("The decision is taken back.");
+      take(got); decided = null; deciding = null; await judge(); say("Decision undone.");
     });
   }
 
