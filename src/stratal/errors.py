@@ -302,7 +302,7 @@ def invalid_confidence_level_error(level: object) -> InputError:
     """Return the error of a confidence level that is not between 0 and 1, such as percent."""
     action = None
     if isinstance(level, int | float) and 1 < level < 100:
-        action = f"For {level:g} % write {level / 100:g}."
+        action = f"For {level:g}% write {level / 100:g}."
     allowed = "between 0 and 1, as in 0.95"
     return InputError("confidence_level is out of range", given=level, allowed=allowed, action=action)
 

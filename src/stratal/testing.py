@@ -173,7 +173,7 @@ def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -
     assert np.isfinite([one.value, one.standard_error]).all(), "the estimate is not finite"
     inner, outer = (one.confidence_interval(level) for level in (0.8, 0.95))
     limits = [outer.low, inner.low, one.value, inner.high, outer.high]
-    assert limits == sorted(limits), f"limits of 95 %, 80 % and the value are not in order: {limits}"
+    assert limits == sorted(limits), f"limits of 95%, 80% and the value are not in order: {limits}"
 
 
 def check_engine(population: Population, expected: Population, rules: Iterable[Rule], seed: int = 7) -> None:

@@ -75,7 +75,7 @@ def trend(requested: TrendOptions) -> Result:
 
     With --require the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because all
     are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability of a false alarm, ever,
-    is at most 5 % (1 − --confidence-level).
+    is at most 5% (1 − --confidence-level).
     """
     if not requested.files:
         raise InputError(

@@ -218,7 +218,7 @@ class ClusterSample(Design):
 
     kind = "clusters"
     words = ("a simple random sample of whole groups of units", "cochran")
-    hajek_below = 20  # λ fitted to noise then costs 5 % more error: docs/decisions/0010
+    hajek_below = 20  # λ fitted to noise then costs 5% more error: docs/decisions/0010
     cluster: str
     n_clusters: int | None = None
     budget: int | None = None

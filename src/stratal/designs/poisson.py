@@ -225,7 +225,7 @@ class UnequalProbabilities(Design):
 
     __slots__ = ()
     fixed_size = False
-    hajek_below = 8  # λ fitted to noise then costs 7 % more error: docs/decisions/0010
+    hajek_below = 8  # λ fitted to noise then costs 7% more error: docs/decisions/0010
     budget: int | None
     size: str
     proxy: str | None
@@ -346,7 +346,7 @@ class ProportionalToSize(UnequalProbabilities):
     """Sequential Poisson sampling: the n units with the smallest u/π, π ∝ size, u permanent random numbers.
 
     Exactly `budget` units. Units whose π would exceed one are certain. Their π is exact; the others' is
-    approximate: the realised frequencies are up to 22 % off at N = 10, n = 3, and 3 % at N = 100, n = 10.
+    approximate: the realised frequencies are up to 22% off at N = 10, n = 3, and 3% at N = 100, n = 10.
     Nested in the budget, but for the rare unit that is displaced when another becomes certain.
 
     Parameters

@@ -298,7 +298,7 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
 
     A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured
     (benchmarks/results/cross_fitting.md). What a history predicts of a new model may be off by more than a
-    few labels can mend, and λ costs 1 % of the error where it is not.
+    few labels can mend, and λ costs 1% of the error where it is not.
 
     Raises
     ------

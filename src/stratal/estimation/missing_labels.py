@@ -27,7 +27,7 @@ FALSE_ALARM_RATE = 0.01
 _MIN_STATISTIC = 2.0
 
 # Random choices for each proxy. At the limit of FALSE_ALARM_RATE / 2k about 20 of the 4,000 k are as extreme
-# as the observed one, so that such a p-value has a relative error of 22 %.
+# as the observed one, so that such a p-value has a relative error of 22%.
 _PERMUTATIONS_PER_PROXY = 4000
 
 # Random numbers that are drawn at once.

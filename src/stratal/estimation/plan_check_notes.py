@@ -255,7 +255,7 @@ def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
     return max(ratios)
 
 
-# Chance of each note where the plan is just right, at most; that of any is under 5 % (measured).
+# Chance of each note where the plan is just right, at most; that of any is under 5% (measured).
 NOTE_PROBABILITY = 0.02
 
 # Times the promised standard error that is not worth a note.

@@ -201,7 +201,7 @@ _CIRCLE = 256
 # A limit no further from its share is the share itself: every unit is labelled.
 _ROUNDING = 1e-12
 
-# Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %.
+# Directions of three shares: the next one is within .06 radians, which changes an end by under .2%.
 _SPHERE = 1500
 
 
@@ -894,7 +894,7 @@ def of_two_sums(
     """Return the mean as a function of what the domain has of the outcome, and what it lacks.
 
     Trials that are those of all strata know little of one of which a few units are left, and whose labels
-    agree: 95 % intervals covered .80.
+    agree: 95% intervals covered .80.
     """
     sums = np.stack([inside * unit, inside * (1.0 - unit)])
 

@@ -90,7 +90,7 @@ class OffsetInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         error = max(tail_shares(confidence_level, alternative))
-        # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
+        # A one-sided end of less than 50% lies beyond the value: as far as the other side's of the rest.
         mirrored = error > 0.5
         other = {"greater": "less", "less": "greater"}.get(alternative, alternative)
         if mirrored:

@@ -403,7 +403,7 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
 
 # ---- resampling and betting
 
-# So many leave a limit of a 95 % interval a Monte Carlo error of .03 standard errors.
+# So many leave a limit of a 95% interval a Monte Carlo error of .03 standard errors.
 REPLICATES = 10_000
 
 # Fixed, so that the same labels have the same interval.

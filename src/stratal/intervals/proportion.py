@@ -129,7 +129,7 @@ def logit(
 def blaker(
     proportion: Number, size: Number, *, confidence_level: float = 0.95, alternative: str = "two-sided"
 ) -> LimitArrays:
-    """Return Blaker's interval (Blaker 2000): exact as Clopper–Pearson and inside it, about 2 % narrower.
+    """Return Blaker's interval (Blaker 2000): exact as Clopper–Pearson and inside it, about 2% narrower.
 
     The bounds are the outermost values whose acceptability exceeds the error; with a fractional number of
     trials the opposite tail is cut at the binomial quantile interpolated in between. One-sided, it is
@@ -225,7 +225,7 @@ _MIN_SKEWNESS = 1e-9
 # A Poisson count above 10⁸ is treated as symmetric.
 _MIN_POISSON_SKEWNESS = 1e-4
 
-# Error of one side down to which limits are the transformation's own: that of a 99 % interval.
+# Error of one side down to which limits are the transformation's own: that of a 99% interval.
 _MIN_HALL_ERROR = 0.005
 
 
@@ -235,7 +235,7 @@ def adjusted_quantile(quantile: Number, skewness: Number, degrees_of_freedom: Nu
     For the upper limit, pass the skewness with the other sign.
 
     Hall's transformation is an expansion about 0 and has a plateau at T = −3/γ: left alone it would turn
-    t = 11.9 into 3.3. Beyond the quantile that leaves out .5 % the limits therefore keep the
+    t = 11.9 into 3.3. Beyond the quantile that leaves out .5% the limits therefore keep the
     ratio to Student's that they have there.
     """
     largest_quantile = -student_quantile(_MIN_HALL_ERROR, degrees_of_freedom)
@@ -316,7 +316,7 @@ def mean_skewness(
     Σ a_h^{3/2} k_h n_h^{−1/2} / (Σ a_h s_h²)^{3/2}, with a_h = W_h² (1 − f_h)/n_h and the unbiased third
     cumulants k_h: for one stratum of a large population it is the outcome's skewness over √n. It is taken as
     it is: drawn to 0 by what normal labels would show by chance, five strata of 30 labels in all cover .74 of
-    lognormal outcomes (σ = 2) instead of .80, for 7 % less width where the outcome is normal.
+    lognormal outcomes (σ = 2) instead of .80, for 7% less width where the outcome is normal.
 
     Parameters
     ----------

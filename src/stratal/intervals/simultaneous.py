@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.intervals.proportion import student_quantile, upper_tail
 
-# A critical value of 95 % then has a Monte Carlo error of .006 standard errors.
+# A critical value of 95% then has a Monte Carlo error of .006 standard errors.
 _DRAWS = 100_000
 
 # Statistics that are drawn at once: 32 MB.

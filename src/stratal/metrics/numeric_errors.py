@@ -27,7 +27,7 @@ from stratal.report.notes import Note
 
 # Part of the labels whose squares are compared with the sum of all, and the share from which they are too
 # large for the interval to be trusted: in simulations, t errors with 9 degrees of freedom exceed it in less
-# than 5 % of samples of 50 and 150, those with 4 in 20 to 34 %.
+# than 5% of samples of 50 and 150, those with 4 in 20 to 34%.
 LARGEST_PART = 0.02
 HEAVY_SHARE = 0.3
 
@@ -203,7 +203,7 @@ def explained_share(
 
 
 def largest_share(values: FloatArray) -> float:
-    """Return the share of the sum of squares that the largest 2 % of the values (n,) hold, one at least."""
+    """Return the share of the sum of squares that the largest 2% of the values (n,) hold, one at least."""
     squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
     count = max(1, round(LARGEST_PART * len(squares)))
     total = float(squares.sum())

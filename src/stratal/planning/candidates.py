@@ -85,7 +85,7 @@ class Candidate:
         return self.strata.scenarios.select(0)
 
     def is_as_precise(self, simple: Candidate) -> bool:
-        """Return whether the standard error is above a simple random sample's by less than 1 %."""
+        """Return whether the standard error is above a simple random sample's by less than 1%."""
         return self.error <= (1.0 + _MAX_TOLERANCE) * simple.error
 
     def is_more_precise(self, simple: Candidate) -> bool:

@@ -113,7 +113,7 @@ def plan(
     previous : list, optional
         Earlier waves, whose items are others: pairs (sample, labels), or folders that `draw` wrote with their
         labels. With groups or further proxies that all waves have, their labels divide the strata of the
-        proxy and move labels between them. The standard error is at most 5 % larger if they mislead.
+        proxy and move labels between them. The standard error is at most 5% larger if they mislead.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def plan_for_rate(
     size = whole_number("population_size", population_size)
     if not 0 < rate < 1:
         if 1 <= rate < 100:
-            percent = f"For {rate:g} % write {rate / 100:g}."
+            percent = f"For {rate:g}% write {rate / 100:g}."
         else:
             percent = None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)

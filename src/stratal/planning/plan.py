@@ -309,7 +309,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def detectable_difference(self) -> float | None:
-        """The smallest difference of two models that these labels detect with 80 % power.
+        """The smallest difference of two models that these labels detect with 80% power.
 
         Strata follow the first model's proxy. So the second model is assumed to be as precise as in a simple
         random sample, and the errors of the two to be independent (Cochran, 4.6, paired). None if nothing can

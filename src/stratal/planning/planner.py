@@ -60,7 +60,7 @@ MAX_ESTIMANDS = 500
 _MIN_EFFICIENCY = 1.02
 
 # Strata that the user fixed are planned if they are at least this efficient, relative to a simple random
-# sample with its own estimator. A smaller loss than 2 % does not justify another plan than the requested one.
+# sample with its own estimator. A smaller loss than 2% does not justify another plan than the requested one.
 _EFFICIENCY_TOLERANCE = 0.98
 
 EVERY_UNIT = "Every unit is labelled: the value for these units will be exact."

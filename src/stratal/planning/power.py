@@ -129,7 +129,7 @@ def _check_share(name: str, share: float) -> None:
     """Raise an error if a share does not lie between 0 and 1; a percentage is the likely mistake."""
     if not 0 < share < 1:
         if 1 <= share < 100:
-            percent = f"For {share:g} % write {share / 100:g}."
+            percent = f"For {share:g}% write {share / 100:g}."
         else:
             percent = None
         raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)

@@ -39,7 +39,7 @@ TAIL_PROBABILITY = 0.05
 # Number of strata of the proxy from which the moments of the whole population are computed.
 _N_FINE_STRATA = 10
 
-# Sets of rates drawn from the posterior. The 5 % points are then precise to a tenth of their distance.
+# Sets of rates drawn from the posterior. The 5% points are then precise to a tenth of their distance.
 _N_POSTERIOR_DRAWS = 2_000
 
 # Constant, so that equal labels give equal plans.
@@ -177,7 +177,7 @@ class PreviousLabels:
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
         """Return three scenarios of strata: expected, optimistic and conservative at n_h.
 
-        The ends are the 5 % and 95 % points of the posterior distribution of the standard error. Its
+        The ends are the 5% and 95% points of the posterior distribution of the standard error. Its
         uncertainty has two parts: the rates of the strata (`stratal.strata.smoothed_variances`), and the
         relative variance of a sample variance, (κ − 1) / m with κ the kurtosis of the labels about their
         strata's means.
@@ -274,7 +274,7 @@ MIN_LABELS_TO_RECALIBRATE = 10
 # has_other_units no plan changes.
 MIN_SHIFT = 0.05
 
-# 1 % quantile of √(m N/(m + N)) times the Kolmogorov–Smirnov distance of two samples of one distribution.
+# 1% quantile of √(m N/(m + N)) times the Kolmogorov–Smirnov distance of two samples of one distribution.
 _KOLMOGOROV_SMIRNOV_QUANTILE = 1.63
 
 

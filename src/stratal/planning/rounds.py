@@ -612,7 +612,7 @@ def opt_a2(
     Notes
     -----
     With `deviations="raw"`, as in the paper, the mean squared error can exceed that of one proportional
-    round, because the first labels of a stratum may agree by chance: up to 12 times for counts of which 8 %
+    round, because the first labels of a stratum may agree by chance: up to 12 times for counts of which 8%
     are not zero, and more labels do not reduce it (benchmarks/results/unbounded_rounds.md). Recalibrated
     deviations exceed it at most 1.07 times there, with an uninformative proxy; two rounds (`opt_a1`) 1.05
     times.

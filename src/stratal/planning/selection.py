@@ -448,7 +448,7 @@ class Selection(PageDisplay):
         design = self._design
         state = self._state
         of = design.criterion + (f" of {design.positive!r}" if design.positive else "")
-        level = f"{100 * design.confidence:g} %"
+        level = f"{100 * design.confidence:g}%"
         size = f"{self.sample.population_size:,}"
         if self.decided:
             is_single = len(state.survivors) == 1
@@ -532,7 +532,7 @@ class Selection(PageDisplay):
         rows = sorted(result["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = ReportTable(
             title=f"{result['labels']:,} labels of {result['population_size']:,} units",
-            header=("model", "", f"less {self.leader}", f"{100 * result['confidence']:g} % interval"),
+            header=("model", "", f"less {self.leader}", f"{100 * result['confidence']:g}% interval"),
             rows=[list(row.values()) for row in rows],
         )
         tables = [table] if self.labels else []

@@ -363,7 +363,7 @@ def describe_proxies(population: Population) -> JsonDict:
     -------
     dict
         `population_size`, `proxies`: name, predicts, declared, meaning, scaled, bounds, mean, distinct,
-        quantiles (0, 10, …, 100 %), and `groups`: the number of levels of each.
+        quantiles (0, 10, …, 100%), and `groups`: the number of levels of each.
     """
     proxies = []
     for info, score in zip(population.proxies, population.scores, strict=True):

@@ -40,7 +40,7 @@ LARGEST_WEIGHT = 1_000
 MAX_CLASSES = 10
 
 # Agreement of two models, corrected for uniform guessing: below the first value they are not copies, from the
-# second value they may be. Clones with 4 % random answers have .92.
+# second value they may be. Clones with 4% random answers have .92.
 NEARNESS_RANGE = (0.88, 0.91)
 
 # A model is constant if two of its answers, drawn at random, are equal with at least this probability.

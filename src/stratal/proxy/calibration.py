@@ -169,7 +169,7 @@ def calibrate(
     Examples
     --------
     >>> overconfident = np.array([0.5, 0.9, 0.99, 0.999] * 50)
-    >>> outcomes = np.arange(200) % 10 < 7  # right 70 % of the time
+    >>> outcomes = np.arange(200) % 10 < 7  # right 70% of the time
     >>> calibrate(overconfident, outcomes, method="logistic").apply([0.999]).round(1)
     array([0.6])
     """

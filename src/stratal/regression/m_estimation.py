@@ -303,7 +303,7 @@ _DECIDES_GROWTH = 0.4
 
 
 # Where the mean grows exponentially: the leverage, and how many equal labels a slope's influences are worth.
-# With log-normal features (σ = 1) 2 to 6 % of intervals miss without a note; with .5 and 5, 3 to 23 %.
+# With log-normal features (σ = 1) 2 to 6% of intervals miss without a note; with .5 and 5, 3 to 23%.
 _FEWEST = 10.0
 
 

@@ -497,15 +497,15 @@ class WoodruffInterval(Interval):
         return self.share(self.z < null).p_value(max(largest, 0.0), alternative="greater")
 
 
-# Normal quantiles of the levels that a standard error is read from: first that of 95 %, then shorter
+# Normal quantiles of the levels that a standard error is read from: first that of 95%, then shorter
 # intervals, as the longer ones may be open, then longer ones, as the shorter ones may have no width.
 _REACHES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
 
 
 def width_error(interval: Interval, labels: FloatArray) -> float:
-    """Return half the 95 % interval over 1.96 (Woodruff 1952).
+    """Return half the 95% interval over 1.96 (Woodruff 1952).
 
-    If the 95 % interval is open or has no width, another level is taken whose interval is finite and has a
+    If the 95% interval is open or has no width, another level is taken whose interval is finite and has a
     width; after that, one whose interval is finite on one side. If no interval has a width, the chance of
     another value is at most 2 Φ(−8), and the error that this allows within the bounds is returned; without
     bounds, within the range of the `labels` (n,). It is NaN if these all agree, or if the interval is open.
@@ -542,7 +542,7 @@ def quantile_estimate(
 ) -> Estimate:
     """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave, `member` (n,) a domain.
 
-    Its standard error is half the 95 % interval over 1.96. It is NaN if the labels of an outcome without
+    Its standard error is half the 95% interval over 1.96. It is NaN if the labels of an outcome without
     bounds all agree.
 
     Raises

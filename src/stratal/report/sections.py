@@ -232,7 +232,7 @@ def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
     )
 
 
-# A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0 %.
+# A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0%.
 _MAX_UNEXPLAINED = 0.995
 
 

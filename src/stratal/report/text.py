@@ -32,7 +32,7 @@ _NOTEBOOK_ROWS = 20
 _SMALLEST_DECIMAL = 1e-4
 _LARGEST_DECIMAL = 1e6
 
-# Shares below this value, .05 %, would be printed as 0.0 % or 0.1 % with one decimal digit.
+# Shares below this value, .05%, would be printed as 0.0% or 0.1% with one decimal digit.
 _SMALLEST_PERCENT = 0.0005
 
 

@@ -413,8 +413,8 @@ def _neyman(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -
 def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
     """Return N_h S_h, with the S_h expected over the ways in which the proxy may be off.
 
-    Neyman's rule believes the proxy. A model that is 99.9 % sure of every unit in a stratum where it is right
-    98 % of the time has a true S_h four times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1
+    Neyman's rule believes the proxy. A model that is 99.9% sure of every unit in a stratum where it is right
+    98% of the time has a true S_h four times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1
     whole strata are left with the minimum. Measured by `benchmarks/robust_allocation.py`.
     """
     if strata.scaled:

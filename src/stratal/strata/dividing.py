@@ -92,7 +92,7 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
             share = np.zeros(len(between))
         unit_variances = 1.0 - MARGIN_CORRELATION**2 + MARGIN_CORRELATION**2 * share
     variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
-    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
+    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95%
     return max(quantile**2 * variance, 0.0)
 
 

@@ -449,7 +449,7 @@ def allocate_several(
     budget : int, optional
         Labels in all.
     standard_errors : float (J,), optional
-        Wanted standard errors: half-widths divided by the quantile, 1.96 at 95 %.
+        Wanted standard errors: half-widths divided by the quantile, 1.96 at 95%.
     minimum, maximum : int or int (H,)
         Bounds on n_h; the minimum of a smaller stratum is its size. A stratum in which anything varies has
         at least one label.

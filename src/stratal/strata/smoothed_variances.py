@@ -20,7 +20,7 @@ from stratal.strata.strata import MEAN_SHRINKAGE, Moments, of_sizes, shrunk_log_
 # κ − 1 of a normal outcome; smaller estimates are raised to it.
 _NORMAL = 2.0
 
-# Squared relative distance of a stratum's variance from the line: 38 %, so that the line counts for fourteen
+# Squared relative distance of a stratum's variance from the line: 38%, so that the line counts for fourteen
 # labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike,
 # smaller ones gain nothing more there.
 _ABOUT_THE_LINE = 1.0 / 7.0

@@ -1,7 +1,7 @@
 """`Strata`: a partition of the population, with the moments of the proxy and the S_h that follow from them.
 
 `expected_deviations` gives the S_h that a plan uses: a miscalibrated proxy cannot make them zero. A model
-that is 99.9 % sure of every unit in a stratum where it is right 98 % of the time has a true S_h four times
+that is 99.9% sure of every unit in a stratum where it is right 98% of the time has a true S_h four times
 its plug-in, and √(m(1 − m)) of a judge's flat 0 and 1 is zero. So the proxy's means are taken as one of many
 possible: shrunk a little to the overall mean, then with log-odds flatter or steeper around it by a factor
 between 1/4 and 2.

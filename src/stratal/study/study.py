@@ -562,7 +562,7 @@ def anytime_interval(
 def update_stopping(study: Study, confidence_level: float = 0.95) -> bool:
     """Evaluate whether the interval is as narrow as requested, and store the result; True if it is.
 
-    It is evaluated after every 2 % more answers: an anytime-valid interval is valid at these times too.
+    It is evaluated after every 2% more answers: an anytime-valid interval is valid at these times too.
     """
     with study.database.read() as connection:
         requested_width, rounds, done = _stopping_inputs(connection)

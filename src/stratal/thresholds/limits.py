@@ -20,7 +20,7 @@ from stratal.designs.stratum_moments import stratum_sums
 _TINY = 1e-12
 # Estimates up to which a finite population shortens the distance to a limit. The formula is that of rare
 # outcomes: with larger ones, limits of single strata of 13 to 5,000 units were passed with probability .07 to
-# .10 at 5 %.
+# .10 at 5%.
 _RARE = 0.2
 # A second parameter of the beta distribution that is 0 but for rounding: all outcomes are 1.
 _ROUNDING = 1e-9

@@ -14,7 +14,7 @@ from stratal.designs.stratum_moments import stratum_sums
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
 
-# Sets of one score, and thresholds of each of two: 20 sets accepted as much as 40, and 10 accepted 2 % less.
+# Sets of one score, and thresholds of each of two: 20 sets accepted as much as 40, and 10 accepted 2% less.
 N_SETS = 20
 
 # Of two scores there are the pairs of so many values of each.
@@ -195,7 +195,7 @@ def cell_weights(
 def sampling_fraction(counts: FloatArray | IntArray | float, sizes: IntArray | int) -> FloatArray:
     """Return (n − 1) / (N − 1), by which the hypergeometric variance is below that of independent draws.
 
-    In strata of six units, n / N instead let a limit be passed with probability .059 at 5 %.
+    In strata of six units, n / N instead let a limit be passed with probability .059 at 5%.
     """
     return np.where(counts < sizes, (counts - 1.0) / np.maximum(sizes - 1.0, 1.0), 1.0)
 

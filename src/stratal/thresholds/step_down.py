@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from stratal.arrays import BoolArray, FloatArray
 from stratal.intervals.simultaneous import correlation_root
 
-# Draws of correlated normal variables: the error at 5 % is simulated to ± .001.
+# Draws of correlated normal variables: the error at 5% is simulated to ± .001.
 DRAWS = 50_000
 
 # Fixed, so that the same labels accept the same set.

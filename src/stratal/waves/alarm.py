@@ -348,7 +348,7 @@ def _require_independent_draws(waves: Sequence[Wave]) -> None:
     """Refuse waves with the same drawn items, unless independent draws selected these by chance.
 
     Given the earlier waves, the expectation of an e-value is at most 1 only if a wave is drawn independently
-    of them. In a panel, whose error is the same in every wave, 10 % to 33 % of series had a false alarm.
+    of them. In a panel, whose error is the same in every wave, 10% to 33% of series had a false alarm.
     """
     ids = [set(id_texts(wave.evaluation.sample.ids)) for wave in waves if wave.evaluation is not None]
     for place, later in enumerate(waves):

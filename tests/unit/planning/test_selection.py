@@ -50,7 +50,7 @@ def test_the_best_of_five_is_found_where_they_differ() -> None:
     drawn = selection.sample.ids
     assert np.all(np.any([columns[name][drawn] != columns["m0"][drawn] for name in columns], axis=0))
     assert selection.labels < SIZE / 2 < selection.random_labels * 2
-    assert "with 95 % confidence" in selection.statement
+    assert "with 95% confidence" in selection.statement
 
 
 def test_labels_may_come_together_or_round_by_round() -> None:
