@@ -41,6 +41,15 @@ OPTION = re.compile(r"(?<![-\w])--[-\w]+")
 LONG = re.compile(r"(?<!</span>)<code>(?=[^<]{45})")
 INLINE = re.compile(r"(?<!</span>)<code>([^<]*--[^<]*)</code>")
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+BOOSTS = {
+    **dict.fromkeys(("reference/", "papers/", "project/", "release.md"), 0.02),
+    **dict.fromkeys(("alternatives/", "showcase/", "guarantees.md", "glossary.md"), 0.1),
+    "commands.md": 0.5,
+    **dict.fromkeys(("how-to/messages.md", "scale.md", "tutorials/"), 1),
+    **dict.fromkeys(("how-to/", "guide/", "methods/"), 3),
+    "start/": 10,
+}
+"""Beginnings of places in the site, and the weight of these pages in the search; the first that fits counts."""
 
 
 def sources() -> Iterator[tuple[str, str, str]]:
@@ -76,8 +85,17 @@ def write_pages(target: Path) -> list[str]:
         if place == "reference.md":
             text = make_pages.linked_names(text)
         text = LINK.sub(lambda found, at=(home, place): moved(found, *at, places), text)
-        (target / place).write_text(FIGURE.sub(lambda found, home=home: inlined(found, home), text))
+        text = FIGURE.sub(lambda found, home=home: inlined(found, home), text)
+        (target / place).write_text(boosted(place, text))
     return sorted(places)
+
+
+def boosted(place: str, text: str) -> str:
+    """Return a page with the weight that it has in the search."""
+    boost = next((weight for start, weight in BOOSTS.items() if place.startswith(start)), 1)
+    if text.startswith("---\n") or boost == 1:
+        return text
+    return f"---\nsearch:\n  boost: {boost}\n---\n\n{text}"
 
 
 def titled(text: str) -> str:

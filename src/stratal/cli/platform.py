@@ -164,9 +164,9 @@ class LabelsOptions(Struct, frozen=True, kw_only=True):
 
 @command(LabelsOptions, name="platform labels")
 def labels(requested: LabelsOptions) -> Result:
-    """Read the answers of the queue into a CSV file: who, when, and what was skipped.
+    """Read the answers of the queue into a CSV file.
 
-    The file is written anew each time.
+    It states who answered, when, and what was skipped. The file is written anew each time.
     """
     from stratal.designs.files import replacing
     from stratal.tables.files import csv_line

@@ -108,7 +108,7 @@ class SkillOptions(Struct, frozen=True, kw_only=True):
 
 @command(SkillOptions)
 def skill(requested: SkillOptions) -> Result:
-    """Write a SKILL.md that teaches an agent when to use which command.
+    """Write a SKILL.md: which command to use when, for agents.
 
     A SKILL.md that an earlier version wrote is replaced; other files are kept.
     """

@@ -37,7 +37,16 @@ from stratal.population.population import Population, require_population
 from stratal.protocols import JsonDict
 from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
-from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, noted
+from stratal.report.text import (
+    POINTS,
+    Page,
+    PageDisplay,
+    ReportTable,
+    json_dict,
+    noted,
+    points_text,
+    width_text,
+)
 from stratal.strata.allocation import check_budget, whole_number
 
 # The number of pairs grows with the square; more models were not measured.
@@ -455,7 +464,7 @@ class Selection(PageDisplay):
             if is_single:
                 better = ""
             else:
-                better = f" by more than {design.indifference:g}"
+                better = f" by more than {100 * design.indifference:g} points"
             claim = f"no model is better{better} ({of}, {size} units)"
             return f"{self.leader} wins: with {level} confidence {claim}."
         rivals = len(state.rivals)
@@ -465,7 +474,7 @@ class Selection(PageDisplay):
         be = "model may" if rivals == 1 else "models may"
         return (
             f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "
-            f"{design.indifference:g} ({of}, {level} confidence, {size} units)."
+            f"{100 * design.indifference:g} points ({of}, {level} confidence, {size} units)."
         )
 
     @property
@@ -475,6 +484,7 @@ class Selection(PageDisplay):
         labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
         probe_labels = 0.25 * (1.959964 / _PRICED_HALF_WIDTH) ** 2
+        width = width_text(2 * _PRICED_HALF_WIDTH, True)
         rounded = f"{self.random_labels:,.0f}"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
         if labels:
@@ -482,13 +492,13 @@ class Selection(PageDisplay):
         else:
             missing = 0
         return (
-            *([f"{labels:,} labels are worth about {rounded} random ones"] if labels else []),
+            *([f"for this comparison as precise as about {rounded} random labels"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are of first order, those of accuracy exact"
             if self._design.everywhere
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
             f"estimated, no model's own value; about {probe_labels / (1 + probe_labels / size):,.0f} random "
-            f"labels more would give one to ± {_PRICED_HALF_WIDTH:g}",
+            f"labels more would give one with an interval about {width} wide",
         )
 
     def to_dict(self) -> JsonDict:
@@ -533,10 +543,28 @@ class Selection(PageDisplay):
         table = ReportTable(
             title=f"{result['labels']:,} labels of {result['population_size']:,} units",
             header=("model", "", f"less {self.leader}", f"{100 * result['confidence']:g}% interval"),
-            rows=[list(row.values()) for row in rows],
+            rows=[
+                [
+                    row["model"],
+                    row["state"],
+                    row["difference"] and f"{points_text(row['difference'])}{POINTS}",
+                    _points_interval(row["confidence_interval"]),
+                ]
+                for row in rows
+            ],
         )
         tables = [table] if self.labels else []
         return Page(lines=[result["statement"]], tables=tables, notes=noted(result["notes"]))
+
+
+def _points_interval(ends: Sequence[float | None] | None) -> str | None:
+    """Return the interval of a difference of shares in percentage points."""
+    if ends is None:
+        return None
+    low, high = ends
+    low_text = "−∞" if low is None else points_text(low)
+    high_text = "∞" if high is None else points_text(high)
+    return f"{low_text} to {high_text}{POINTS}"
 
 
 def default_round_size(drawn: int) -> int:

@@ -228,10 +228,13 @@ def _plan_sentence(plan: JsonMapping) -> str:
     verb = "Label a pilot of" if plan.get("pilot") else "Label"
     sentence = f"{verb} {budget:,} of {plan['population_size']:,} units"
     n_strata = len(plan["strata"])
-    if n_strata > 1 and plan["recommended"]["design"] == "stratified":
+    design = plan["recommended"]["design"]
+    if design == "stratified" and n_strata > 1:
         sentence += f", chosen at random within {n_strata:,} strata"
-    else:
+    elif design in ("stratified", "simple-random"):
         sentence += ", chosen at random"
+    else:
+        sentence += f", by a {design} sample"
     if rounds and rounds["total"] > budget:
         sentence += f", and {rounds['total'] - budget:,} more in a second round where the first labels show"
     return sentence
