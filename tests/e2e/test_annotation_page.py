@@ -352,9 +352,14 @@ def test_the_owner_watches_without_a_reload_and_annotators_cannot(tmp_path, open
                 study.submit(who, study.next_item(who).id, value, note="<b>odd</b>")
         window.wait_for_selector("#root:has-text('16 of ')", timeout=90_000)
         found = study_status(study)
-        assert f"{found['estimate']['estimate']:.3f}" in window.inner_text("#root")
+        assert f"{100 * found['estimate']['estimate']:.1f}%" in window.inner_text("#root")
+        assert window.locator("svg.picture").count() == 2
+        assert "Interval by number of labels" in window.inner_text("#root")
         assert "<b>odd</b>" in window.inner_text("#root")
         shot(window, "light-owner")
+        report = window.request.get(f"{owner_link(study, address)}report")
+        assert report.status == 200
+        assert "95% interval" in report.text()
         assert serious(window) == []
         dead = opened(f"{address}/a/nobody/", selector="h1")
         assert "No such page" in dead.inner_text("#root")

@@ -46,7 +46,9 @@ def test_the_command_and_python_agree(shared, tmp_path, name):
 
     assert plan.to_dict() == planned
     assert [row["id"] for row in rows] == sample.ids.tolist()
-    assert estimate.to_dict() == result
+    described = estimate.to_dict()
+    described.pop("quantity")
+    assert described == result
     exact = sum(truth.values()) / len(truth)
     assert abs(estimate.value - exact) < 5 * estimate.standard_error
 

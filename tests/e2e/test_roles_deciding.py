@@ -42,7 +42,7 @@ def test_a_planner_without_a_file():
     text = run(f"plan --population-size 5000 --rate .9 --budget {plan['budget']} --details")
 
     assert plan["expected_half_width"] <= 0.03
-    assert f"a difference of {plan['detectable_difference']:.4f} or more will be detected" in text
+    assert f"differences of at least {100 * plan['detectable_difference']:.2g} points are detected" in text
     assert plan["detectable_difference"] > 0.05
 
 

@@ -200,7 +200,7 @@ def test_a_classifier_with_a_softmax(follow, run_command, tmp_path):
     sample = Sample.read("audit/sample.parquet")
     assert sample.proxy_names == ("confidence",)
     assert np.allclose(sample.proxies[:, 0], table.set_index("image").loc[sample.ids].max(axis=1), atol=1e-12)
-    value = float(estimated.stdout.split("Accuracy ")[1].split(" ")[0])
+    value = float(estimated.stdout.split("Accuracy ")[1].split("%")[0]) / 100
     told = float(np.mean(model.classes_[probabilities.argmax(axis=1)] == digits[200:]))
     assert abs(value - told) < 0.08
 
@@ -333,7 +333,7 @@ def test_a_file_with_a_column_of_human_answers_follows_doctor(follow, run_comman
 
     # A judge that the labels do not support is not used.
     assert "random labels" not in done.stdout
-    assert "Pass rate 0.5, 95% interval" in done.stdout
+    assert "Pass rate 50.0% (95% interval" in done.stdout
 
 
 def test_a_file_of_labels_alone_is_told_from_a_sample(run_command, tmp_path, monkeypatch):
