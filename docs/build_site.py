@@ -8,11 +8,13 @@ are replaced by links within the site. Figures are part of the page, so that the
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -42,10 +44,11 @@ LONG = re.compile(r"(?<!</span>)<code>(?=[^<]{45})")
 INLINE = re.compile(r"(?<!</span>)<code>([^<]*--[^<]*)</code>")
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 BOOSTS = {
-    **dict.fromkeys(("reference/", "papers/", "project/", "release.md"), 0.02),
+    **dict.fromkeys(("reference/", "papers/", "project/", "release.md"), 0.001),
     **dict.fromkeys(("alternatives/", "showcase/", "guarantees.md", "glossary.md"), 0.1),
     "commands.md": 0.5,
     **dict.fromkeys(("how-to/messages.md", "scale.md", "tutorials/"), 1),
+    "how-to/intervals.md": 20,
     **dict.fromkeys(("how-to/", "guide/", "methods/"), 3),
     "start/": 10,
 }
@@ -82,6 +85,8 @@ def write_pages(target: Path) -> list[str]:
         if place.startswith("tutorials/") and place != "tutorials/index.md":
             (target / place).with_suffix(".ipynb").write_text(notebooks.notebook(text))
             text = with_notebook(text, PurePosixPath(place).stem)
+        if place == "project/gallery.md":
+            text = with_code(text)
         if place == "reference.md":
             text = make_pages.linked_names(text)
         text = LINK.sub(lambda found, at=(home, place): moved(found, *at, places), text)
@@ -103,6 +108,24 @@ def titled(text: str) -> str:
     parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
     raised = "".join(part if part.startswith("```") else re.sub(r"^##", "#", part, flags=re.MULTILINE) for part in parts)
     return raised if text.startswith("## ") else text
+
+
+def with_code(text: str) -> str:
+    """Return the gallery with the program of each figure, which makes or reads its data, folded below it."""
+    program = (DOCS / "figures.py").read_text()
+    sources = {
+        node.name: ast.get_source_segment(program, node) or ""
+        for node in ast.parse(program).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+    def folded(found: re.Match[str]) -> str:
+        name = PurePosixPath(found[2]).stem
+        source = textwrap.indent(sources[name.replace("-", "_")], "    ")
+        summary = f"Code and data: python docs/figures.py {name}"
+        return f'{found[0]}\n\n??? note "{summary}"\n\n    ```python\n{source}\n    ```\n'
+
+    return FIGURE.sub(folded, text)
 
 
 def with_notebook(text: str, name: str) -> str:
@@ -178,9 +201,20 @@ NOT_FOUND = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewp
 <title>Page not found · stratal</title><style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:18vh auto;
 padding:0 1rem;background:#fff;color:#1d2433}a{color:#0a655b}@media(prefers-color-scheme:dark){body{background:#1e2129;
 color:#e6e9ef}a{color:#5fd1c1}}</style><main><h1>Page not found</h1><p>This page does not exist, or has another name now.
-<a href="./">Up one level</a>, or search from the home page.</p></main></html>
+<a href="./">Up one level</a>, or search:</p><form><input name="q" type="search" aria-label="Search" required>
+<button>Search</button></form></main><script>
+document.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const parts = location.pathname.split("/").slice(0, -1), query = `?q=${encodeURIComponent(event.target.q.value)}`;
+  for (; parts.length > 1; parts.pop()) {
+    const found = await fetch(`${parts.join("/")}/search/search_index.js`, { method: "HEAD" }).catch(() => null);
+    if (found?.ok) break;
+  }
+  location.href = `${parts.join("/")}/${query}`;
+});
+</script></html>
 """
-"""What a server shows for an address that leads nowhere. It loads nothing: the folder of the site is not known there."""
+"""What a server shows for an address that leads nowhere. Its search looks for the folder of the site, which is not known."""
 
 
 def main(build: Path = BUILD) -> int:

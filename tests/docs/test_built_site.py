@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tests.browser import browser_open
 from tests.docs.test_site import build_site
-from tests.tiers import SLOW, sized
+from tests.tiers import SLOW, cells, sized
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("playwright")
@@ -145,6 +147,92 @@ def test_search_finds_a_page_without_a_server(site, browser):
 
     found = window.locator(".md-search-result__link").evaluate_all("links => links.map(link => link.href)")
     assert any("how-to/" in link for link in found)
+
+
+FIRST_PAGES = {
+    "confidence interval": ["how-to/intervals", "methods/intervals"],
+    "install": ["start/install"],
+    "p-value": ["methods/comparisons", "methods/intervals"],
+    "judge": ["tutorials/trust-a-judge", "methods/judges", "tutorials/judge-and-two-annotators"],
+    "F1": ["tutorials/rare-class", "methods/metrics"],
+    "threshold": ["methods/thresholds"],
+    "recall": ["methods/metrics", "start/where-to-go", "tutorials/rare-class"],
+    "AUC": ["methods/metrics", "start/where-to-go"],
+    "strata": ["methods/strata"],
+    "allocation": ["methods/allocation"],
+    "budget": ["how-to/index", "methods/plans"],
+    "half-width": ["methods/adaptive", "methods/plans"],
+    "proxies": ["methods/proxies"],
+    "annotators": ["methods/annotators"],
+    "agreement": ["methods/annotators", "tutorials/judge-and-two-annotators"],
+    "kappa": ["methods/judges", "methods/estimands"],
+    "Label Studio": ["guide/tools"],
+    "Inspect": ["guide/tools"],
+    "MLflow": ["guide/platforms", "guide/tools"],
+    "GitHub Action": ["guide/machines"],
+    "compare models": ["tutorials/models", "methods/comparisons"],
+    "new version": ["guide/report", "how-to/index"],
+    "drift": ["methods/trends"],
+    "regression": ["methods/regression"],
+    "clusters": ["methods/designs", "methods/elsewhere"],
+    "weights": ["methods/elsewhere", "methods/means"],
+    "JSON": ["guide/machines"],
+    "notebook": ["guide/labelling", "tutorials/index"],
+    "DuckDB": ["how-to/engines", "guide/data"],
+    "nonresponse": ["methods/elsewhere", "methods/means"],
+    "report": ["guide/report"],
+}
+"""What a user searches for → the pages that may come first."""
+
+
+@pytest.mark.parametrize("query", cells(FIRST_PAGES, fast=("install", "judge", "F1", "confidence interval")))
+def test_search_finds_the_right_page_first(site, browser, query):
+    window = browser.new_context(offline=True).new_page()
+    window.goto(f"file://{site}/index.html")
+    window.click("input[name=query]")
+    window.keyboard.type(query)
+    window.wait_for_selector(".md-search-result__item", timeout=20_000)
+
+    first = window.locator(".md-search-result__link").first.get_attribute("href")
+    place = first.split("?")[0].split("#")[0].removeprefix(f"file://{site}/").removesuffix(".html")
+    assert place in FIRST_PAGES[query]
+
+
+class SiteInAFolder(http.server.SimpleHTTPRequestHandler):
+    """Serves a site at /docs/, and its page 404.html for what does not exist."""
+
+    site: Path
+
+    def translate_path(self, path):
+        name = unquote(urlsplit(path).path).removeprefix("/docs/")
+        target = self.site / (name or "index.html")
+        return str(target if target.is_file() else self.site / "404.html")
+
+    def log_message(self, *_):
+        """Nothing is logged."""
+
+    def do_HEAD(self):
+        if self.translate_path(self.path).endswith("404.html"):
+            self.send_error(404)
+        else:
+            super().do_HEAD()
+
+
+def test_the_page_of_a_wrong_address_searches_the_site(site, browser):
+    SiteInAFolder.site = site
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SiteInAFolder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        window = browser.new_page()
+        window.goto(f"http://127.0.0.1:{server.server_port}/docs/old/place/page.html")
+        assert "Page not found" in window.inner_text("h1")
+        window.fill("input[name=q]", "install")
+        window.keyboard.press("Enter")
+        window.wait_for_selector(".md-search-result__item", timeout=20_000)
+
+        assert "/docs/start/install.html" in window.locator(".md-search-result__link").first.get_attribute(
+            "href"
+        )
+        server.shutdown()
 
 
 COPIED = """code => {

@@ -172,3 +172,12 @@ def test_every_json_key_is_on_its_page(build_site):
 
     assert len(keys) > 100
     assert sorted(keys - written) == []
+
+
+def test_every_figure_of_the_gallery_has_its_code(build_site):
+    text = (DOCS / "project" / "gallery.md").read_text()
+    shown = build_site.with_code(text)
+
+    assert text.count("../figures/") >= 15
+    assert shown.count('??? note "Code and data: python docs/figures.py') == text.count("../figures/")
+    assert "def forty_intervals(path: Path)" in shown

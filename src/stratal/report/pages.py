@@ -494,11 +494,13 @@ def _current_estimate_lines(status: JsonMapping) -> list[str]:
     lines = []
     estimate = status["estimate"]
     if estimate is not None:
-        lines.append(f"Estimate so far {value_with_interval(estimate)} if labelling stops now")
+        quantity = str(estimate["quantity"])
+        name = f"{quantity[:1].upper()}{quantity[1:]}"
+        lines.append(f"{name} {value_with_interval(estimate)} if labelling stops now")
         if status["anytime_interval"] is not None:
             level = level_text(estimate["confidence_level"])
-            interval = interval_text(status["anytime_interval"])
-            lines.append(f"{level} that holds at every moment: {interval}")
+            interval = interval_text(status["anytime_interval"], estimate["share"])
+            lines.append(f"{level} that is valid at every moment: {interval}")
         interim = status.get("planned_look")
         if interim is not None:
             lines.append(
