@@ -150,7 +150,7 @@ MAIN = {
     "study": (Figure("median, ms", "submit", "ms to save, median"),),
     "page": (Figure("median, ms", "submit", "ms to save, median"), Figure("99th percentile, ms", "submit")),
     "first_answer": (Figure("processor, s", "| stratal", "seconds of the processor"),),
-    "limits": (Figure("Parquet, s", called="seconds of the processor to inspect up to 10,000 columns"),),
+    "limits": (Figure("Parquet, s", called="seconds of the processor to inspect up to 4,000 columns"),),
     "attack": (Figure("tries"), Figure("silently wrong"), Figure("tracebacks")),
 }
 """Pages in their order, and the figures that the index shows of each."""

@@ -81,7 +81,7 @@ def drawn(folder: Path, levels: int) -> str:
     ids = [line.partition(",")[0] for line in labels.read_text(encoding="utf-8").splitlines()[1:]]
     answers = "".join(f"{unit},{number % 5 > 0:d}\n" for number, unit in enumerate(ids))
     labels.write_text(f"id,label\n{answers}", encoding="utf-8")
-    estimating = seconds("estimate", output / "sample.parquet", labels)
+    estimating = seconds("estimate", output / "sample.parquet", labels, "--by", "kind")
     return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {drawing} | {estimating} | {load()} |"
 
 
@@ -94,7 +94,7 @@ def with_earlier(lines: list[str], heading: str) -> list[str]:
     return [numbered[number] for number in sorted(numbered)]
 
 
-def main(columns: str = "500,2000,10000", levels: str = "1000,10000,100000") -> None:
+def main(columns: str = "500,2000,4000", levels: str = "1000,10000,100000") -> None:
     """Measure, and write the page; numbers that are not asked for keep their line."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -108,7 +108,7 @@ def write(wide_lines: list[str], fine_lines: list[str]) -> None:
     """Write the page."""
     inspecting, drawing = (
         f"## `stratal doctor`, {ROWS:,} rows",
-        "## `stratal draw --by`, and `stratal estimate` with all labels",
+        "## `stratal draw --by`, and `stratal estimate --by` with all labels",
     )
     lines = [
         "# Wide tables and fine categories",
