@@ -128,6 +128,11 @@ MAIN = {
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
     "judge_coverage": (Figure("coverage"),),
+    "widths": (
+        Figure("coverage", "simple random", "coverage, simple random"),
+        Figure("coverage", "default plan", "default plan"),
+        Figure("mean relative", "default plan", "width over random labels' at equal error, default plan"),
+    ),
     "judge_peers": (Figure("coverage"),),
     "known_answers": (Figure("covered", called="coverage of precision"),),
     "wrong_scores": (Figure("lowest coverage"), Figure("width over knowing, median")),

@@ -85,6 +85,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "known_answers": list,
         "judge_coverage": list,
         "wrong_scores": list,
+        "widths": list,
         "cross_fitting": list,
         "effective_size": list,
         "refuted_plans": list,

@@ -43,6 +43,8 @@ MAX_WIDTH = 1.2
 MAX_RELATIVE_WIDTH = 1.05
 # With fewer labels an interval may be wider.
 MIN_LABELS = 100
+# An estimand whose error is rounding, such as kappa if there is one answer, has no figures either.
+ROUNDING = 1e-9
 # An estimand without an interval in more draws than this has no figures.
 MIN_DEFINED = 0.9
 
@@ -228,6 +230,11 @@ class Figures:
     error: float
 
     @property
+    def cell(self) -> tuple[str, int, str]:
+        """Population, labels and estimand, without the design."""
+        return self.population, self.n, self.estimand
+
+    @property
     def ratio(self) -> float:
         """Mean width over 3.92 root mean squared errors."""
         return self.width / (3.92 * self.error)
@@ -293,11 +300,12 @@ HEADER = "| {} | population | design | n | labels | coverage | width | relative 
 
 def page(figures: list[Figures], replicates: int, selection: str) -> str:
     """Return the page: cells outside the limits, then all of them."""
-    simple = {(row.population, row.n, row.estimand): row.ratio for row in figures if row.design == SIMPLE}
-    used = [row for row in figures if row.defined >= MIN_DEFINED and row.error > 0]
+    used = [row for row in figures if row.defined >= MIN_DEFINED and row.error > ROUNDING]
+    simple = {row.cell: row.ratio for row in used if row.design == SIMPLE}
+    used = [row for row in used if row.cell in simple]
 
     def relative(row: Figures) -> float:
-        return row.ratio / simple[row.population, row.n, row.estimand]
+        return row.ratio / simple[row.cell]
 
     def lines(rows: Iterable[Figures]) -> list[str]:
         return [
@@ -343,8 +351,8 @@ def page(figures: list[Figures], replicates: int, selection: str) -> str:
             f"| {ratios.mean():.2f} | {ratios.max():.2f} | {relatives.mean():.2f} | {relatives.max():.2f} |"
         )
     for title, rows in limits.items():
-        text += ["", f"## {title}: {len(rows)}", "", *header, *lines(rows)]
-    text += ["", f"## All cells: {len(used)}", "", *header, *lines(used)]
+        text += ["", f"## {title}", "", f"{len(rows)} cells.", "", *header, *lines(rows)]
+    text += ["", "## All cells", "", *header, *lines(used)]
     return "\n".join(text) + "\n"
 
 

@@ -28,6 +28,7 @@ from benchmarks import (
     speed,
     thresholds,
     weak_proxies,
+    widths,
 )
 from benchmarks.coverage import sections
 from benchmarks.promises import Case, known
@@ -418,3 +419,16 @@ def test_a_row_of_speeds_is_met_by_its_median(at_least, verdict):
     row = speed.Row(what="x", unit="s", required=1.0, at_least=at_least, figures=[0.5, 2.0, 4.0])
 
     assert row.line() == f"| x | s | 0.5 | 2 | 4 | {'≥' if at_least else '≤'} 1 | {verdict} |"
+
+
+def test_a_quick_run_of_widths_has_the_tables_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(widths)
+    options = "--replicates 2 --cells ratings/+default+/300/+mae,useless+two+/300/+recall"
+    quick = quick_run(widths, options, tmp_path / "page.md", monkeypatch)
+    cells = {row[:4]: row for row in table_rows(page) if len(row) == 8 and row[3] == "300"}
+    quick_cells = [row[:4] for row in table_rows(quick) if len(row) == 8 and row[3] == "300"]
+
+    assert headings(quick) == headings(page)
+    assert set(quick_cells) <= set(cells)
+    assert len({row[2] for row in quick_cells}) == 3
+    assert len({row[1] for row in cells.values()}) >= 8
