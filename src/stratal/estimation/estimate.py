@@ -701,7 +701,17 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         InputError
             If none does, or several do.
         """
-        matches = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
+        rows = self.estimates
+        labels: list[Mapping[str, str | None]]
+        if isinstance(rows, ComputedRows):
+            labels = [rows.label(place) for place in range(len(rows))]
+        else:
+            labels = [row.label for row in rows]
+        matches = [
+            place
+            for place, row_label in enumerate(labels)
+            if all(row_label.get(name) == value for name, value in label.items())
+        ]
         if len(matches) != 1:
             if len(matches) > 1:
                 have = "estimates have"
@@ -710,7 +720,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             label_text = ", ".join(f"{name}={value!r}" for name, value in label.items())
             allowed = "; ".join(_named(row) for row in self.estimates[:5])
             raise InputError(f"{len(matches) or 'no'} {have} this label", given=label_text, allowed=allowed)
-        return matches[0]
+        return rows[matches[0]]
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -364,6 +364,8 @@ def test_a_table_of_very_many_groups_has_the_intervals_of_the_lowest(monkeypatch
     lowest = table.lowest_to_dict(5)["domains"]
 
     assert len(computed) == 5
+    assert table.of(domain="k3").label == {"domain": "k3"}
+    assert len(computed) == 6
     assert [row["domain"] for row in lowest] == list(rows)
     described = [row for row in lowest if row["confidence_interval"] is not None]
     assert len(described) == 5
