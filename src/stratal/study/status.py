@@ -18,9 +18,10 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.quantity import mean_name
 from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
-from stratal.labels.labels import Labels
+from stratal.labels.labels import Labels, join_labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.study import items
 from stratal.study.current_labels import present_labels
@@ -379,7 +380,8 @@ def _interim(
         return None, figures, ["no item is labelled yet, so there is no estimate"]
     try:
         interim = estimate_study(study, name)
-        figures["estimate"] = interim.to_dict(confidence_level)
+        quantity = _quantity(study, interim, name)
+        figures["estimate"] = interim.to_dict(confidence_level) | {"quantity": quantity}
     except StratalError as error:
         return None, figures, [str(error)]
     try:
@@ -387,6 +389,15 @@ def _interim(
     except StratalError as error:
         return interim, figures, [f"no interval that holds at every moment: {error}"]
     return interim, figures, []
+
+
+def _quantity(study: Study, interim: Estimate, name: str) -> str:
+    """Return the name of what is estimated; the study stores numbers, and the annotators' words name it."""
+    read = interim.read
+    if interim.label or read is None or read.classes:
+        return interim.quantity
+    words = join_labels(study.sample(), study.labels(name, words=True)).table()
+    return mean_name(words, is_share=interim.is_share, is_right=read.is_right)
 
 
 # How a requirement stands while there is no estimate.
