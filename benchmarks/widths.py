@@ -183,7 +183,7 @@ def estimates(pool: Pool, sample: Sample, names: Iterable[str]) -> Iterator[tupl
         if "slice mean" in names:
             yield "slice mean", slices.of(domain="group 1")
         if "difference of groups" in names:
-            pairs = slices.differences()
+            pairs = slices.differences(simultaneous=False)
             yield "difference of groups", pairs[0]
     for metric in (*CLASS_METRICS, "auc", "average_precision"):
         if metric in names:
