@@ -92,6 +92,10 @@ MAIN = {
             "least coverage", "× that of the side", "exact coverage with a guard at 1 to 2 times its error"
         ),
     ),
+    "default_plans": (
+        Figure("n = 100", "largest", "largest variance over that of k-means strata, 100 labels"),
+        Figure("n = 1,000", "geometric mean", "mean, 1,000 labels"),
+    ),
     "given_strata": (
         Figure("width over the peer's", "auto", "width over glide's"),
         Figure("least coverage of `auto`", called="coverage of auto"),

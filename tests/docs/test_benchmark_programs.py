@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from benchmarks import (
     cluster_groups,
+    default_plans,
     earlier_waves,
     estimands,
     exact_cells,
@@ -45,6 +46,7 @@ RUN = programs(argparse.Namespace(ssepy=None, ppi=None))
 BY_HAND = {
     "adaptive_steps": "adaptive with an option",
     "attack": "make attack",
+    "default_plans": "two peers, each in an environment of its own",
     "estimands": "oasis, in an environment of its own",
     "first_answer": "five peers, each in an environment of its own",
     "first_answer_coverage": "four peers in one environment",
@@ -432,3 +434,20 @@ def test_a_quick_run_of_widths_has_the_tables_of_the_page(tmp_path, monkeypatch)
     assert set(quick_cells) <= set(cells)
     assert len({row[2] for row in quick_cells}) == 3
     assert len({row[1] for row in cells.values()}) >= 8
+
+
+@pytest.mark.usefixtures("shared")
+def test_default_plans_are_no_less_precise_than_plans_of_k_means_strata():
+    page = stored_page(default_plans)
+    exact = {row[0]: row[1:] for row in table_rows(page) if len(row) == 1 + len(default_plans.BUDGETS)}
+    several = [row for row in table_rows(page) if len(row) == 8 and row[0] in default_plans.SCORES]
+
+    assert max(float(cell) for cell in exact["largest"]) <= 1.02
+    assert max(float(cell) for cell in exact["geometric mean"]) < 0.99
+    assert {row[0] for row in several} == set(default_plans.SCORES)
+    for name, budget in (("forest", 50), ("cifar10_vgg", 100)):
+        column = default_plans.BUDGETS.index(budget)
+        assert default_plans.exact_ratio(name, budget) == pytest.approx(float(exact[name][column]), abs=6e-4)
+    ours, before = default_plans.compared("imagenet_golden_crowd", "several", 100, draws=40)
+    assert ours.squared_error < before.squared_error * 1.5
+    assert ours.width < before.width
