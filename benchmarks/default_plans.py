@@ -296,8 +296,8 @@ def main() -> None:
         *exact_lines,
         "",
         f"One score, {options.draws} draws; one standard error of a squared error is about {error:.0%}. "
-        '"Before" is a plan of k-means strata. Ratios of peers are theirs over ours; of ssepy the best of five '
-        "arms, which chance favours.",
+        '"Before" is a plan of k-means strata. Ratios of peers are theirs over ours; of ssepy the best of '
+        "five arms, which chance favours.",
         "",
         "| file | labels | error | width | coverage | error² / before | width / before | "
         "ASI: error² | ASI: width | StratPPI: error² | StratPPI: width | ssepy: error² |",
