@@ -59,7 +59,7 @@ ROWS = [
      f"{DRAW} --predicted answer"),
     (f"{ESTIMATE} --value lable", "'label'", f"{ESTIMATE} --value label"),
     (f"{ESTIMATE} --id uid", "no column 'uid'", ESTIMATE),
-    (f"{ESTIMATE} --by kind", "--groups COL", None),
+    (f"{ESTIMATE} --by kind", "--groups kind", None),
     (f"{ESTIMATE} --predicted answer", "'answer'", ESTIMATE),
     ("simulate truth.csv --outcome wrong --proxy confidence", "no such column|'right'", SIMULATE),
     # ---- numbers
@@ -199,7 +199,7 @@ ROWS = [
      f"{PLAN} --estimand f1:dog --predicted answer"),
     (f"{PLAN} --estimand fone:dog --predicted answer", "'f1'.*…", None),
     (f"{PLAN} --memory lots", "500MB", f"{PLAN} --memory 500MB"),
-    (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
+    (f"{ESTIMATE} --post-stratify kind", "--groups kind", None),
     ("study export study --annotator ann --output items.txt", "Call it items.html",
      "study export study --annotator ann --output items.html"),
 ]  # fmt: skip

@@ -229,10 +229,11 @@ def group_column(
         If the sample has no such column, naming near ones.
     """
     if name is None or name not in sample.groups:
+        column = name or "COL"
         if sample.declared_random:
             action = f"Name the column of the table: {option}= (--{option} COL)."
         else:
-            action = f"Draw again with {option}= (--{option} COL), so that the sample keeps the column."
+            action = f"Draw again with {option}= (--{option} {column}), so that the sample keeps the column."
         raise InputError(
             what or f"{source_noun(sample)} has no group column {name!r}",
             allowed=suggest_names(name or "", sample.groups) or None,
@@ -380,7 +381,9 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     columns = {**sample.shown, **sample.groups}
     if name not in columns:
         names = (*sample.proxy_names, *columns)
-        action = "Draw again with proxy= or groups= (--proxy COL, --groups COL), so that the sample keeps it."
+        action = (
+            f"Draw again with proxy= or groups= (--proxy {name}, --groups {name}), so that the sample keeps it."
+        )
         if sample.declared_random:
             action = "Name another column of the table."
         raise InputError(
