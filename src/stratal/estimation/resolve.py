@@ -381,9 +381,8 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     columns = {**sample.shown, **sample.groups}
     if name not in columns:
         names = (*sample.proxy_names, *columns)
-        action = (
-            f"Draw again with proxy= or groups= (--proxy {name}, --groups {name}), so that the sample keeps it."
-        )
+        options = f"--proxy {name}, --groups {name}"
+        action = f"Draw again with proxy= or groups= ({options}), so that the sample keeps it."
         if sample.declared_random:
             action = "Name another column of the table."
         raise InputError(
