@@ -105,7 +105,7 @@ def without_mask(values: Any) -> AnyArray:
 
 
 def number_of_text(text: str) -> float:
-    """Return the number that a text is, NaN where it is none; `1_0`, which Python reads as 10, is none."""
+    """Return the number in a text, NaN if there is none; `1_0`, which Python reads as 10, is not one."""
     try:
         if "_" in text:
             return float("nan")

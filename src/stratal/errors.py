@@ -183,7 +183,7 @@ class MissingExtraError(StratalError, ImportError):
 
 @contextmanager
 def optional_import(package: str, *, extra: str) -> Iterator[None]:
-    """Say which extra holds a package, where an import in the block fails."""
+    """Say which extra provides a package if importing it in the block fails."""
     try:
         yield
     except ImportError:
@@ -277,7 +277,7 @@ def lone_surrogate_error(holder: str, text: str) -> InputError:
 
 
 def duplicate_ids_error(where: str, count: int, first: object) -> InputError:
-    """Return the error for ids that stand more than once."""
+    """Return the error for ids that occur more than once."""
     what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
     action = "Remove the duplicates, or make an id that distinguishes the units."
     return InputError(what, allowed="one unit per id", action=action)

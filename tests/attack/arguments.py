@@ -23,7 +23,7 @@ RATIO = RatioOfMeans(["a", "b"])
 
 
 def _calls() -> tuple[list[Call], list[Any]]:
-    """Return calls that work, and values of which most are no such argument."""
+    """Return calls that work, and values of which most are not such argument."""
     rng = np.random.default_rng(0)
     groups = {"g": rng.choice(["a", "b"], 200), "answer": rng.choice(["x", "y"], 200)}
     units = stratal.Population.from_arrays(

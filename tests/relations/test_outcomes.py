@@ -34,7 +34,7 @@ def test_wrong_answers_are_what_right_ones_leave(design, seed, estimator, answer
     first = DESIGNS[design](world.population(), seed)
     second = DESIGNS[design](world.population(proxy=opposite), seed)
     if design == "poisson" and estimator == "horvitz-thompson":
-        estimator = "hajek"  # the sum over a random number of units is no mean, and has no complement
+        estimator = "hajek"  # the sum over a random number of units is not a mean, and has no complement
     right = stratal.estimate(first, world.labels(first, world.right, answered), estimator=estimator)
     wrong = stratal.estimate(second, world.labels(second, 1 - world.right, answered), estimator=estimator)
 

@@ -25,7 +25,7 @@ ESTIMANDS = (None, "auc:spam", "auc:ham", "average_precision:spam", "calibration
 
 # Every reason for which a question is refused.
 REASONS = {
-    "a probability of something else is no score of the class": lambda meaning, estimand: (
+    "a probability of something else is not a score of the class": lambda meaning, estimand: (
         estimand in ("auc:spam", "auc:ham", "average_precision:spam")
         and (meaning in (None, "right") or (meaning == "class:spam" and estimand == "auc:ham"))
     ),

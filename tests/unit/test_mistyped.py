@@ -1,4 +1,4 @@
-"""Arguments of the wrong type that users confuse, and paths that are no text, are one error."""
+"""Arguments of the wrong type that users confuse, and paths that are not text, are one error."""
 
 from __future__ import annotations
 

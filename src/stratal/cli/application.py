@@ -140,7 +140,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, message="stratal %(version)s", help="Print the version.")
 def app() -> None:
-    """Take the options that stand before a subcommand."""
+    """Take the options that precede a subcommand."""
 
 
 def _say(message: str) -> None:
@@ -150,7 +150,7 @@ def _say(message: str) -> None:
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
-    A reader that leaves early (`| head`) is no mistake: exit status 0. Ctrl-C ends with one word and 130.
+    A reader that leaves early (`| head`) is not a mistake: exit status 0. Ctrl-C ends with one word and 130.
     """
     for name in ("stdout", "stderr"):  # which are None where they were closed
         if getattr(sys, name) is None:

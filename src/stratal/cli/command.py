@@ -172,7 +172,7 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
             option = Option()
         if not option.help_text:
             type_text, shown, text = described.get(field.name, ("", "", ""))
-            # A type in lower case, such as `str`, is no placeholder.
+            # A type in lower case, such as `str`, is not a placeholder.
             if type_text != type_text.lower():
                 metavar = type_text
             else:

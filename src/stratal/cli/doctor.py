@@ -90,7 +90,8 @@ def _inspected(requested: Reading) -> Result:
     if proxies:
         score = None
     else:
-        score = suggested_score(columns, suggested)
+        answers = model_answer(columns, suggested) if columns.get("log") is None else []
+        score = suggested_score(columns, suggested, requested.predicted or next(iter(answers[1:]), None))
     if score is not None:
         described["suggested_proxy"] = score
     if columns["rows"] == 0:

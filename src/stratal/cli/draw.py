@@ -207,6 +207,7 @@ def draw(requested: DrawOptions) -> Result:
     if sample.question.outcome.label_format is not None:
         described["label_format"] = sample.question.outcome.label_format
     described["columns_to_fill"] = list(columns_to_fill(sample))
+    described["label_hint"] = sample.question.label_hint
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}

@@ -116,7 +116,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         Columns of numbers for --stratify features; also 'emb_*'.
     tags : FORMAT, default json if every answer is a list
         Format of sets of tags in answers and labels: json, or the separator ';', '|' or ','; none if values
-        are no sets.
+        are not sets.
     bounds : LOW,HIGH
         Bounds of the outcome, and of the proxy on its scale.
     margin : bool
@@ -179,6 +179,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     def content_columns(self) -> list[str]:
         """Columns with texts or images that annotators could be shown; of local CSV and Parquet files."""
         from stratal.question.content import content_columns
+        from stratal.question.scores import ANSWER_IS_RIGHT
         from stratal.tables.files import csv_header
         from stratal.tables.parquet import parquet_column_names
 
@@ -192,7 +193,8 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             names = parquet_column_names(self.file, sys.maxsize)
         texts = selected_fields(self, "id", "proxy", "groups", "by", "features", "softmax", "answers")
         used = {name for text in texts.values() for name in split_names(text)}
-        return content_columns(names, {*used, *self.role_columns})
+        judges_answers = self.predicts is not None and ANSWER_IS_RIGHT in self.predicts.split("=")
+        return content_columns(names, {*used, *self.role_columns}, with_answers=judges_answers)
 
     def population(self) -> Population:
         """Read the file."""

@@ -166,10 +166,13 @@ def plan(requested: PlanOptions) -> Result:
     if content:
         draw_words += ["--show", ",".join(content)]
     draw_words += ["--seed", "7", "--output", new_folder_name("audit")]
+    written = None
+    if requested.output is not None:
+        written = ["", f"Plan: {requested.output}"]
     remark = None
     if plan.half_width is not None and plan.budget == plan.population_size:
         remark = "No sample short of all units reaches this half-width."
-    return Result(plan.to_dict(), detection, page, remark, ("draw", *draw_words))
+    return Result(plan.to_dict(), detection, page, remark, written, ("draw", *draw_words))
 
 
 def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:

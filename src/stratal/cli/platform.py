@@ -87,9 +87,9 @@ def read_saved_units(path: Path) -> list[dict[str, Any]]:
     try:
         units = [json.loads(line) for line in complete.splitlines()]
     except ValueError:
-        raise InputError(f"{path}: is no file of units", action="Choose another --output.") from None
+        raise InputError(f"{path}: is not a file of units", action="Choose another --output.") from None
     if not all(isinstance(unit, dict) and {"id", "time"} <= set(unit) for unit in units):
-        raise InputError(f"{path}: is no file of units", action="Choose another --output.")
+        raise InputError(f"{path}: is not a file of units", action="Choose another --output.")
     if len(complete) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(complete))
@@ -105,7 +105,7 @@ def parse_date(text: str | None, option: str) -> int | None:
     try:
         return milliseconds(text)
     except ValueError:
-        raise InputError(f"{option} is no date", given=repr(text), allowed="such as 2026-03-02") from None
+        raise InputError(f"{option} is not a date", given=repr(text), allowed="such as 2026-03-02") from None
 
 
 def queue_name(sample: Sample) -> str:

@@ -224,6 +224,7 @@ class DrawnSample(Struct, kw_only=True):
     round: Whole = UNSET
     design: Text = UNSET
     columns_to_fill: list[str] | UnsetType = UNSET
+    label_hint: Text = UNSET
     label_format: Text = UNSET
     half_width: float | list[float] | UnsetType = UNSET
     pilot: Text = UNSET

@@ -77,9 +77,8 @@ def demo(requested: DemoOptions) -> Result:
         described["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
         next_steps = ["", f"Wrote {predictions} and {labels} (the true labels)."]
-        next_steps += [
-            ("plan", predictions, "--proxy", "confidence", "--predicts", "right", "--budget", budget)
-        ]
+        options = ("--proxy", "confidence", "--predicts", "right", "--budget", budget)
+        next_steps += [("plan", predictions, *options, "--output", "plan.json")]
     page = plan_page(described["plan"], details=False)
     answer = answer_page(described["estimate"])
     return Result(described, opening, page, "", answer, ["", closing, *next_steps])

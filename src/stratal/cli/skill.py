@@ -22,7 +22,7 @@ RULES = (
     "Never average the labels of a sample that `draw` wrote: its rows have different weights. Use "
     "`estimate`.",
     "Never treat the proxy (a judge, a score, a confidence) as truth. It reduces the number of labels, but "
-    "only labels are evidence. Do not fill in labels yourself: ask the user who labels.",
+    "only labels are evidence. Do not fill in labels yourself: ask the user who will.",
     "Report the interval with the value. UNDECIDED is a result: report how many more labels would decide.",
     "Keep sample.parquet: the estimate needs it. Do not change ids, or the order of rows if ids are row "
     "numbers.",

@@ -680,7 +680,7 @@ def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
 
 
 def _holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) -> bool:
-    """Return whether the model's answers are sets of tags, as declared or as every answer is a list."""
+    """Return whether the model's answers are sets of tags, if declared or if every answer is a list."""
     if predicted is None or tags == NO_SETS:
         return False
     return tags is not None or all(read_set(cell) is not None for cell in columns.answers(predicted))
@@ -812,7 +812,7 @@ def _checked_sizes(
             "the table does not say what the labels are a sample of",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
             "(--weight COL), inclusion_probability= or population_size= (--population-size N)",
-            action="Labels chosen by hand or by outcome are no random sample: nothing can be estimated.",
+            action="Labels chosen by hand or by outcome are not a random sample: nothing can be estimated.",
         )
     for name in names:
         if sizes_by_stratum is not None and name not in sizes_by_stratum:

@@ -15,7 +15,7 @@ from stratal.errors import InputError, utf8_path
 from stratal.tables.spilling import lock_file
 
 _PARTIAL = ".partial"
-# Another run may clear a partial file before it is locked; five times in a row is no accident.
+# Another run may clear a partial file before it is locked; five times in a row is not an accident.
 _ATTEMPTS = 5
 
 

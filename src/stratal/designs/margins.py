@@ -30,7 +30,7 @@ _CLOSE = 1e-10
 # Halvings of a step before it is given up: 1e-9 of it is left.
 _HALVINGS = 30
 
-# Chance that a random sample has no label in some levels, below which the labels are no random sample.
+# Chance that a random sample has no label in some levels, below which the labels are not a random sample.
 _LEAST_CHANCE = 0.01
 
 # Share of the population by which given sizes may differ from counted ones, for rounding.

@@ -257,9 +257,7 @@ class Sample(Record, TableDisplay):
         holds = {
             "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
             "every column of a sample must have one entry per unit": {len(one) for one in each} == {size},
-            "a unit is in a stratum that is not there": np.all(
-                np.isin(stratum, range(len(self.summary.sizes)))
-            ),
+            "a unit is in a nonexistent stratum": np.all(np.isin(stratum, range(len(self.summary.sizes)))),
             "a proxy of a drawn unit is not finite": np.all(np.isfinite(self.proxies)),
             "inclusion probabilities must lie in (0, 1]": np.all((probabilities > 0) & (probabilities <= 1)),
         }
@@ -396,7 +394,7 @@ class Sample(Record, TableDisplay):
         Raises
         ------
         InputError
-            If the file does not exist, is damaged, or is no sample file.
+            If the file does not exist, is damaged, or is not a sample file.
 
         Examples
         --------
@@ -648,7 +646,7 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     Raises
     ------
     InputError
-        For an answer that is no set of tags, if others are.
+        For an answer that is not a set of tags, if others are.
     """
     outcome = sample.question.outcome
     answer = sample.question.answer

@@ -30,7 +30,7 @@ from stratal.tables.parquet import read_bounded_table
 FORMAT = 2
 
 _READ = (1, FORMAT)
-# Bytes that the rows of a sample may take in memory; more is no sample, but a damaged file or an attack.
+# Bytes that the rows of a sample may take in memory; more is not a sample, but a damaged file or an attack.
 _LARGEST = 2**30
 
 _WRITTEN_BY_DRAW = (

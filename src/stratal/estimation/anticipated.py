@@ -259,7 +259,7 @@ class AnticipatedOutcome(_Anticipated):
         if not self.divides:
             return replace(
                 self.population_stratum,
-                notes=("There is no proxy: nothing tells which units are uncertain.",),
+                notes=("There is no proxy, so nothing shows which units are uncertain.",),
             )
         sizes = self._level_sizes
         n_groups = groups_that_fit(sizes, budget, options.minimum)

@@ -587,7 +587,7 @@ class Estimand(Described, noun="estimand", registry={}):
         yield self, labels
 
     def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes | None:
-        """Return the outcomes whose mean `estimate` is; None where it is no mean of one outcome."""
+        """Return the outcomes whose mean `estimate` is; None where it is not a mean of one outcome."""
         return None
 
     def learned_deviations(

@@ -954,7 +954,7 @@ def with_label_values(
     """
     joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
     read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
-    if classes:  # a word that is no class and no answer is refused now, not when it is shown
+    if classes:  # a word that is not a class and no answer is refused now, not when it is shown
         read.table  # noqa: B018
     return replace(result, read=read)
 

@@ -131,7 +131,7 @@ def side_by_side(
         sizes=np.array([max(estimate.population_size, len(evidence.z))]),
     )
     naive = plain_mean(evidence.z, alike, design="simple-random", **options)
-    description = "their plain mean, as if units had been drawn alike"
+    description = "their plain mean, as if all units had had the same probability of selection"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
     if _has_proxy_of_outcome(sample, estimate):
         proxy = float(sample.summary.overall_means[0])

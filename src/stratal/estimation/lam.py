@@ -558,7 +558,7 @@ def fit_general(
     weights = np.abs(design)
     flat = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
     both = weighting.unexplained(flat, weights)
-    # A proxy that the weights explain is left with rounding, which is no variance.
+    # A proxy that the weights explain is left with rounding, which is not a variance.
     both *= weights @ both**2 > EXPLAINED * (weights @ flat**2)
     by_size = np.zeros(n)
     if weighting.groups is None:

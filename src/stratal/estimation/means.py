@@ -254,7 +254,7 @@ def slice_residuals(
     """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and what fitting λ multiplies variances by.
 
     The weighted mean of these in a slice is the model-assisted estimate of its mean of z (Särndal, Swensson &
-    Wretman 1992, section 10.6): any λ leaves it unbiased to first order, so that the proxy is no evidence.
+    Wretman 1992, section 10.6): any λ leaves it unbiased to first order, so that the proxy is not evidence.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
     """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy or answer.
 
     Labelled rows are compared with all rows of the table, within the strata in which they are declared a
-    random sample; of whole clusters the clusters' means are compared. No warning is no evidence that they are
+    random sample; of whole clusters the clusters' means are compared. Without a warning they need not be
     one.
     """
     population = sample.population

@@ -157,7 +157,7 @@ def default_estimator(
     least = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
     if k > 0 and scaled and least is not None and n >= least:
         return "ppi++"
-    # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
+    # λ = 1 is not a choice for few labels: with a score that is inverted it is wrong by the score's spread.
     return "hajek" if _least_for_weights(design) else "horvitz-thompson"
 
 
@@ -651,7 +651,7 @@ def estimate_mean(
     options = resolved(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
-        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # all tiny is no harm
+        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # all tiny is not a harm
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
     if summary is not None and options.estimator == "post-stratified":

@@ -336,7 +336,7 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
 
 
 def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
-    """Return what is to be said of outcomes that vary more than in the most conservative of the ways."""
+    """Return what to say about outcomes that vary more than in the most conservative of the ways."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
     observed = counts >= 2
     n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
@@ -372,7 +372,7 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
 
 
 def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
-    """Return what is to be said of outcomes that fall where the proxy rises."""
+    """Return what to say about outcomes that fall where the proxy rises."""
     strata = planned.strata
     counts = np.bincount(planned.stratum, minlength=strata.n_strata)
     weights = (strata.weights / np.maximum(counts, 1))[planned.stratum]

@@ -279,7 +279,7 @@ class ShareFunctionInterval(OffsetInterval):
     correlation : float (d, d)
         Of the estimates.
     units : float (d,)
-        How many units each is a share of; infinite where it is no count. See `between_units`.
+        How many units each is a share of; infinite where it is not a count. See `between_units`.
     """
 
     function: ShareFunction

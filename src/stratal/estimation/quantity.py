@@ -121,7 +121,7 @@ def metric_words(name: str) -> str:
 
 
 def _estimand_name(text: str) -> str:
-    """Return the name of an estimand's text; options such as `probability=COLUMN` are no part of it."""
+    """Return the name of an estimand's text; options such as `probability=COLUMN` are not part of it."""
     kind, _, arguments = text.partition(":")
     parts = [part for part in arguments.split(",") if part]
     listed = [part for part in parts if "=" not in part]

@@ -46,7 +46,7 @@ class Requirement:
         Raises
         ------
         InputError
-            For a text of another form, and for a limit that is no finite number.
+            For a text of another form, and for a limit that is not a finite number.
         """
         if isinstance(text, str):
             match = _PARTS.match(text)

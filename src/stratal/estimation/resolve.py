@@ -131,7 +131,7 @@ _NO_TAGS = "[]"
 
 
 def _tags_among(texts: AnyArray) -> AnyArray:
-    """Return the tags of sets (N,), and texts that are no sets as they are."""
+    """Return the tags of sets (N,), and texts that are not sets as they are."""
     tags = [
         tag
         for text in texts.tolist()

@@ -317,7 +317,7 @@ class Evaluation:
                 raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
-                "the labelled rows are not a random sample of the table, so that they are no first round",
+                "the labelled rows are not a random sample of the table, so that they are not a first round",
                 allowed="rows that were chosen at random",
                 action=f"Let the labels inform a new sample: chosen={UNKNOWN!r} (--chosen {UNKNOWN}).",
             )
@@ -464,7 +464,7 @@ def evaluate(
         requirement is decided).
     proxy : str or sequence of str
         Column of the proxy of a table. This role, and those of `judge`, `id`, `value`, `predicted`, `model`
-        and `compare`, are recognised by name and content unless given; "none" is no column.
+        and `compare`, are recognised by name and content unless given; "none" is not a column.
     lists : str
         Of a table with lists, such as the labels of retrieved passages: `rows` (each entry is a row, and the
         units are clusters), or one number for each unit: `mean`, `precision@K`, `hit@K`.
@@ -480,7 +480,7 @@ def evaluate(
     positive : str
         The label that counts as 1; every other counts as 0.
     mapping : mapping of label to number, class or None
-        What labels count as; None is no answer.
+        What labels count as; None is not an answer.
     predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
         See `stratal.estimate`. `predicted="none"`: labels are numbers.
     predicts : str or mapping of proxy to str
@@ -804,7 +804,7 @@ def _metric_table(evidence: LabelledSample) -> Estimates:
 
 
 def _require_metric(name: str) -> None:
-    """Refuse what is no metric of classes, naming similar ones, or the option for other quantities."""
+    """Refuse what is not a metric of classes, naming similar ones, or the option for other quantities."""
     from stratal.metrics.confusion import METRICS, is_f_measure
 
     metrics = (*METRICS, CONFUSION, BRIER)

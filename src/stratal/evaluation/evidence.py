@@ -389,8 +389,8 @@ def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: st
             raise
         raise InputError(
             f"{option}: neither the sample nor the labels have a column {name!r}",
-            given=f"the sample keeps {', '.join(map(repr, sample.groups)) or 'no column'}",
-            action=f"Put the column in the labels, or draw with {kept_by}, so that it is kept.",
+            given=f"columns of the sample: {', '.join(map(repr, sample.groups)) or 'none'}",
+            action=f"Add the column to the file of labels, by id. A sample drawn with {kept_by} has it.",
         ) from None
     return with_group(sample, name, answers)
 

@@ -62,7 +62,7 @@ def estimate_from(
     Raises
     ------
     InputError
-        For arrays of different lengths, values that are no numbers, columns on one side alone, and strata
+        For arrays of different lengths, values that are not numbers, columns on one side alone, and strata
         without a labelled unit.
 
     Notes

@@ -125,7 +125,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if selection.kind == ALL and request.cluster is None:
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
-        # Runs of one question are no independent units, and its id is none of a row.
+        # Runs of one question are not independent units, and its id is none of a row.
         request = replace(request, id=ROW, cluster=request.cluster or runs.column)
     findings = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
     if findings.clusters is not None and findings.clusters.column != request.cluster:
@@ -618,7 +618,7 @@ def _one_row_for_each_unit(
 
 
 def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], models: Sequence[str]) -> None:
-    """Refuse several rows of a unit and a model that are no repeated runs, such as duplicates.
+    """Refuse several rows of a unit and a model that are not repeated runs, such as duplicates.
 
     Runs are numbered by a column, or every unit has as many of each model.
     """

@@ -87,7 +87,7 @@ def _stated_totals(column: object, levels: object) -> dict[str, float]:
         is_number = isinstance(units, int | float | np.number) and not isinstance(units, bool)
         if not is_number or not np.isfinite(units) or units < 0:
             raise InputError(
-                f"the total of level {level!r} of {column!r} is no number of units",
+                f"the total of level {level!r} of {column!r} is not a number of units",
                 given=repr(units),
                 allowed="a number of at least 0",
             )

@@ -171,7 +171,7 @@ def table_and_request(
 
 
 def _refuse_labels_of_sample(path: Path) -> None:
-    """Refuse the labels of a drawn sample in the same folder, of which they are no random sample."""
+    """Refuse the labels of a drawn sample in the same folder, of which they are not a random sample."""
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
 
     sample = path.parent / SAMPLE_NAME

@@ -129,7 +129,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def few_clusters(self) -> tuple[float, float]:
-        """Factor on the standard error, and degrees of freedom, of few clusters."""
+        """Standard-error factor and degrees of freedom for few clusters."""
 
     @property
     def satterthwaite_df(self) -> float:
@@ -197,7 +197,7 @@ class DerivedEvidence:
 
     @property
     def few_clusters(self) -> tuple[float, float]:
-        """Factor on the standard error, and degrees of freedom, of few clusters."""
+        """Standard-error factor and degrees of freedom for few clusters."""
         return 1.0, np.inf
 
     @property
@@ -239,7 +239,7 @@ class DerivedEvidence:
         return np.maximum(smooth.spread - expected_within, 0.0)
 
     def unseen(self: IntervalEvidence, error: float) -> Number:
-        """Return the share of units that, but for this error, no label was like: if all labels agreed."""
+        """Return the share of units unlike all labels that this error allows, if all labels agreed."""
         if error <= 0:
             return 0.0
         agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)

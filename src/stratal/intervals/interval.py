@@ -102,7 +102,7 @@ def p_value(null: float, interval: Callable[[float], Ends]) -> float:
     Raises
     ------
     InputError
-        If `null` is no number.
+        If `null` is not a number.
     """
 
     if not isinstance(null, Real) or np.isnan(float(null)):

@@ -182,7 +182,7 @@ class MeanInterval(Interval):
 
     @cached_property
     def few_clusters(self) -> tuple[float, float]:
-        """Factor on the standard error, and degrees of freedom, of few clusters."""
+        """Standard-error factor and degrees of freedom for few clusters."""
         return self.evidence.few_clusters
 
     @cached_property

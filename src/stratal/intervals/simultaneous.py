@@ -80,7 +80,7 @@ class SimultaneousLevel:
         return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
 
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
-        """Return the level that the interval of one of them has for itself."""
+        """Return the level that each interval has on its own."""
         draws, df = self._largest(alternative, normal)
         # The smallest draw beyond which every statistic has a p-value of at most 1 − level.
         rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))

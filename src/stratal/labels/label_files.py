@@ -125,7 +125,7 @@ def read_from_table(labels: object, sample: UnitRows) -> Any:
 def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:
     """Return the outcomes of several models from a table in memory with a column of ids; None for others.
 
-    Columns of annotators, and those that the sample stores, are no outcomes.
+    Columns of annotators, and those that the sample stores, are not outcomes.
     """
     if not is_table(table):
         return None

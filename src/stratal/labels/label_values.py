@@ -34,7 +34,7 @@ _MAX_ROWS_SHOWN = 10
 _MAX_VALUES_SHOWN = 5
 # More distinct values with decimals are measurements and not classes.
 _MAX_FRACTIONS = 10
-# Number of labels from which it is no coincidence that none of them equals an answer of the model.
+# Number of labels from which it is not a coincidence that none of them equals an answer of the model.
 _MIN_UNMATCHED_LABELS = 10
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
@@ -205,7 +205,7 @@ class LabelMapping:
 
     @property
     def stands_for_numbers(self) -> bool:
-        """Whether the user declared numbers, so that labels are no classes."""
+        """Whether the user declared numbers, so that labels are not classes."""
         return self.positive is not None or any(isinstance(value, float) for value in self.meanings.values())
 
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
@@ -311,7 +311,7 @@ class LabelMapping:
         return verdict_of
 
     def _numbers_to_compare(self, texts: Collection[str], *, any_equal: bool) -> dict[str, float]:
-        """Return the numbers of labels that are no verdicts; vocabularies count if no label is a verdict."""
+        """Return the numbers of labels that are not verdicts; vocabularies count if no label is a verdict."""
         numbers = {}
         for text in texts:
             value = self.meanings.get(text)
@@ -500,7 +500,7 @@ def _option_value(value: float | str | None) -> str:
 def refuse_no_answer_words(
     texts: Sequence[str], source: str = "labels", numeric_labels: Sequence[str] | None = None
 ) -> None:
-    """Refuse words that mean "no answer", as classes or among `numeric_labels` that count as numbers."""
+    """Refuse words for "no answer", as classes or among `numeric_labels`, which count as numbers."""
     no_answer_words = [text for text in texts if is_no_answer(text)]
     if not no_answer_words:
         return
@@ -605,7 +605,7 @@ def _has_decimals(text: str) -> bool:
 def _are_verdict_words(labels: set[str], answers: set[str]) -> bool:
     """Return whether labels are verdicts such as pass and fail, and the answers are not of the same words.
 
-    Single letters are as often classes, and are no verdicts.
+    Single letters are as often classes, and are not verdicts.
     """
     if all(len(label) <= 1 for label in labels):
         return False

@@ -95,7 +95,7 @@ def restore_spreadsheet_ids(
 
 
 class _SpreadsheetIds:
-    """Finds the ids that a spreadsheet could have turned into a text."""
+    """Finds the ids that a spreadsheet could have turned into `text`."""
 
     def __init__(self, sample_ids: Collection[str]) -> None:
         self._forms: dict[str, list[str]] = {}
@@ -307,7 +307,7 @@ class Labels(Record):
         return entry
 
     def refuse_sets(self) -> None:
-        """Refuse lists of several tags if the answers are no sets of tags."""
+        """Refuse lists of several tags if the answers are not sets of tags."""
         for row, (value, text) in enumerate(zip(self.values, self.sets or (), strict=True)):
             if text is not None and value == text:
                 raise LabelError(
@@ -389,7 +389,7 @@ class Labels(Record):
         Raises
         ------
         LabelError
-            For a label that is no set of tags, if others are, and for tags that differ from those of the
+            For a label that is not a set of tags, if others are, and for tags that differ from those of the
             answers in case or spaces alone.
         """
         if values.dtype != object and self.sets is None:
@@ -406,10 +406,10 @@ class Labels(Record):
         if invalid_position is not None:
             row = rows[invalid_position]
             raise LabelError(
-                f"{self.place(row)}: the label of id {self.ids[row]!r} is no set of tags, as others are",
+                f"{self.place(row)}: the label of id {self.ids[row]!r} is not a set of tags, as others are",
                 given=repr(answered_cells[invalid_position]),
                 allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
-                action="Correct it; if it is no answer: "
+                action="Correct it; if it is not an answer: "
                 + format_mapping({str(answered_cells[invalid_position]): None})
                 + ".",
             )
@@ -564,7 +564,7 @@ class JoinedLabels(Record):
         return np.asarray(numbers)
 
     def _no_number(self, numbers: FloatArray, source: str) -> LabelError:
-        """Return the error about the first answer (r,) that is no number; unknown words come first."""
+        """Return the error about the first answer (r,) that is not a number; unknown words come first."""
         texts = list(map(str, self.answers.tolist()))
         invalid_rows = np.flatnonzero(~np.isfinite(numbers)).tolist()
         unknown_word_rows = [row for row in invalid_rows if not is_known_word(texts[row])]
@@ -576,11 +576,14 @@ class JoinedLabels(Record):
             problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
         else:
             reported_rows = unknown_word_rows or invalid_rows
-            problem = "is not a finite number"
+            problem = "is not a number or a known word"
         first_text = texts[reported_rows[0]]
-        action = f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=."
+        action = (
+            f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=. The "
+            "sample or the file of labels must have it."
+        )
         if has_stray_numbers:
-            action = f"Correct it; if it is no answer: {format_mapping({first_text: None})}."
+            action = f"Correct it; if it is not an answer: {format_mapping({first_text: None})}."
         elif DECIMAL_COMMA.fullmatch(first_text):
             action = "Write decimal points; in a file with ; between its columns decimal commas are read too."
         count_text = ""
@@ -779,7 +782,7 @@ def _are_in_order(labels: Labels, sample_ids: AbstractSet[str]) -> bool:
     return labels.annotators is None and labels.ids == tuple(sample_ids)
 
 
-# Types of values that are no lists, so that no value of them has to be examined.
+# Types of values that are not lists, so that no value of them has to be examined.
 _NO_LISTS = {str, float, int, bool, type(None)}
 
 
@@ -936,7 +939,7 @@ def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -
 
 
 def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
-    """Return whether entries count as 0 and 1, and stored values are no numbers."""
+    """Return whether entries count as 0 and 1, and stored values are not numbers."""
     texts = {class_text(entry) for entry in entries if not is_missing(entry)}
     stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
     if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):

@@ -85,7 +85,7 @@ def answered_sets(sample: Sample, labels: object, answers: str | None = None) ->
     Raises
     ------
     LabelError
-        If labels are no sets of tags.
+        If labels are not sets of tags.
     """
     labels, new_answers = split_answers(labels)
     predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
@@ -115,14 +115,14 @@ def answered_sets(sample: Sample, labels: object, answers: str | None = None) ->
 
 
 def _refuse_others(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
-    """Refuse labelled units (n,) whose label or answer is no set."""
+    """Refuse labelled units (n,) whose label or answer is not a set."""
     is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie of labels is none
     other = labelled & ~np.array(is_set_or_missing, dtype=bool)
     if not np.any(other):
         return
     first = int(np.argmax(other))
     raise LabelError(
-        f"the {role} of id {str(sample.ids[first])!r} is no set of tags",
+        f"the {role} of id {str(sample.ids[first])!r} is not a set of tags",
         given=repr(texts[first]),
         allowed='a list such as ["a", "b"], or [] for no tags',
         action="Labels that state right or wrong give the share of right answers: leave the estimand out.",
@@ -144,7 +144,7 @@ _SHOWN = 5
 
 
 def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a note of the tags of labels that no answer of the population has."""
+    """Return a note on label tags that no answer in the population has."""
     others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*answered_tags})
     if not answered_tags or not others:
         return ()

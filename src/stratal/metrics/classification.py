@@ -474,7 +474,7 @@ def _judge_of(estimand: _OfAll, sample: Sample, labels: object) -> str | None:
 def _is_of_judge(estimand: _OfAll, sample: Sample) -> bool:
     """Return whether a column other than the model's own answers is named, whose words are verdicts.
 
-    Labels such as pass and fail say of the model's own answers whether they are right, and are no classes.
+    Labels such as pass and fail say of the model's own answers whether they are right, and are not classes.
     """
     return estimand.predicted not in (None, sample.question.answer)
 

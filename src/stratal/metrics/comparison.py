@@ -380,7 +380,7 @@ def _limit(mean: Term, alternative: str, error: float) -> float:
 
 
 def contrast_interval(estimate: Estimate) -> StudentInterval:
-    """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
+    """Return Student's limits of a mean contrast, guarded against pairs unlike all labels."""
     evidence = estimate.evidence
     weighting = estimate.evidence.weighting
     of_design = float(weighting.covariance(evidence.residuals[:, None])[0, 0])

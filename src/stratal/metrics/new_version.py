@@ -100,7 +100,7 @@ def new_version(
     Raises
     ------
     InputError
-        For another option, an estimand that is no mean, if nothing says what the old answers were, and for an
+        For another option, an estimand that is not a mean, if the old answers are not known, and for an
         outcome without bounds whose new values are not all known.
     LabelError
         If no drawn unit has a new answer, or one has several.
@@ -192,7 +192,7 @@ def with_new_answers(sample: Sample, answers: object) -> Sample:
 def _compared(
     sample: Sample, labels: object, predicted: bool | str | None, requested: EstimandLike
 ) -> str | None:
-    """Return the column that labels are compared with; refuse an estimand that is no mean of outcomes."""
+    """Return the column that labels are compared with; refuse an estimand that is not a mean of outcomes."""
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)

@@ -295,7 +295,7 @@ def scores_of_class(
             f"predicts= (--predicts {name}=class:{positive})."
         )
     raise InputError(
-        f"{name!r} is no score of the class {positive!r}",
+        f"{name!r} is not a score of the class {positive!r}",
         given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
         allowed=f"a proxy that is larger for units of class {positive!r}",
         action=action,

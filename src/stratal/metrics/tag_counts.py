@@ -198,7 +198,7 @@ def ratio_of_counts(
 ) -> Estimate:
     """Return the ratio of the means of two counts, of which each unit's numerator is part of its denominator.
 
-    Its interval is Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998), with the
+    Its interval is Clopper–Pearson with the effective number of trials (Korn & Graubard 1998), with the
     degrees of freedom of the linearised variable. If weights are very unequal, it is no shorter than that of
     what units have and lack of the numerator.
 
@@ -220,7 +220,7 @@ def ratio_of_counts(
         If a numerator exceeds its denominator.
     """
     if np.any(above > below) or np.any(above < 0):
-        raise InputError("a numerator is no part of its denominator", allowed="0 ≤ above ≤ below")
+        raise InputError("a numerator is not part of its denominator", allowed="0 ≤ above ≤ below")
     if member is None:
         inside = np.ones(len(above), dtype=bool)
     else:

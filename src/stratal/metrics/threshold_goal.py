@@ -207,7 +207,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
 
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
-        """Return the goal; the signs of a requirement are no options."""
+        """Return the goal; the signs of a requirement are not options."""
         require, *others = text.partition(":")[2].split(",")
         named = dict(part.strip().partition("=")[::2] for part in others)
         if not require or set(named) - {"score"}:

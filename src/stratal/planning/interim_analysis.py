@@ -85,7 +85,7 @@ class InterimAnalysis:
     learned : float (J, H)
         S_h estimated from the labels, without the plan's deviations.
     planned_deviations : float (J, H)
-        S_h of the plan; only of estimands that are no mean of one outcome.
+        S_h of the plan; only of estimands that are not a mean of one outcome.
     max_n_h : int (H,)
         Number of units that may be drawn.
     label_driven : bool

@@ -349,7 +349,7 @@ def _sample_and_labels(wave: Any) -> tuple[Sample, Any]:
     file = sample_file(Path(wave))
     table = find_table_to_label(file.parent)
     if file == Path(wave) or table is None:
-        raise InputError(f"{wave}: this is no wave that can be read", allowed=WAVE_FORMS)
+        raise InputError(f"{wave}: this is not a wave that can be read", allowed=WAVE_FORMS)
     sample = Sample.read(file)
     labels = read_labels(table, id_name=sample.question.id or "id", order=sample.ids.tolist())
     return sample, labels

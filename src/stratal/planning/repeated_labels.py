@@ -60,7 +60,7 @@ class RepeatedLabelWidths:
     def of(
         cls, requested: Estimand, sample: Sample, labels: object, labelled: BoolArray, confidence_level: float
     ) -> RepeatedLabelWidths | None:
-        """Return the widths; None for estimands whose labels are no classes, and for several estimands."""
+        """Return the widths; None for estimands whose labels are not classes, and for several estimands."""
         if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:
             return None
         rows_by_stratum = []

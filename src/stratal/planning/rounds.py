@@ -503,7 +503,7 @@ def _require_one_size(additional: int | None, half_width: Any, design: Design | 
         arguments = f"{additional=}, {half_width=}, {design=}"
         raise InputError(problem, given=arguments, allowed="one of the three")
     if design is not None and not isinstance(design, Design):
-        raise InputError("design= is no design", given=repr(design), allowed="Design of stratal.designs")
+        raise InputError("design= is not a design", given=repr(design), allowed="Design of stratal.designs")
 
 
 def _round_without_analysis(

@@ -8,7 +8,7 @@ from stratal.question.tags import NO_SETS, read_sets, tags_of
 
 
 def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, ...]]:
-    """Return the tags of each distinct answer, by its text; none if answers are no sets.
+    """Return the tags of each distinct answer, by its text; none if answers are not sets.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, .
     Raises
     ------
     InputError
-        For an answer that is no set of tags, if others are.
+        For an answer that is not a set of tags, if others are.
     """
     cells = list(population.levels(answers))
     texts, other = read_sets(cells, population.tags)

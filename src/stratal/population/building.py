@@ -155,7 +155,7 @@ def _checked_ids(ids: object) -> AnyArray:
 def _roles_of_arrays(
     keywords: declaration.ArrayKeywords, groups: Mapping[str, object], proxies: Mapping[str, object]
 ) -> ColumnRoles:
-    """Return the roles of arrays, which are groups; judges may be proxies."""
+    """Return the roles of arrays: all are groups; judges may be proxies."""
     columns = declared_columns(keywords, declaration.listed)
     roles = ColumnRoles.of(columns)
     for keyword, names in columns.items():

@@ -550,7 +550,7 @@ def is_softmax(totals: Mapping[str, Any], rounded: float = ROUNDED) -> bool:
 def class_names(columns: Sequence[str]) -> list[str]:
     """Return the classes that columns of probabilities are named after: without what all names begin with.
 
-    What is cut ends with a sign that is no letter, or stands before numbers.
+    What is cut ends with a sign that is not a letter, or stands before numbers.
     """
     first = min(columns)
     last = max(columns)

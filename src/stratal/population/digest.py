@@ -123,7 +123,7 @@ def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
 
 def level_numbers(levels: AnyArray) -> KeyArray:
     """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text."""
-    # Half a character is no text of any engine; whoever writes it to a file gets an error there.
+    # Half a character is not a text of any engine; whoever writes it to a file gets an error there.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)

@@ -344,7 +344,7 @@ def implies(test: Expression, other: Expression | None) -> bool:
 
 
 def factors_of(test: Expression) -> tuple[Expression, ...]:
-    """Return the formulas whose product a test is; itself alone where it is no product."""
+    """Return the formulas whose product a test is; itself alone where it is not a product."""
     if not isinstance(test, Times):
         return (test,)
     return tuple(factor for part in test.parts for factor in factors_of(part))

@@ -127,7 +127,7 @@ def object_column(values: object) -> AnyArray:
 
 
 def refuse_duplicates(texts: list[str]) -> None:
-    """Raise an `InputError` that counts the ids that stand more than once and names the first."""
+    """Raise an `InputError` that counts the ids that occur more than once and names the first."""
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]

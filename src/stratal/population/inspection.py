@@ -67,7 +67,7 @@ def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
 
 
 # How columns of models' answers begin.
-ANSWER_COLUMN_NAMES = ("answer", "choice", "output", "pred", "response")
+ANSWER_COLUMN_NAMES = ("answer", "choice", "model_answer", "model_output", "output", "pred", "response")
 
 # Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
@@ -385,7 +385,9 @@ def describe_proxies(population: Population) -> JsonDict:
     return description | ({"notes": list(population.notes)} if population.notes else {})
 
 
-def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict | None:
+def suggested_score(
+    columns: JsonMapping, suggested: Sequence[str], answer: str | None = None
+) -> JsonDict | None:
     """Return what the suggested proxy seems to predict, by its smallest and largest value.
 
     Parameters
@@ -394,6 +396,8 @@ def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict 
         What `describe_columns` returns.
     suggested : sequence of str
         What `suggestion` returns.
+    answer : str, optional
+        The column of the model's answers, if it is suggested.
 
     Returns
     -------
@@ -407,7 +411,7 @@ def suggested_score(columns: JsonMapping, suggested: Sequence[str]) -> JsonDict 
     if row is None or row["minimum"] is None:
         return None
     info = proxy_info_for(row["name"], row["minimum"], row["maximum"], None, None)
-    return info.score(None).described()
+    return info.score(answer).described()
 
 
 def suggestion(

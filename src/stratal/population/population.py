@@ -148,7 +148,7 @@ class Population(ABC):
     def __repr__(self) -> str:
         named = {"proxies": self.proxy_names, "groups": self.group_names, "features": self.feature_names}
         parts = "".join(f", {role}={list(names)}" for role, names in named.items() if names)
-        return f"{type(self).__name__}({self.size:,} units{parts})"
+        return f"Population({self.size:,} units{parts})"
 
     # ---- what it answers
 
@@ -276,7 +276,7 @@ class Population(ABC):
 
     @abstractmethod
     def _digest_columns(self) -> tuple[Columns, Mapping[str, Any]]:
-        """Return numbers with their smallest and largest value, and what the keys of groups are times."""
+        """Return numbers with their smallest and largest value, and what group keys are multiplied by."""
 
     # ---- what designs with unequal probabilities, an order or groups ask
 
@@ -382,7 +382,7 @@ class Population(ABC):
         Raises
         ------
         InputError
-            For a model that is no fitted classifier, or gives no confidence.
+            For a model that is not a fitted classifier, or gives no confidence.
 
         Examples
         --------

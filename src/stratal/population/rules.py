@@ -1,4 +1,4 @@
-"""Rules that put units into strata, from columns; `queries.table` says the same to a table."""
+"""Rules that put units into strata, from columns; `queries.table` does the same for a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MARGIN_BITS = 6
 # Up to so many comparisons of all values are faster than a binary search for each.
 _FEW_CUTS = 24
 
-# Groups with more levels are no classes to weight by: a sample keeps no sizes of their levels.
+# Groups with more levels are not classes to weight by: a sample keeps no sizes of their levels.
 MOST_LEVELS = 200
 
 

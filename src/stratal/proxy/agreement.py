@@ -359,7 +359,7 @@ def _consensus(codes: IntArray) -> _Consensus:
     chance = _chance_agreements(codes)
     guessed = 1.0 / _class_count(codes)
     near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS_RANGE)
-    # Constant models are no evidence about other models. Models that guess are evidence, since clones of a
+    # Constant models are not evidence about other models. Models that guess are evidence, since clones of a
     # guessing model agree only with each other.
     is_varied = np.diag(chance) < CONSTANT_AGREEMENT
     pairs = np.ix_(is_varied, is_varied)

@@ -15,7 +15,13 @@ _CONTENT_NAMES = frozenset(
 )
 
 
-def content_columns(names: Iterable[str], used: Collection[str] = ()) -> list[str]:
+# Names of a model's answer, which annotators see if they judge whether it is right.
+_ANSWER_NAMES = frozenset(("answer", "prediction", "predicted", "model_answer", "model_output"))
+
+
+def content_columns(
+    names: Iterable[str], used: Collection[str] = (), *, with_answers: bool = False
+) -> list[str]:
     """Return the columns with the content of items, without those that are `used` in another role.
 
     Parameters
@@ -24,5 +30,8 @@ def content_columns(names: Iterable[str], used: Collection[str] = ()) -> list[st
         All columns.
     used : collection of str
         Columns that have a role, such as the id.
+    with_answers : bool
+        Whether annotators judge the model's answer, and so must see it.
     """
-    return [name for name in names if name.casefold() in _CONTENT_NAMES and name not in used]
+    content = _CONTENT_NAMES | _ANSWER_NAMES if with_answers else _CONTENT_NAMES
+    return [name for name in names if name.casefold() in content and name not in used]

@@ -14,7 +14,7 @@ from stratal.arrays import Record, plain_fields
 from stratal.errors import InputError, check_choice, finite_bounds
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.roles import ColumnRoles
-from stratal.question.scores import Score, require_same_meaning
+from stratal.question.scores import ANSWER_IS_RIGHT, Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
 
 # How a label becomes a number: by comparison with the model's answer, or because it stands for a number.
@@ -56,7 +56,7 @@ class Outcome(Record):
         Classes that labels may name, in addition to the compared answers.
     tag_format : str, optional
         How cells hold sets of tags: `json` for lists and JSON lists, or the separator of text. `none` states
-        that they hold no sets, although they look like lists. None if answers are no sets.
+        that they hold no sets, although they look like lists. None if answers are not sets.
     tags : tuple of str
         The tags of all answers, where labels and answers are sets.
     """
@@ -101,7 +101,7 @@ class Outcome(Record):
 
     @property
     def label_format(self) -> str | None:
-        """How labels are written, in words; None if they are no sets of tags."""
+        """How labels are written, in words; None if they are not sets of tags."""
         if self.holds_sets:
             return how_to_write(str(self.tag_format), self.tags)
         return None
@@ -195,6 +195,17 @@ class Question(ColumnRoles):
                 return False
             return None
         return self.outcome.decoding == COMPARISON
+
+    @property
+    def label_hint(self) -> str:
+        """What annotators write as a label, in words."""
+        if self.compares:
+            return "the correct class, which is compared with the model's answer"
+        if self.answer is not None and self.compares is None:
+            return "the correct class, or 1 if the model's answer is right and 0 if it is wrong"
+        if any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores):
+            return "1 if the model's answer is right, 0 if it is wrong"
+        return "a number, or a word such as pass or fail"
 
     def score(self, name: str) -> Score | None:
         """Return what is declared or inferred of a score."""

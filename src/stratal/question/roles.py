@@ -132,7 +132,7 @@ _MOST_FRACTIONS = 10
 def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) -> None:
     """Refuse judges that labels could not be compared with, before anything is labelled.
 
-    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are no proxy: no label
+    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are not a proxy: no label
     would ever equal them. Scores beside verdicts: these are compared with people in different ways.
     """
     verdicts = [judge for judge in roles.judges if judge in groups]

@@ -182,7 +182,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
     Raises
     ------
     InputError
-        For a column that is no proxy, and for a text where there are several.
+        For a column that is not a proxy, and for a text where there are several.
     """
     if predicts is None:
         return {}
@@ -204,7 +204,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
         column = same_name(name, columns)
         if column is None:
             raise InputError(
-                f"predicts= (--predicts) names {name!r}, which is no proxy",
+                f"predicts= (--predicts) names {name!r}, which is not a proxy",
                 given=f"{name}={text}",
                 allowed=suggest_names(str(name), columns) if columns else "no column is a proxy",
                 action="Name the column as a proxy too: proxy= (--proxy).",

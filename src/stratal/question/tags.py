@@ -19,7 +19,7 @@ from stratal.protocols import WithDimensions
 # How cells hold sets: lists or JSON lists, or texts with this character between tags.
 JSON_LISTS = "json"
 SEPARATORS = (";", "|", ",")
-# Characters of a list as Python prints it; longer texts are no lists of labels.
+# Characters of a list as Python prints it; longer texts are not lists of labels.
 _MAX_PRINTED_LIST = 10_000
 # Declares that cells hold no sets, though they look like JSON lists.
 NO_SETS = "none"

@@ -220,7 +220,7 @@ class GeneralisedLinear(Loss):
     def rectified(
         self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
-        """Return the sums of ℓ(x, y) less those of ℓ(x, f): the mean at θ is that of both."""
+        """Return the sums of ℓ(x, y) less those of ℓ(x, f): both share the mean at θ."""
         total = weights[0] * outcomes[0] - weights[1] * outcomes[1]
         return self._sums(theta, features, weights[0] - weights[1], total, curvature=curvature)
 

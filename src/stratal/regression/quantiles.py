@@ -162,7 +162,7 @@ class RectifiedPinball(RectifiedLoss):
         return *(np.r_[outer, inserted][order] for outer, inserted in joined), np.r_[gap, of][order]
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
-        """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
+        """Return the smallest minimiser: of the values where F rises through q, the one with least loss."""
         starts, ends, _ = self.ends(lam)
         goal = self.loss.probability * ends[-1] - _ROUNDING
         values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))

@@ -268,7 +268,7 @@ def describe_threshold_method(
             f"{result['labels']:,} of {result['population_size']:,} units were labelled, drawn as "
             f"{description}.",
             f"The {len(result['candidates']):,} candidate sets depend on no label, and the limit of each is "
-            f"of Clopper and Pearson's kind for unequal weights. {test}",
+            f"a Clopper–Pearson limit for unequal weights. {test}",
         ],
         "assumptions": assumptions,
         "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
@@ -284,16 +284,25 @@ def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | 
         f"{n_labelled:,} of {estimate['population_size']:,} units were labelled, drawn as {description}"
     )
     if allocation is not None:
-        sentence += f", its labels shared among the strata by the rule {allocation!r}"
+        sentence += f", with labels allocated to the strata by the rule {allocation!r}"
+        if allocation in _RULES:
+            sentence += f" ({_RULES[allocation]})"
     sentence += "."
     if estimate["n"] != n_labelled:
         sentence += f" The estimate rests on {estimate['n']:,} of them."
     return sentence
 
 
+# What the usual rules of allocation do.
+_RULES = {
+    "robust": "more labels where the proxy expects more variance, also if the proxy errs",
+    "neyman": "in proportion to size and expected standard deviation",
+    "proportional": "in proportion to size",
+}
+
 # Assumptions of every estimate and guarantee.
 _SAMPLE_ASSUMPTIONS = (
-    "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
+    "The labels are right: errors of the annotators are not corrected.",
     "The units were drawn at random as described, and none was replaced by hand.",
 )
 

@@ -586,13 +586,34 @@ def _facts(estimate: JsonMapping) -> str:
         labels += f" of {estimate['population_size']:,.0f} units"
     if counted < labelled:
         labels += f", {counted:,} of them in its denominator"
-    kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
+    kinds = [f"{_proper_names(estimate[name])} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
     if "standard_error" in estimate:
-        error = f"Standard error {format_number(estimate['standard_error'])}; "
+        value = estimate["standard_error"]
+        if estimate.get("share") and value is not None:
+            error = f"Standard error {points_text(value)} points; "
+        else:
+            error = f"Standard error {format_number(value)}; "
     else:
         error = ""
     return f"{error}{labels}; {', '.join(kinds)}"
+
+
+# Methods that have the names of persons.
+_PROPER_NAMES = {
+    "horvitz-thompson": "Horvitz–Thompson",
+    "clopper-pearson": "Clopper–Pearson",
+    "korn-graubard": "Korn–Graubard",
+    "hajek": "Hájek",
+    "wilson": "Wilson",
+}
+
+
+def _proper_names(method: str) -> str:
+    """Return the name of a method with capital letters where it is named after persons."""
+    for name, proper_name in _PROPER_NAMES.items():
+        method = method.replace(name, proper_name)
+    return method
 
 
 def unlabelled(estimate: JsonMapping) -> int:

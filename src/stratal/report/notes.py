@@ -9,7 +9,7 @@ REMARK = "remark"
 
 # Codes of warnings, which are printed among the first lines.
 NO_MATCH = "answers-match-no-label"
-# Of labelled rows that are no random sample of their table, by a proxy, the model's answer or groups of rows.
+# Of labelled rows that are not a random sample of their table by a proxy, the answers or groups of rows.
 LABELS_BY_PROXY = "labels-by-proxy"
 LABELS_BY_ANSWER = "labels-by-answer"
 LABELS_BY_GROUP = "labels-by-group"

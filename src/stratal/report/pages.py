@@ -95,9 +95,9 @@ def draw_page(
     new_units = ""
     if draw["round"] > 1:
         new_units = f", {draw['new']:,} of them new in round {draw['round']}"
-    label_format = ""
+    hint = f": {draw['label_hint']}" if "label_hint" in draw else ""
     if "label_format" in draw:
-        label_format = f" with {draw['label_format']}"
+        hint = f" with {draw['label_format']}"
     columns = draw["columns_to_fill"]
     to_fill = ("the column " if len(columns) == 1 else "the columns ") + ", ".join(
         f"`{name}`" for name in columns
@@ -106,7 +106,7 @@ def draw_page(
     if strata:
         tables.append(ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata))
     notes = [
-        f"To label: {draw['to_label']}  (fill in {to_fill}{label_format})",
+        f"To label: {draw['to_label']}  (fill in {to_fill}{hint})",
         f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",
     ]
     if not has_columns:

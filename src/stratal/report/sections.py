@@ -16,6 +16,7 @@ from stratal.report.text import (
     Page,
     interval_text,
     level_text,
+    points_text,
     table_of,
     value_text,
     width_text,
@@ -194,8 +195,8 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     }
     return Page(
         lines=[
-            "The same labels, read in several ways. Only the reported one takes account of how the units "
-            "were drawn and of what the proxy knows; the others show what that changes."
+            "The same labels, evaluated in several ways. Only the reported one uses both the design and the "
+            "proxy; the others are for comparison."
         ],
         drawings=[forest_drawing("side-by-side", title, rows, findings["share"])],
         tables=[table_of(title, rows, columns)],
@@ -220,7 +221,7 @@ def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
         allocation = "Each has its share of the labels."
     else:
         allocation = (
-            "Some have a larger share of the labels than of the units, by the rule that is named under "
+            "Some have a larger share of the labels than of the units, by the rule that is explained under "
             "Method."
         )
     return Page(
@@ -251,21 +252,29 @@ def _proxy_quality_lines(check: JsonMapping) -> list[str]:
     return lines
 
 
-def _bias_lines(check: JsonMapping, level: str) -> list[str]:
-    """Return the sentence on the mean difference of proxy and labels, if it is known."""
+def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
+    """Return the sentence on the mean difference of proxy and labels, if it is known; of shares in points."""
     bias = check["bias"]
     if bias is None:
         return []
     low, high = bias["confidence_interval"]
     if low * high <= 0:
-        interval = f"{level} of the difference {low:.2g} to {high:.2g}: it may be none"
+        interval = f"{level} of the difference {_gap(low, share)} to {_gap(high, share)}: it may be 0"
     else:
         # The direction is stated in words, and the interval is that of the absolute difference.
         smaller, larger = sorted((abs(low), abs(high)))
-        interval = f"{level} {smaller:.2g} to {larger:.2g}"
+        interval = f"{level} {_gap(smaller, share)} to {_gap(larger, share)}"
     difference = bias["estimate"]
     direction = "above" if difference > 0 else "below"
-    return [f"On average the proxy lies {abs(difference):.2g} {direction} the labels ({interval})."]
+    size = width_text(abs(difference), share)
+    return [
+        f"On the labelled units, the weighted mean of the proxy is {size} {direction} theirs ({interval})."
+    ]
+
+
+def _gap(value: float, share: bool) -> str:
+    """Return one end of the interval of a difference of proxy and labels, without the unit."""
+    return points_text(value) if share else f"{value:.2g}"
 
 
 def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
@@ -277,10 +286,10 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     }  # fmt: skip
     return Page(
         lines=[
-            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
-            "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
-            "proxy that is off makes the interval wider, not the estimate wrong.",
-            *_bias_lines(check, level),
+            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. A "
+            "calibrated proxy lies on the diagonal. An inaccurate proxy makes the interval wider, but does "
+            "not bias the estimate.",
+            *_bias_lines(check, level, findings["share"]),
             *_proxy_quality_lines(check),
         ],
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
@@ -496,7 +505,7 @@ def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
 # Title and function of each section. Results come before the information that a reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version_section),
-    "more_labels": ("What more labels would buy", _more_labels_section),
+    "more_labels": ("What more labels would give", _more_labels_section),
     "examples": ("Examples", _examples_section),
     "side_by_side": ("With and without the design", _side_by_side_section),
     "reliability": ("Calibration", _reliability_section),
@@ -507,7 +516,7 @@ _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "second_look": ("Second look", _review_section),
     "method": ("Method", _method_section),
     "sources": ("Sources", lambda _, references: Page(notes=references)),
-    "provenance": ("To run it again", _provenance_section),
+    "provenance": ("To reproduce", _provenance_section),
 }
 
 # Sections that concern one model even if several models were compared.

@@ -76,7 +76,7 @@ class ReportTable:
         return replace(self, rows=[*self.rows[: self.most], last_row], most=self.most + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Page:
     """A printed result: sentences, tables, and notes below them.
 
@@ -102,6 +102,9 @@ class Page:
     commands: Sequence[str] = ()
 
     def __str__(self) -> str:
+        return page_text(self)
+
+    def __repr__(self) -> str:
         return page_text(self)
 
     def _repr_html_(self) -> str:

@@ -21,7 +21,7 @@ from stratal.report.text import (
 )
 
 _LEVEL = "level"
-# Entries of a row that are no part of its label.
+# Entries of a row that are not part of its label.
 _NUMBERS = frozenset(
     (
         "quantity",

@@ -269,7 +269,7 @@ def check_budget(budget: object, population_size: float = math.inf) -> None:
 
 
 def whole_number(name: str, value: object) -> int:
-    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is no number."""
+    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is not a number."""
     array = np.asarray(value)
     number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
     if number and array >= 0 and array == int(array):
@@ -649,7 +649,7 @@ def proportional(sizes: object, budget: int, minimum: object = 2, maximum: objec
     BudgetError
         If the bounds cannot meet the budget.
     InputError
-        If a size or bound is no whole number, or a maximum is below its minimum.
+        If a size or bound is not a whole number, or a maximum is below its minimum.
 
     Examples
     --------
@@ -700,7 +700,7 @@ def neyman(
     BudgetError
         If the bounds cannot meet the budget.
     InputError
-        If a size or bound is no whole number, an S_h is negative, NaN or infinite, or lengths differ.
+        If a size or bound is not a whole number, an S_h is negative, NaN or infinite, or lengths differ.
 
     Notes
     -----

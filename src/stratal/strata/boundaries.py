@@ -324,7 +324,7 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     """Return the boundaries that minimise Σ N_h S_h, with S_h the plug-in, for 1, 2, … strata.
 
     Σ W_h S_h squared over the budget is the variance under Neyman allocation, to leading order (Cochran 1977,
-    5.26). The halving of `k_means_boundaries` is not exact for this cost, so every last cut is tried: exact
+    5.26). The halving of `k_means_boundaries` is not exact for this cost, so every final cut is tried: exact
     on up to `NEYMAN_BINS` bins. With more, neighbours are merged first; each cut is then optimised, jointly
     with the others, over the bins around it.
 

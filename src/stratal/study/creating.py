@@ -211,7 +211,7 @@ def add_person(connection: Connection, folder: Path, name: str) -> str:
 
 
 def people_of(connection: Connection, role: str | None = None) -> tuple[str, ...]:
-    """Return the names of a role, or all, in their order."""
+    """Return the names in a role, or all, in order."""
     rows = connection.all("SELECT name FROM annotator WHERE role = coalesce(?, role) ORDER BY name", role)
     return tuple(row["name"] for row in rows)
 

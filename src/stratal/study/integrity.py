@@ -28,7 +28,7 @@ _FEW = 5
 
 
 def require_integrity(connection: Connection, folder: Path) -> None:
-    """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
+    """Refuse a study in which a check finds a problem, before a number or an export comes from it."""
     for problem in find_problems(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
         action = "See all of it with `stratal study check`, and go back to a backup (study backup)."

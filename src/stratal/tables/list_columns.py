@@ -250,7 +250,7 @@ def _is_absent(entry: Any) -> bool:
 
 
 def _parse_list(entry: Any) -> list[Any] | None:
-    """Return a cell as a list, from JSON if it is text; None if it is no list."""
+    """Return a cell as a list, from JSON if it is text; None if it is not a list."""
     if isinstance(entry, list | tuple):
         return list(entry)
     if isinstance(entry, WithDimensions) and entry.ndim == 1:
@@ -289,7 +289,7 @@ def _row_entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> l
 
 
 def _parse_numbers(cells: Sequence[list[Any] | None]) -> list[list[float | None] | None] | None:
-    """Return the entries of lists as numbers, missing ones as None; None if any entry is no number.
+    """Return the entries of lists as numbers, missing ones as None; None if any entry is not a number.
 
     Verdicts in words, such as yes and no, count as their numbers.
     """
@@ -305,7 +305,7 @@ def _parse_numbers(cells: Sequence[list[Any] | None]) -> list[list[float | None]
 
 
 def _distinct_numbers(numbers: Sequence[Sequence[float | None] | None] | None) -> set[float]:
-    """Return the distinct numbers of lists; none if entries are no numbers or all are missing."""
+    """Return the distinct numbers of lists; none if entries are not numbers or all are missing."""
     return {number for cell in numbers or () for number in cell or () if number is not None}
 
 

@@ -36,7 +36,7 @@ _ID_NAME = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
 
 
 def _with_marks(pattern: str, mark: str) -> str:
-    """Return a pattern with a mark, and with the other one as the other mark."""
+    """Return a pattern with `mark` filled in, and the other mark as `other`."""
     other = COMMA if mark == POINT else POINT
     filled = pattern.replace("{mark}", re.escape(mark)).replace("{other}", re.escape(other))
     return filled.replace("{{", "{").replace("}}", "}")

@@ -248,7 +248,7 @@ _MAX_EXPANSION = 8
 # Larger Parquet files (in bytes) are not inspected: each row group costs some milliseconds.
 _MAX_INSPECTED_BYTES = 2**28
 
-# A column of a row group with more uncompressed bytes and a higher ratio of compression is no genuine text.
+# A column of a row group with more uncompressed bytes and a higher ratio of compression is not genuine text.
 _MIN_SUSPICIOUS_BYTES = 2**28
 _MAX_COMPRESSION_RATIO = 200
 

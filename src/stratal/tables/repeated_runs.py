@@ -1,4 +1,4 @@
-"""Repeated runs of a benchmark: several rows for each question, which are no independent units."""
+"""Repeated runs of a benchmark: several rows for each question, which are not independent units."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class SmallTable:
         return next((name for name in matches if name is not None), None)
 
     def failed(self, name: str) -> tuple[bool, ...] | None:
-        """Return which rows (m,) have a failed answer, None for a column that is no metric of a log."""
+        """Return which rows (m,) have a failed answer, None for a column that is not a metric of a log."""
         column = self.find(name)
         if self.log is None or column is None or column not in self.log.failed:
             return None

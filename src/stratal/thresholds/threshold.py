@@ -251,7 +251,7 @@ class Threshold(PageDisplay):
         return Findings(content=json_dict(content))
 
     def _calibration(self, evidence: LabelledSample) -> JsonRows:
-        """Return the rows on the calibration of the scores; none of scores that are no probabilities."""
+        """Return the rows on the calibration of the scores; none of scores that are not probabilities."""
         request = evidence.request
         try:
             options = request.keywords("predicted", "combine", "target")
@@ -414,7 +414,7 @@ def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
 
 
 def _with_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
-    """Return the sample with the scores of a table from elsewhere that are no proxies of its design."""
+    """Return the sample with the scores of a table from elsewhere that are not proxies of its design."""
     for name in names:
         if name not in (*sample.proxy_names, *sample.groups):
             sample = with_group(sample, name, evidence.read(name))
@@ -440,7 +440,7 @@ def _population_of_table(
 
 
 def _numbers(values: Sequence[Any], name: str) -> FloatArray:
-    """Return a column of scores (N,), refusing what is no number."""
+    """Return a column of scores (N,), refusing what is not a number."""
     numbers = np.array([number_of_text(str(value)) for value in values])
     if not np.all(np.isfinite(numbers)):
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])

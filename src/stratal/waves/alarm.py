@@ -331,7 +331,7 @@ def raise_alarms(
     Raises
     ------
     InputError
-        For another requirement, an estimand that is no mean, outcomes without bounds, and waves that share
+        For another requirement, an estimand that is not a mean, outcomes without bounds, and waves that share
         drawn items although their draws are not known to be independent.
     """
     labelled = [wave for wave in waves if wave.evaluation is not None]
@@ -390,8 +390,8 @@ def _parse(text: str, bounds: tuple[float, float], groups: Collection[str]) -> R
         raise InputError(
             "this requirement cannot raise an alarm",
             given=repr(text),
-            allowed="a level ('>=.9', '<=.05', of a group 'value@de>=.9'), or a change since the first waves "
-            "('fell<=.03', 'rose<=.03')",
+            allowed="a level ('>=.9', '<=.05', for a group 'value@de>=.9'), or a change since the first "
+            "waves ('fell<=.03', 'rose<=.03')",
         )
     return requirement
 
@@ -439,7 +439,7 @@ def _alarm(
 
 
 def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
-    """Return the bounds of the outcome in all waves, refusing what is no mean of a bounded outcome."""
+    """Return the bounds of the outcome in all waves, refusing what is not a mean of a bounded outcome."""
     bounds: set[tuple[float, float] | None] = set()
     for wave in waves:
         if (

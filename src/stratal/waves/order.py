@@ -81,7 +81,7 @@ def are_sortable(distinct: Sequence[str]) -> bool:
     numbers = parts[0][1::2]
     if len(numbers) == 1:
         return not any(_ends_in_year(entries[1]) for entries in parts)
-    # The digits of a decimal number are no month: 2025.5 is later than 2025.25.
+    # The digits of a decimal number are not a month: 2025.5 is later than 2025.25.
     if len(numbers) == 2 and all(np.isfinite(number_of_text(level)) for level in distinct):
         return False
     return len(numbers) > 1 and all(_YEAR.fullmatch(entries[1]) for entries in parts)

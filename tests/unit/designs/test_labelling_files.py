@@ -165,7 +165,7 @@ def test_no_spreadsheet_runs_a_cell_and_every_cell_is_read_back(tmp_path):
 
     assert not [entry for entry in cells if entry[:1] in set("=+-@\t\r")]
     assert table.lists["id"] == sample.ids.tolist()
-    # An empty cell of a text file is no value.
+    # An empty cell of a text file is not a value.
     assert table.lists["@text"] == [text or None for text in sample.shown["@text"].tolist()]
 
 

@@ -203,7 +203,7 @@ def test_several_columns_of_answers_are_a_question_that_offers_a_comparison():
 
 
 def answers_with_unsure_labels():
-    """34 labels that equal the answers of `a`, and 6 that are no answer."""
+    """34 labels that equal the answers of `a`, and 6 that are not answer."""
     answers = ["refund", "billing"] * 20
     return {
         "id": [f"q{number}" for number in range(40)],

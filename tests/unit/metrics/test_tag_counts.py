@@ -117,7 +117,7 @@ def test_no_count_in_the_denominator_leaves_nothing():
 
 
 def test_a_numerator_is_part_of_its_denominator():
-    with pytest.raises(InputError, match="a numerator is no part of its denominator"):
+    with pytest.raises(InputError, match="a numerator is not part of its denominator"):
         ratio_of_counts(np.array([2.0]), np.array([1.0]), weighting(1))
 
 

@@ -168,7 +168,7 @@ def test_a_mixture_is_one_error_with_the_row(table):
     labels = labelled(table, sample)
     third = sample.ids[2]
 
-    with pytest.raises(LabelError, match=f"the label of id '{third}' is no set of tags"):
+    with pytest.raises(LabelError, match=f"the label of id '{third}' is not a set of tags"):
         stratal.estimate(sample, {**labels, third: "spam"})
     answers = [*write(table["answer"][:-1], "json"), "spam"]
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
@@ -221,7 +221,7 @@ def test_right_and_wrong_are_labels_of_sets_too(table):
 
     assert stratal.estimate(sample, right).value == pytest.approx(value)
     assert stratal.estimate(sample, right, predicted=False).value == pytest.approx(value)
-    with pytest.raises(LabelError, match="is no set of tags"):
+    with pytest.raises(LabelError, match="is not a set of tags"):
         stratal.estimate(sample, right, estimand="average:f1")
 
 
@@ -236,7 +236,7 @@ def test_sets_can_only_be_compared_with_sets():
     population = stratal.Population.from_arrays(groups={"answer": ["a", "b"]}, predicted="answer")
     sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
 
-    with pytest.raises(LabelError, match="the label of id '0' is a list, and answers are no sets of tags"):
+    with pytest.raises(LabelError, match="the label of id '0' is a list, and answers are not sets of tags"):
         stratal.estimate(sample, {0: ["a", "b"], 1: ["b"]})
     with pytest.raises(InputError, match="'mean_jaccard' compares sets of tags"):
         stratal.estimate(sample, {0: "a", 1: "b"}, estimand="mean_jaccard")
@@ -367,7 +367,7 @@ def test_annotators_agree_by_exact_set(table):
     assert stratal.estimate(sample, labels, estimand="average:f1").n == 30
     values[1] = ["billing", "login", "refund", "spam"] if len(set(rows[first])) < 4 else []
     other = stratal.Labels(ids=tuple(ids), values=tuple(values), annotators=("ann", "bob") * 30)
-    # A tie of two sets is no label.
+    # A tie of two sets is not a label.
     assert stratal.estimate(sample, other, estimand="average:f1").n == 29
 
 

@@ -61,7 +61,7 @@ def test_one_text_is_for_the_only_proxy():
     assert declared_scores("order", ["a"])["a"].declared
     with pytest.raises(InputError, match="2 proxies"):
         declared_scores("order", ["a", "b"])
-    with pytest.raises(InputError, match="'c', which is no proxy"):
+    with pytest.raises(InputError, match="'c', which is not a proxy"):
         declared_scores({"c": "order"}, ["a", "b"])
 
 

@@ -48,8 +48,8 @@ def test_details_follow_the_answer():
     assert page_text(answer_page(FOUND)).splitlines() == answer
     assert page_text(details_page(FOUND)).splitlines() == [
         *answer,
-        "Standard error 0.01383; 100 labels of 1,497 units; stratified sample, ppi++ estimator, t interval, "
-        "binary outcome, target: population",
+        "Standard error 1.4 points; 100 labels of 1,497 units; stratified sample, ppi++ estimator, "
+        "t interval, binary outcome, target: population",
     ]
 
 

@@ -25,7 +25,7 @@ def test_a_journal_that_does_not_exist_is_refused(make_study):
 def test_no_study_here(tmp_path):
     with pytest.raises(StudyError, match="is not a study"):
         open_study(tmp_path)
-    (tmp_path / DATABASE).write_text("this is no database, but it is long enough to look like one " * 100)
+    (tmp_path / DATABASE).write_text("this is not a database, but it is long enough to look like one " * 100)
     with pytest.raises(StudyError, match="not a study's database") as caught:
         open_study(tmp_path)
     assert caught.value.kind == "damaged"

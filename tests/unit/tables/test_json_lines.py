@@ -1,4 +1,4 @@
-"""JSON Lines: values as text with their digits, and what is no object refused by its line."""
+"""JSON Lines: values as text with their digits, and what is not an object refused by its line."""
 
 from __future__ import annotations
 

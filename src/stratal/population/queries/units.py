@@ -115,7 +115,7 @@ def _is_whole(kind: Foreign) -> bool:
 
 
 def id_text_of(column: Foreign, name: str) -> Foreign:
-    """Return the text of ids as an Ibis expression, null where a float is no whole number below 2⁵³."""
+    """Return the text of ids as an Ibis expression, null where a float is not a whole number below 2⁵³."""
     kind = column.type()
     if kind.is_string():
         return column
@@ -277,7 +277,7 @@ _WORD = "value that is not a number"
 _REMEDIES = {
     _COMMA: declaration.DECIMAL_POINT,
     _WORD: (
-        "In an object of JSON name the number: judge.score. Words are no scores: as categories they make "
+        "In an object of JSON name the number: judge.score. Words are not scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
         "by --map and --positive of estimate; else write 1 and 0. If these are a few that are missing: "
         f"{_FILL[0].lower()}{_FILL[1:]}"
@@ -612,7 +612,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         fill = declaration.middle(declared.bounds, row[f"low{at}"], row[f"high{at}"])
         is_text = source.is_text(
             name
-        )  # stays text, so that what is no number is still named as it is written
+        )  # stays text, so that what is not a number is still named as it is written
         new_columns[name] = ibis.ifelse(
             is_missing,
             ibis.literal(repr(fill) if is_text else fill),

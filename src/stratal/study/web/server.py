@@ -410,7 +410,7 @@ class Pages:
                     if len(body) > largest:
                         raise refusal
             sent = json.loads(body)
-            json.dumps(sent, ensure_ascii=False).encode()  # half a character is no text, wherever it is
+            json.dumps(sent, ensure_ascii=False).encode()  # half a character is not a text, wherever it is
             return sent
         except TimeoutError:
             what = "the request took too long to arrive. Check the connection and send it again."
@@ -559,7 +559,7 @@ class Place(Struct, frozen=True, kw_only=True):
             allowed = "http://HOST:PORT or https://HOST/PATH"
             raise InputError(problem, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
-            problem = f"{self.host} listens on every network of this computer, but is no address to go to"
+            problem = f"{self.host} listens on every network of this computer, but is not an address to go to"
             action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
             raise InputError(problem, action=action)
 
@@ -720,7 +720,7 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
 
 
 def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
-    """Return uvicorn's protocol, which closes slow heads, and strangers where room is needed."""
+    """Return a uvicorn protocol that closes slow requests, and strangers if room is needed."""
     # Connections that have shown no valid link yet, the oldest first.
     strangers: dict[H11Protocol, None] = {}
 

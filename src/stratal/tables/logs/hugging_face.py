@@ -25,7 +25,7 @@ from stratal.tables.logs.log import (
 DATASET_STATE = "state.json"
 # Name of the answers in files of `evaluate`.
 _PREDICTIONS = "predictions"
-# Entries of a file of `evaluate` that are no lists of scores.
+# Entries of a file of `evaluate` that are not lists of scores.
 _EVALUATE_METADATA = {
     "_timestamp",
     "_git_commit_hash",

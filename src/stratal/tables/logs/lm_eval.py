@@ -44,7 +44,7 @@ def read_lm_eval(records: Sequence[Mapping[str, object]], source: str) -> Log:
     return make_log(LM_EVAL, rows, variants="filters")
 
 
-# Keys of a line that are no metrics. Versions before 0.4.5 have no list of the metrics.
+# Keys of a line that are not metrics. Versions before 0.4.5 have no list of the metrics.
 _LINE_KEYS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", *_HASHES),
     *("prompt", "schema", "subtask", "task"),

@@ -2,7 +2,7 @@
 
 An answer that failed (the application returned an error or nothing) has no score, and the log counts it
 separately. A metric that failed, was skipped or was invalidated is a missing score. A column with a value
-that is no number is no column of scores: it remains text, and a note names the first such value and its unit.
+that is not a number is not a column of scores: it remains text, and a note names the first such value.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _log_summary(
 
 
 def score_numbers(values: Sequence[object]) -> list[float | None] | None:
-    """Return scores as numbers with None for missing ones, or None if any value is no number.
+    """Return scores as numbers with None for missing ones, or None if any value is not a number.
 
     NaN, empty texts and words such as `N/A` and `error` are missing. A list with one number counts as this
     number.
@@ -249,7 +249,7 @@ def score_numbers(values: Sequence[object]) -> list[float | None] | None:
 
 
 def _is_missing_score(value: object) -> bool:
-    """Return whether a score that is no number is missing: None, not finite, or a word for no verdict."""
+    """Return whether a score that is not a number is missing: None, not finite, or a word for no verdict."""
     if isinstance(value, str):
         try:
             return not math.isfinite(float(value))
@@ -259,7 +259,7 @@ def _is_missing_score(value: object) -> bool:
 
 
 def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) -> str:
-    """Return the note why a column of a metric is no score, with the first value that is no number."""
+    """Return the note why a column of a metric is not a score, with the first value that is not a number."""
     invalid_rows = [at for at, value in enumerate(values) if score_numbers([value]) is None]
     if invalid_rows:
         first_row = invalid_rows[0]
@@ -269,12 +269,12 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     shown = f"{text[:40]!r} of unit {units[first_row]!r}"
     number_count = sum(value is not None for value in values) - len(invalid_rows)
     if isinstance(values[first_row], list | dict):
-        return f"{name!r} is no score: it holds several values per unit (first: {shown})"
+        return f"{name!r} is not a score: it holds several values per unit (first: {shown})"
     if number_count:
         valid_note = f", among {number_count:,} that are"
     else:
         valid_note = ""
-    return f"{name!r} is no score: {shown} is no number{valid_note}; as a verdict: --groups and --judge"
+    return f"{name!r} is not a score: {shown} is not a number{valid_note}; as a verdict: --groups and --judge"
 
 
 def unify_column(values: Sequence[Any]) -> list[Any]:

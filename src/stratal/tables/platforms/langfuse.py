@@ -140,7 +140,7 @@ class Project:
         ]
 
     def _scores(self, **options: str) -> list[Any]:
-        """Return scores, the last updated one last."""
+        """Return scores, newest update last."""
         scores = read_cursor(self.api.scores.get_many, fields="details,subject,annotation", **options)
         return sorted(scores, key=lambda score: score.updated_at)
 

@@ -142,9 +142,12 @@ def test_inspect_logs_of_version_1_have_one_score():
 @pytest.mark.parametrize(
     ("values", "note"),
     [
-        (["A", "B", "C", "D"], "'grade' is no score: 'A' of unit 'q0' is no number; as a verdict: "),
-        ([1, 0, "odd", 1], "'grade' is no score: 'odd' of unit 'q2' is no number, among 3 that are"),
-        ([[1, 0], [1], [0], [1]], "'grade' is no score: it holds several values per unit (first: '[1, 0]'"),
+        (["A", "B", "C", "D"], "'grade' is not a score: 'A' of unit 'q0' is not a number; as a verdict: "),
+        ([1, 0, "odd", 1], "'grade' is not a score: 'odd' of unit 'q2' is not a number, among 3 that are"),
+        (
+            [[1, 0], [1], [0], [1]],
+            "'grade' is not a score: it holds several values per unit (first: '[1, 0]'",
+        ),
     ],
 )
 def test_a_column_with_a_value_that_is_no_score_stays_text_and_the_row_is_named(values, note, written):

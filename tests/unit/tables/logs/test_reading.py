@@ -1,4 +1,4 @@
-"""Other JSON files are no logs."""
+"""Other JSON files are not logs."""
 
 from __future__ import annotations
 
