@@ -195,7 +195,7 @@ class Successive(Design):
     def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
         """Return the design with another round, by what the labels so far and the history predict.
 
-        Without a history's factors, or for labels that are not shares of 1, the prediction is the earlier one.
+        Without factors of a history, or for labels that are not shares of 1, the earlier prediction stays.
         """
         design = self.larger(sample, additional)
         population = sample.population
