@@ -137,7 +137,7 @@ def test_nothing_stays_when_the_second_file_cannot_be_put_in_place(sample, tmp_p
 def test_a_label_that_is_no_number_is_named_by_its_unit(sample):
     first = sample.ids[3]
 
-    with pytest.raises(LabelError, match=f"label 'cat' of id '{first}' is not a number or a known word"):
+    with pytest.raises(LabelError, match=f"label 'cat' of id '{first}' is not a finite number"):
         stratal.estimate(sample, {**dict.fromkeys(sample.ids.tolist(), 1), first: "cat"})
 
 

@@ -196,7 +196,7 @@ def test_a_class_that_the_model_never_gives_counts_and_is_shown(tmp_path, sample
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["Pass", "Fail", "so-so"], "'so-so' of id .* is not a number or a known word"),
+        (["Pass", "Fail", "so-so"], "'so-so' of id .* is not a finite number"),
         (["Pass", "Fail", "p"], None),
         (["cat", "Dog", "eel"], "labels say 'Dog' where answers say 'dog'"),
     ],

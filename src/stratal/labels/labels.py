@@ -576,7 +576,7 @@ class JoinedLabels(Record):
             problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
         else:
             reported_rows = unknown_word_rows or invalid_rows
-            problem = "is not a number or a known word"
+            problem = "is not a finite number or a known word"
         first_text = texts[reported_rows[0]]
         action = (
             f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=. The "

@@ -126,7 +126,7 @@ def test_whoever_labels_ids_alone_is_told_of_the_columns(demo, tmp_path):
 
     alone, beside = run(*words, tmp_path / "1"), run(*words, tmp_path / "2", "--show", "predicted")
 
-    assert "Annotators will see only the ids; --show COL" in alone
+    assert "Annotators will see only the ids; --show image" in alone
     assert "--show" not in beside
 
 

@@ -48,7 +48,7 @@ def test_nothing_is_typed_twice_from_the_plan_to_the_report(truth):
     reporting = next_line(run(estimating))
     run(reporting)
 
-    assert drawing == "draw plan.json --seed 7 --output audit/"
+    assert drawing == "draw plan.json --show text --seed 7 --output audit/"
     assert estimating == "estimate audit/sample.parquet audit/to_label.csv"
     assert reporting == "report audit/sample.parquet audit/to_label.csv --output report.html"
     sample = stratal.Sample.read("audit/sample.parquet")

@@ -69,7 +69,7 @@ def test_ratings_are_prediction_powered_too():
         ({"proxy_labelled": [0.1, 0.2]}, "one entry per unit"),
         ({"proxy_population": [0.1, float("nan")]}, "proxy_population"),
         ({"stratum_labelled": ["a", "a", "b"]}, "strata are given of one side alone"),
-        ({"labels": ["cat", "dog", "cat"]}, "is not a number or a known word"),
+        ({"labels": ["cat", "dog", "cat"]}, "is not a finite number"),
     ],
 )
 def test_mistakes_are_named(change, message):

@@ -69,7 +69,7 @@ def test_classes_and_mixtures_are_no_vocabulary(words):
 
 
 def test_numbers_outside_0_and_1_do_not_mix_with_words(sample):
-    with pytest.raises(LabelError, match=r"'Pass' of id .* is not a number or a known word"):
+    with pytest.raises(LabelError, match=r"'Pass' of id .* is not a finite number"):
         stratal.estimate(sample, {sample.ids[0]: "Pass", sample.ids[1]: 3})
 
 

@@ -73,7 +73,7 @@ def test_no_label_at_all_is_refused(sample):
 
 @pytest.mark.parametrize("value", ["cat", "1,5", "inf"])
 def test_a_label_that_is_not_a_number_is_named(sample, value):
-    with pytest.raises(LabelError, match=f"label '{value}' of id .* is not a number or a known word"):
+    with pytest.raises(LabelError, match=f"label '{value}' of id .* is not a finite number"):
         estimate(sample, {sample.ids[0]: value})
 
 

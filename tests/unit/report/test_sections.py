@@ -91,7 +91,7 @@ def test_the_proxys_error_is_said_with_its_sign(audit):
     sample, _ = audit
     wrong = named(stratal.findings(sample, [0.0, 0.0, 0.0, 1.0] * 25))["calibration"]
 
-    assert "above the labels (95% interval" in wrong.lines[1]
+    assert "points above theirs (95% interval" in wrong.lines[1]
 
 
 def test_metrics_are_numbers_and_groups_are_shares(audit):
