@@ -317,8 +317,8 @@ def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], 
     if columns:
         allowed = suggest_names(name, columns)
     else:
-        allowed = "none was drawn along"
-    action = "Draw with groups= (--groups COL), or give its total in totals=."
+        allowed = "the sample keeps no groups"
+    action = f"Draw with groups= (--groups {name}), or give its total in totals=."
     raise InputError(f"the totals are unknown of margin {name!r}", allowed=allowed, action=action)
 
 
@@ -376,7 +376,7 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         if columns:
             allowed = suggest_names(name, columns)
         else:
-            allowed = "none was drawn along"
+            allowed = "the sample keeps no groups"
         raise InputError(f"the sample has no column {name!r}", allowed=allowed)
     try:
         return np.asarray(columns[name], dtype=np.float64)
