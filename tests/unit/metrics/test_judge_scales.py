@@ -113,3 +113,19 @@ def test_command_and_report_have_the_same_rows(tmp_path, run_command, kind):
     reported = run_command("report", *words, "--output", tmp_path / "report.html")
     assert json.loads(reported.stdout)["estimate"]["judge"] == table
     assert "auc" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("tails", "warned"), [(2.0, True), (None, False)])
+def test_a_correlation_warns_of_labels_with_heavy_tails(tails, warned):
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=2_000)
+    noise = rng.normal(size=2_000) if tails is None else rng.standard_t(tails, size=2_000)
+    population = stratal.Population.from_arrays(ids=np.arange(2_000), proxy={"judge": scores})
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=1)
+    labels = (scores + noise)[np.asarray(sample.ids, dtype=int)]
+
+    codes = [note.code for note in stratal.estimate(sample, labels, estimand="pearson:judge").notes]
+    ranks = stratal.estimate(sample, labels, estimand="spearman:judge").notes
+
+    assert ("heavy-tails" in codes) == warned
+    assert not [note for note in ranks if note.code == "heavy-tails"]
