@@ -293,11 +293,9 @@ def _precision_lines(plan: JsonMapping) -> list[str]:
     if not plan.get("worst_half_width"):
         return []
     low, high = plan["worst_bounds"]
-    if (low, high) == (0, 1):
-        bounds = "of 0 or 1"
-    else:
-        bounds = f"of {low:g} to {high:g}"
-    width = width_text(2 * plan["worst_half_width"], plan["share"])
+    is_share = (low, high) == (0, 1)
+    bounds = "of 0 or 1" if is_share else f"of {low:g} to {high:g}"
+    width = width_text(2 * plan["worst_half_width"], is_share)
     return [f"With labels {bounds}: {level} at most about {width} wide"]
 
 

@@ -490,7 +490,7 @@ def _provenance_section(_: FindingsDict, provenance: JsonMapping) -> Page:
         f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
     ]
     return Page(
-        lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
+        lines=["The same sample and labels give the same figures.", f"{_capitalise(', '.join(versions))}."],
         commands=provenance["commands"],
     )
 
