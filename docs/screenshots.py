@@ -25,7 +25,7 @@ from stratal.study import open_study  # noqa: E402
 PLACE = ROOT / "docs" / "figures"
 PHONE, DESK = {"width": 390, "height": 560}, {"width": 1000, "height": 640}
 NAMES = ("terminal", "labelling", "report")
-STUDY = "stratal study new audit/ --output study/ --question 'Is the digit right?' --choices Right,Wrong --annotators ann"
+STUDY = "stratal study new audit/ --output study/ --question 'Is the answer right?' --choices Right,Wrong --annotators ann"
 LINES = (
     "stratal demo --output demo/",
     "stratal plan demo/predictions.parquet --proxy confidence --predicts right --budget 100 --output plan.json",

@@ -72,8 +72,11 @@ def _labels_text(estimate: JsonMapping) -> str:
 def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     """Return the sentence on the number of random labels of the same precision, with its range.
 
-    No sentence where that is unknown, or where the labels are random and no proxy is used.
+    No sentence where that is unknown, where all units are labelled, or where the labels are random and no
+    proxy is used.
     """
+    if is_census(estimate):
+        return []
     if estimate.get("design") == "simple-random" and not estimate.get("lam"):
         return []
     equal = estimate.get("random_labels_of_equal_width")
@@ -797,8 +800,12 @@ def judge_notes(rows: JsonRows) -> list[str]:
 
 def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
     """Return the table of all quantities, and for each judge that of people's classes and its own."""
-    same = {name: name for name in ("judge", "metric", "class", "estimate")}
-    columns = {**same, level: "confidence_interval", "n": "n"}
+    columns: JsonDict = {name: name for name in ("judge", "metric", "class")}
+    columns |= {
+        "estimate": partial(_entry, name="estimate"),
+        level: partial(_entry, name="confidence_interval"),
+        "n": "n",
+    }
     tables = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
     shares: dict[str, dict[str, dict[str, str]]] = {}
     for row in rows:
