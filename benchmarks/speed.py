@@ -83,7 +83,9 @@ class Row:
         """Return the line of the table."""
         low, median, high = min(self.figures), statistics.median(self.figures), max(self.figures)
         sign = "≥" if self.at_least else "≤"
-        shown = " | ".join(f"{value:.3g}" for value in (low, median, high))
+        shown = " | ".join(
+            f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in (low, median, high)
+        )
         verdict = (
             "met"
             if self.is_met
@@ -485,8 +487,8 @@ def page(measured: dict[str, dict[str, Row]]) -> str:
             f"{'; '.join(dict.fromkeys(row.measured for row in rows))}.",
             "",
             f"{met} of {len(rows)} rows are met by the median. Seconds are those of the clock, and speeds",
-            "are against the peer in the same run. While regressions and commands on a CSV file were",
-            "measured, another process used one of the two cores. Tables of 10⁹ rows and of Spark have",
+            "are against the peer in the same run. While the commands on a CSV file were measured, another",
+            "process used one of the two cores. Tables of 10⁹ rows and of Spark have",
             "[a page of their own](tables.md).",
             "",
             "| what | unit | minimum | median | maximum | required | |",
