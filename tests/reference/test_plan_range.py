@@ -46,7 +46,7 @@ def test_labels_of_a_pilot_mend_the_promise_of_a_proxy_that_is_too_sure(shared):
     pilots = [stratal.plan(population, 100).draw(seed=seed) for seed in range(20)]
     after = [stratal.plan(population, 400, labels=dict(zip(p.ids, z[p.ids], strict=True))) for p in pilots]
 
-    assert before.recommended.expected_standard_error < 0.6 * true
+    assert before.recommended.expected_standard_error < 0.65 * true
     assert 0.85 * true < np.mean([p.recommended.expected_standard_error for p in after]) < 1.15 * true
     ends = [
         (p.recommended.optimistic_standard_error, p.recommended.conservative_standard_error) for p in after
