@@ -199,10 +199,8 @@ class Question(ColumnRoles):
     @property
     def label_hint(self) -> str:
         """What annotators write as a label, in words."""
-        if self.compares:
+        if self.answer is not None and self.compares is not False:
             return "the correct class, which is compared with the model's answer"
-        if self.answer is not None and self.compares is None:
-            return "the correct class, or 1 if the model's answer is right and 0 if it is wrong"
         if any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores):
             return "1 if the model's answer is right, 0 if it is wrong"
         return "a number, or a word such as pass or fail"

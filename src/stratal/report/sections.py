@@ -286,9 +286,9 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     }  # fmt: skip
     return Page(
         lines=[
-            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. A "
-            "calibrated proxy lies on the diagonal. An inaccurate proxy makes the interval wider, but does "
-            "not bias the estimate.",
+            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. If the "
+            "proxy is calibrated, both means are equal. An inaccurate proxy makes the interval wider, but "
+            "does not bias the estimate.",
             *_bias_lines(check, level, findings["share"]),
             *_proxy_quality_lines(check),
         ],

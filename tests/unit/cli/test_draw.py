@@ -193,3 +193,19 @@ def test_a_draw_without_a_proxy_keeps_what_labels_will_be(tmp_path, words, label
 
     outcome = stratal.Sample.read(tmp_path / "audit" / "sample.parquet").question.outcome
     assert (outcome.scale, outcome.bounds) == (scale, bounds)
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ((), "a number, or a word such as pass or fail"),
+        (("--predicts", "right"), "1 if the model's answer is right, 0 if it is wrong"),
+        (("--predicted", "predicted"), "the correct class, which is compared with the model's answer"),
+    ],
+)
+def test_a_draw_states_what_a_label_means(demo, tmp_path, options, hint):
+    words = ("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 20)
+
+    shown = run(*words, *options, "--output", tmp_path / "a")
+
+    assert f"(fill in the column `label`: {hint})" in shown
