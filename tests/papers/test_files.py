@@ -111,7 +111,7 @@ def test_rows_without_z_are_kept_as_unlabelled(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([RATINGS, "RTR-1,q,a,u,p,Y,Y,high"], "column 'nli_score' has a value that is not a number"),
+        ([RATINGS, "RTR-1,q,a,u,p,Y,Y,high"], "column 'nli_score' has a value that is no number"),
         ([RATINGS, "RTR-1,q,a,u,p,,Y,0.5"], "no row has a human rating"),
         (["question,answer", "q,a"], "is not AttributedQA's table"),
     ],

@@ -158,8 +158,8 @@ def test_the_script_writes_the_other_papers_sets(tmp_path):
     [
         ({"logits": np.zeros((3, 2))}, "one row of logits"),
         ({"logits": np.full((4, 2), np.nan)}, "not finite"),
-        ({"labels": np.array([0, 1, 2, 0])}, "labels are not classes"),
-        ({"labels": np.array([0.0, 1.0, 0.5, 0.0])}, "labels are not classes"),
+        ({"labels": np.array([0, 1, 2, 0])}, "labels are no classes"),
+        ({"labels": np.array([0.0, 1.0, 0.5, 0.0])}, "labels are no classes"),
         ({"embeddings": np.zeros((3, 2))}, "one row of logits"),
     ],
 )

@@ -119,4 +119,4 @@ class GroupMeans(ComputedRows, Record):
 def group_codes(groups: Sequence[object], names: Sequence[str]) -> IntArray:
     """Return the place of each unit's group among the names (n,); −1 for a unit of no group."""
     place = {name: k for k, name in enumerate(names)}
-    return np.array([-1 if group is None else place[str(group)] for group in groups], dtype=np.int64)
+    return np.array([-1 if group is None else place.get(str(group), -1) for group in groups], dtype=np.int64)

@@ -169,15 +169,19 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
     least = _least_for_weights(design)
     if least:
         return least * k
+    if design in _RANDOM_WITHIN_STRATA and n_strata <= 1:
+        return MINIMUM_FOR_FITTING  # for the first proxy; `_first_proxies` drops those with too few labels
     # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:
         return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
     if design == "stratified" and k > 1:
         # Strata of one proxy leave the others their information. λ is shrunk while labels are few.
         return max(MINIMUM_FOR_FITTING, _LABELS_PER_PROXY * k)
-    if design == "simple-random" and n_strata <= 1:
-        return MINIMUM_FOR_FITTING  # for the first proxy; `_first_proxies` drops those with too few labels
     return None
+
+
+# Designs that are simple random samples if there is one stratum.
+_RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
 
 
 def _least_for_weights(design: str) -> int:
@@ -678,7 +682,8 @@ def _first_proxies(
     n_used = n // MINIMUM_FOR_FITTING
     k = proxies.shape[1]
     is_auto = options.estimator == "auto" and options.lam is None and options.scaled
-    if not is_auto or options.design != "simple-random" or len(summary.sizes) > 1 or not 0 < n_used < k:
+    is_random = options.design in _RANDOM_WITHIN_STRATA and len(summary.sizes) == 1
+    if not is_auto or not is_random or not 0 < n_used < k:
         return proxies, summary, options
     first = list(range(n_used))
     note = _ONLY_THE_FIRST.format(n_used, k)

@@ -311,7 +311,7 @@ class Labels(Record):
         for row, (value, text) in enumerate(zip(self.values, self.sets or (), strict=True)):
             if text is not None and value == text:
                 raise LabelError(
-                    f"{self.place(row)}: the label of id {self.ids[row]!r} is a list, and answers are no "
+                    f"{self.place(row)}: the label of id {self.ids[row]!r} is a list, and answers are not "
                     "sets of tags",
                     given=text,
                     allowed="one number or text",

@@ -126,7 +126,7 @@ def width_tolerance(n_labels: int, n_units: int) -> float:
     Examples
     --------
     >>> round(width_tolerance(20, 10_000), 4), round(width_tolerance(1000, 10_000), 4)
-    (0.0095, 0.0018)
+    (0.0095, 0.0019)
     """
     labels = max(n_labels * (1.0 - n_labels / n_units), 1.0)
     return min(_ROUNDING_TOLERANCE + _SHARE_OF_NEXT_LABEL / (2.0 * labels), _MAX_TOLERANCE)

@@ -77,8 +77,8 @@ def test_a_column_that_is_nowhere_is_said_to_be_nowhere():
     label("A", "l.csv", ["c", "d"])
     message = said("estimate A/sample.parquet l.csv --predicted answer")
     assert "--predicted: neither the sample nor the labels have a column 'answer'" in message
-    assert "draw with --predicted" in message
-    assert "the sample keeps 'answer'" in said("estimate B/sample.parquet l.csv --predicted nosuch")
+    assert "drawn with --predicted" in message
+    assert "columns of the sample: 'answer'" in said("estimate B/sample.parquet l.csv --predicted nosuch")
 
 
 def test_one_label_and_the_models_answers_exclude_each_other():

@@ -142,8 +142,8 @@ def test_a_file_of_format_1_is_still_read(population, tmp_path):
     [
         (lambda t, d: (pa.concat_tables([t, t]), d), "occurs twice"),
         (lambda t, d: (t.slice(1), d), "not those that its design draws"),
-        (lambda t, d: (replaced(t, "stratum", [10**9] + [0] * (len(t) - 1)), d), "not there"),
-        (lambda t, d: (replaced(t, "stratum", [-1] + [0] * (len(t) - 1)), d), "not there"),
+        (lambda t, d: (replaced(t, "stratum", [10**9] + [0] * (len(t) - 1)), d), "nonexistent"),
+        (lambda t, d: (replaced(t, "stratum", [-1] + [0] * (len(t) - 1)), d), "nonexistent"),
         (lambda t, d: (replaced(t, "stratum", t["stratum"].to_pylist()[::-1]), d), "not those of its design"),
         (lambda t, d: (replaced(t, "stratum", [0] * len(t)), d), "not those that its design draws"),
         (lambda t, d: (replaced(t, "proxy.proxy", [float("nan")] * len(t)), d), "not finite"),

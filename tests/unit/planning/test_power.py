@@ -72,7 +72,7 @@ def test_half_width_and_power_belong_together():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"detect": 2.0}, "detect must lie between 0 and 1 .*For 2 % write 0.02"),
+        ({"detect": 2.0}, "detect must lie between 0 and 1 .*For 2% write 0.02"),
         ({"detect": 0.2, "equal_answers": 0.9}, "two models cannot differ by so much"),
         ({"detect": 0.6, "rate": 0.5}, "two models cannot differ by so much"),
         ({"detect": 0.1, "power": 80}, "power must lie"),

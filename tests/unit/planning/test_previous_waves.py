@@ -200,7 +200,7 @@ def test_what_cannot_be_meant_is_refused(waves):
     assert "mutually exclusive" in message(InputError, waves, labels={"now-1": 1})
     assert "for the mean of one outcome" in message(InputError, waves, by="topic")
     assert "for the mean of one outcome" in message(InputError, waves, n_strata=4)
-    assert "no wave that can be read" in message(InputError, ["nowhere/"])
+    assert "not a wave that can be read" in message(InputError, ["nowhere/"])
     assert "not on the scale" in message(InputError, [(replace(sample), 3 * labels)])
     other = stratal.Population.from_arrays(proxy={"other": [0.1, 0.9] * 100})
     assert "was drawn without the proxy 'other'" in message(InputError, waves, population=other)

@@ -196,8 +196,8 @@ def test_a_separate_sample_widens_the_interval():
 def test_it_prints():
     text = str(fit())
 
-    assert text.startswith("quantile:0.5")
-    assert "ppi++" in text
+    assert text.startswith("Quantile of 0.5")
+    assert "ppi++" in str(fit().summary())
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,6 @@ def rare():
 
 def test_the_sandwich_is_the_loss_s(rare):
     z, population = rare
-    plan = stratal.plan(population, budget=200).draw(seed=3)
+    plan = stratal.plan(population, budget=200, method="k-means").draw(seed=3)
     sandwich = regress(plan, z[plan.ids], family=stratal.regression.MeanLoss(), correction="none")
     assert sandwich[0].confidence_interval().method == "skewness-corrected"

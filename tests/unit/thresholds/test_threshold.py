@@ -298,7 +298,7 @@ def test_a_precision_of_a_class_needs_a_score_of_that_class(units):
     sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=5)
     labels = {unit: "cat" if unit % 2 else "dog" for unit in sample.ids.tolist()}
 
-    with pytest.raises(InputError, match="no score of the class 'cat'"):
+    with pytest.raises(InputError, match="not a score of the class 'cat'"):
         stratal.threshold(sample, labels, "precision:cat>=.9")
 
 
