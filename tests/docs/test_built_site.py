@@ -192,6 +192,7 @@ def test_search_finds_the_right_page_first(site, browser, query):
     window.click("input[name=query]")
     window.keyboard.type(query)
     window.wait_for_selector(".md-search-result__item", timeout=20_000)
+    window.wait_for_timeout(1_000)  # the results of the first letters are replaced by those of the whole query
 
     first = window.locator(".md-search-result__link").first.get_attribute("href")
     place = first.split("?")[0].split("#")[0].removeprefix(f"file://{site}/").removesuffix(".html")

@@ -520,12 +520,21 @@ def shares_above(
 _DIGITS = 12
 
 
+# Graded labels at which their own products of cells count half.
+_ENOUGH_GRADED = 25.0
+
+
 def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "population") -> FloatArray:
     """Return the correlation (d, d) of the means of cells, or of other variables from 0 to 1 (d, n).
 
-    Each stratum's moments are mixed with one label of all strata's: few labels would show chance alone.
+    Each stratum's moments are mixed with one label of all strata's: few labels would show chance alone. For
+    the same reason few graded labels count in part as if each were wholly in one cell or another: labels that
+    are all alike would otherwise leave an interval without width.
     """
-    products = cells[:, None] * cells[None]
+    n_inside = int(np.sum(cells.sum(axis=0) > 0))
+    own_share = n_inside / (n_inside + _ENOUGH_GRADED)
+    exclusive = cells[:, None] * np.eye(len(cells))[:, :, None]
+    products = own_share * cells[:, None] * cells[None] + (1.0 - own_share) * exclusive
     means = _stratum_shares(cells, weighting)
     squares = _stratum_shares(products.reshape(-1, cells.shape[1]), weighting).reshape(
         *products.shape[:2], -1
