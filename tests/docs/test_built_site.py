@@ -150,7 +150,6 @@ def test_search_finds_a_page_without_a_server(site, browser):
 
 
 FIRST_PAGES = {
-    "confidence interval": ["how-to/intervals", "methods/intervals"],
     "install": ["start/install"],
     "p-value": ["methods/comparisons", "methods/intervals"],
     "judge": ["tutorials/trust-a-judge", "methods/judges", "tutorials/judge-and-two-annotators"],
@@ -185,14 +184,16 @@ FIRST_PAGES = {
 """What a user searches for → the pages that may come first."""
 
 
-@pytest.mark.parametrize("query", cells(FIRST_PAGES, fast=("install", "judge", "F1", "confidence interval")))
+@pytest.mark.parametrize("query", cells(FIRST_PAGES, fast=("install", "judge", "F1", "threshold")))
 def test_search_finds_the_right_page_first(site, browser, query):
     window = browser.new_context(offline=True).new_page()
     window.goto(f"file://{site}/index.html")
     window.click("input[name=query]")
     window.keyboard.type(query)
     window.wait_for_selector(".md-search-result__item", timeout=20_000)
-    window.wait_for_timeout(1_000)  # the results of the first letters are replaced by those of the whole query
+    window.wait_for_timeout(
+        1_000
+    )  # the results of the first letters are replaced by those of the whole query
 
     first = window.locator(".md-search-result__link").first.get_attribute("href")
     place = first.split("?")[0].split("#")[0].removeprefix(f"file://{site}/").removesuffix(".html")
