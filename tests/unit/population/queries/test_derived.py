@@ -234,7 +234,6 @@ def test_scores_with_pass_or_fail_labels_only_order_and_are_planned_at_the_worst
     worst = 1.96 * 0.5 / 10 * np.sqrt(1 - 100 / 400)
     assert plan.worst_half_width == pytest.approx(worst, rel=0.02)
     assert "With labels of 0 or 1: 95% interval at most" in str(plan)
-    assert "at worst about ±" in str(plan)
     assert plan.to_dict()["worst_bounds"] == [0, 1]
     assert stratal.plan(population, half_width=worst * 1.02).budget <= 100
 
