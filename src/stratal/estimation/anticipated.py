@@ -39,6 +39,7 @@ MIN_LABELS = 2
 
 # Cuts of a proxy on the scale of an outcome with bounds.
 ROBUST_NEYMAN = "robust-neyman"
+K_MEANS = "k-means"
 
 # From this budget on, such a proxy has up to 15 strata: 2 % less variance than 10 on real predictions. With
 # fewer labels, more strata leave too few labels in each.
@@ -93,7 +94,7 @@ class _Anticipated:
     n_proxies: int = 0
     # Which of several scores the strata divide.
     score_notes: tuple[str, ...] = ()
-    _strata_by_number: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
+    _strata_by_number: dict[tuple[str, int, int | None], Strata] = field(default_factory=dict, repr=False)
 
     allocation: ClassVar[str]
     # Whether a simple random sample is planned unless strata clearly reduce the variance. Otherwise it is
@@ -103,6 +104,10 @@ class _Anticipated:
     most_strata: ClassVar[int]
     # Minimum of the average number of labels per stratum, so that few are spent on minimums.
     per_stratum: ClassVar[int]
+
+    def fallback_alternatives(self, budget: int) -> Iterator[Strata]:
+        """Yield strata to compare where the default ones are hardly narrower than a simple random sample."""
+        return iter(())
 
     def _number(self, budget: int, n_cells: int, max_strata: int | None = None) -> int:
         """Return how many strata each cell is divided into, `most_strata` at most by default."""
@@ -200,9 +205,9 @@ class AnticipatedInfluence(_Anticipated):
 
     def _divided(self, number: int) -> Strata:
         """Return so many strata in each cell."""
-        key = number, None
+        method = self.options.method or self.method
+        key = method, number, None
         if key not in self._strata_by_number:
-            method = self.options.method or self.method
             strata = stratify(self.population, method, number, influence=self.influence)
             if np.all(strata.is_known):
                 action = "Nothing needs to be labelled; check the proxies if that is a surprise."
@@ -264,7 +269,7 @@ class AnticipatedOutcome(_Anticipated):
         sizes = self._level_sizes
         n_groups = groups_that_fit(sizes, budget, options.minimum)
         pool = budget if n_groups < len(sizes) else None
-        strata = self._divided(self._most(budget, n_groups), pool)
+        strata = self._divided(self._most(budget, n_groups), pool, self._method)
         if len(strata.sizes) > 1 and not self.suffices(budget, strata):
             needed = int(np.minimum(options.minimum, strata.sizes).sum())
             what = f"the budget is below {options.minimum} units for each of {strata.n_strata} strata"
@@ -293,9 +298,17 @@ class AnticipatedOutcome(_Anticipated):
         doubles each time, so that a larger budget suffices for all strata of a smaller one. Never are all
         pooled, as categories were asked for.
         """
+        return self._alternatives(budget, self._method)
+
+    def fallback_alternatives(self, budget: int) -> Iterator[Strata]:
+        """Yield the strata of k-means, where robust Neyman cuts are the default and not the user's choice."""
+        if self.options.method is None and self._method == ROBUST_NEYMAN:
+            yield from self._alternatives(budget, K_MEANS)
+
+    def _alternatives(self, budget: int, method: str) -> Iterator[Strata]:
         for pool, n_groups in self._pools:
             for number in numbers_to_compare(self._most(budget, n_groups)):
-                strata = self._divided(number, pool)
+                strata = self._divided(number, pool, method)
                 if strata.n_strata > 1 and self.suffices(budget, strata):
                     yield strata
 
@@ -332,17 +345,17 @@ class AnticipatedOutcome(_Anticipated):
             least *= 2
         return pools
 
-    def _divided(self, number: int, pool: int | None) -> Strata:
-        """Return so many strata in each category, small categories pooled."""
-        key = number, pool
+    def _divided(self, number: int, pool: int | None, method: str) -> Strata:
+        """Return so many strata in each category by a method, small categories pooled."""
+        key = method, number, pool
         if key not in self._strata_by_number:
             options = self.options
             if self.scores is not None:
-                strata = self.scores.strata(self._method, number)
+                strata = self.scores.strata(method, number)
             else:
                 strata = stratify(
                     self.population,
-                    self._method,
+                    method,
                     number,
                     by=options.by,
                     proxy=options.proxy,
@@ -432,11 +445,11 @@ def default_method(population: Population, proxy: str | None) -> str:
     between proxies are all that is known.
     """
     if not population.proxies:
-        return "k-means"
+        return K_MEANS
     info = population.proxy_info(proxy)
     if info.scaled and info.bounds is not None and info.second_moment is None:
         return ROBUST_NEYMAN
-    return "k-means"
+    return K_MEANS
 
 
 def with_residual(strata: Strata, residual_sd: float | None) -> Strata:

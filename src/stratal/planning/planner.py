@@ -71,6 +71,9 @@ _SIMPLE_IS_NARROWER = (
 )
 
 
+# Above this share of a random sample's width, other strata than the default ones are compared too.
+_CLEARLY_NARROWER = 0.97
+
 # Halves of fewer strata of the score are planned if they lose no more by the score alone.
 _LARGEST_LOSS = 1.05
 
@@ -527,6 +530,11 @@ class Planner:
                 notes=(note,),
                 has_simple_forecast=False,
             )
+        if min(candidate.half_width for candidate in stratified) > _CLEARLY_NARROWER * simple.half_width:
+            # Robust cuts put few labels where a near-perfect score leaves little variance, and intervals of
+            # such strata are wide. Larger strata can be narrower than these and than a random sample.
+            fallbacks = self.anticipated.fallback_alternatives(budget)
+            stratified += [self._allocated(strata, budget) for strata in fallbacks]
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]

@@ -223,6 +223,7 @@ def test_under_many_strata_it_is_not_much_wider_than_that_of_a_random_sample(mak
     assert found.low < 0.9 < found.high
     labels = np.array([float(value) for value in study.labels().values])
     low, high = betting_interval(labels, 300, 0.025, 0.025, anytime=True)
+    # The score says nothing of these outcomes. In 25 draws the ratio is 1.46 on average, with k-means 1.36.
     assert found.width < 1.5 * (high - low)
 
 
