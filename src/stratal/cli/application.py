@@ -88,7 +88,7 @@ class _Commands(click.Group):
         if name not in names and not name.startswith("-"):
             similar = get_close_matches(name, names, n=1)
             suggestion = f" Did you mean '{similar[0]}'?" if similar else ""
-            raise click.UsageError(f"No such command '{name}'.{suggestion}", ctx)
+            raise click.UsageError(f"unknown command '{name}'.{suggestion}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

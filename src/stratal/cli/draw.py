@@ -176,7 +176,7 @@ def draw(requested: DrawOptions) -> Result:
     With --half-width it draws a pilot. With --half-width, --extend and --labels it draws as many units as are
     still needed; nothing is written once the interval is narrow enough.
     """
-    from stratal.designs.labelling_files import columns_to_fill, empty_folder, write_labelling_folder
+    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
     from stratal.estimation import as_estimand
     from stratal.evaluation import is_sample
     from stratal.report.pages import draw_page
@@ -204,10 +204,6 @@ def draw(requested: DrawOptions) -> Result:
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, text, choices)
     described = _described_round(sample, written)
-    if sample.question.outcome.label_format is not None:
-        described["label_format"] = sample.question.outcome.label_format
-    described["columns_to_fill"] = list(columns_to_fill(sample))
-    described["label_hint"] = sample.question.label_hint
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
@@ -234,7 +230,10 @@ def draw(requested: DrawOptions) -> Result:
 
 
 def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
-    """Return what was drawn and where it is."""
+    """Return what was drawn, where it is, and what annotators fill in."""
+    from stratal.designs.labelling_files import columns_to_fill
+
+    outcome = sample.question.outcome
     return {
         "sample": str(written.sample),
         "to_label": str(written.to_label),
@@ -244,12 +243,15 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
         "population_size": sample.population_size,
         "round": int(sample.round.max()),
         "new": written.new,
+        "columns_to_fill": list(columns_to_fill(sample)),
+        "label_hint": sample.question.label_hint,
+        **({} if outcome.label_format is None else {"label_format": outcome.label_format}),
     }
 
 
 def _extend_table(requested: DrawOptions, table: Path) -> Result:
     """Draw further rows of a table with labels in some rows, and write them with the sample of all rounds."""
-    from stratal.designs.labelling_files import LABELS_NAME, columns_to_fill, write_labelling_folder
+    from stratal.designs.labelling_files import LABELS_NAME, write_labelling_folder
     from stratal.question.selection import UNKNOWN
     from stratal.report.pages import draw_page
 
@@ -295,7 +297,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     labels = None if is_first_round else evaluation.labels
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, None, choices, labels)
-    described = _described_round(sample, written) | {"columns_to_fill": list(columns_to_fill(sample))}
+    described = _described_round(sample, written)
     page = draw_page(described, _stratum_rows(sample), has_columns=True)
     label_files = [written.to_label] if is_first_round else [requested.folder / LABELS_NAME, written.to_label]
     return Result(described, page, ("estimate", written.sample, *label_files, *_meaning_words(requested)))

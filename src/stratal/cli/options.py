@@ -193,7 +193,9 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             names = parquet_column_names(self.file, sys.maxsize)
         texts = selected_fields(self, "id", "proxy", "groups", "by", "features", "softmax", "answers")
         used = {name for text in texts.values() for name in split_names(text)}
-        judges_answers = self.predicts is not None and ANSWER_IS_RIGHT in self.predicts.split("=")
+        declared = meanings(self.predicts)
+        predicted = declared.values() if isinstance(declared, dict) else (declared,)
+        judges_answers = ANSWER_IS_RIGHT in predicted
         return content_columns(names, {*used, *self.role_columns}, with_answers=judges_answers)
 
     def population(self) -> Population:

@@ -60,6 +60,7 @@ class Required(Struct, kw_only=True):
     """A requirement of an interval, and the verdict."""
 
     required: str
+    share: bool = False
     estimate: Number
     confidence_interval: Interval | None
     verdict: str

@@ -493,7 +493,7 @@ def extend(requested: ExtendOptions) -> Result:
         described if selection is None else described | {"selection": selection.to_dict()},
         None if selection is None else selection._page(),
         f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all.",
-        "The interval is as narrow as was asked for: labelling may stop." if enough else None,
+        "The interval is as narrow as requested: labelling can stop." if enough else None,
         ("study", "status", requested.study),
     )
 

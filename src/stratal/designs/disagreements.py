@@ -114,7 +114,7 @@ def sizes_of(
     That keeps the variances of the leader's differences from its rivals small together. Units on which no
     survivor differs have none, unless labels are needed `everywhere`.
     """
-    # The answers of a model lie beside each other in memory, and not those to a unit.
+    # The answers of a model are contiguous in memory, and not those to a unit.
     leader_answers = codes[:, leader]
     differing_rivals = np.zeros(len(codes), dtype=np.int32)
     differ = np.zeros(len(codes), dtype=bool)

@@ -24,7 +24,6 @@ from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.question.question import SUPERPOPULATION
-from stratal.question.scores import ANSWER_IS_RIGHT
 
 
 @overload
@@ -191,7 +190,7 @@ def estimate(
         answers = _answers(parts, sample, compared)
     else:
         answers = None
-    is_right = any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in sample.question.scores)
+    is_right = sample.question.predicts_right
     return with_label_values(result, columns, answers, classes=classes, is_right=is_right)
 
 

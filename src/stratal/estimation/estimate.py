@@ -220,7 +220,13 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             return mean_name((), is_share=self.is_share, is_right=False)
         if self.read.classes:
             return ACCURACY
-        return mean_name(self.read.table, is_share=self.is_share, is_right=self.read.is_right)
+        return self.quantity_in_words(self.read.table)
+
+    def quantity_in_words(self, values: Sequence[LabelValue], column: str = "") -> str:
+        """Return the quantity by the annotators' words and the labels' column: a study stores numbers."""
+        if self.label or self.read is None or self.read.classes:
+            return self.quantity
+        return mean_name(values, column, is_share=self.is_share, is_right=self.read.is_right)
 
     @property
     def general_notes(self) -> tuple[Note, ...]:
@@ -608,22 +614,28 @@ class ComputedRows(Sequence[Estimate], ABC):
     def with_own_notes(self) -> Iterator[Estimate]:
         """Yield the estimates that may have notes which the others do not have."""
 
-    def lowest_rows(self, most: int, confidence_level: float) -> list[JsonDict]:
-        """Return a plain dict for each; only the `most` lowest have a standard error and an interval."""
+    def lowest_rows(
+        self, n_lowest: int, confidence_level: float, read: LabelInterpretation | None
+    ) -> list[JsonDict]:
+        """Return a plain dict for each; only the lowest have a standard error and an interval."""
         values = self.values
-        rows: list[JsonDict] = [
-            {
-                **self.label(place),
-                "estimate": json_value(value),
-                "standard_error": None,
-                "confidence_interval": None,
-                "n": count,
-            }
-            for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True))
-        ]
-        for place in np.argsort(values, kind="stable")[:most].tolist():
+        lowest_places = np.argsort(values, kind="stable")[:n_lowest].tolist()
+        lowest = {place: self[place].row(confidence_level, read) for place in lowest_places}
+        is_share = any(row["share"] for row in lowest.values())
+        rows: list[JsonDict] = []
+        for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True)):
+            row = lowest.get(place)
+            if row is None:
+                row = {
+                    **self.label(place),
+                    "share": is_share,
+                    "estimate": None,
+                    "standard_error": None,
+                    "confidence_interval": None,
+                    "n": count,
+                }
             # Sums in another order may differ in the last digit, which decides the order of equal estimates.
-            rows[place] = self[place].row(confidence_level) | {"estimate": rows[place]["estimate"]}
+            rows.append(row | {"estimate": json_value(value)})
         return rows
 
 
@@ -855,13 +867,15 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         """Return a JSON-ready dict."""
         return self._described(self.rows(confidence_level), confidence_level)
 
-    def lowest_to_dict(self, most: int, confidence_level: float = 0.95) -> JsonDict:
-        """Return `to_dict`, in which only the `most` lowest of very many rows have errors and intervals."""
+    def lowest_to_dict(self, n_lowest: int, confidence_level: float = 0.95) -> JsonDict:
+        """Return `to_dict`, in which only the lowest of very many rows have errors and intervals."""
         if not isinstance(self.estimates, ComputedRows):
             return self.to_dict(confidence_level)
-        return self._described(self.estimates.lowest_rows(most, confidence_level), confidence_level)
+        rows = self.estimates.lowest_rows(n_lowest, confidence_level, self.read)
+        return self._described(rows, confidence_level)
 
     def _described(self, rows: list[JsonDict], confidence_level: float) -> JsonDict:
+        """Return the JSON-ready dict with these rows."""
         return {
             self.kind: rows,
             "confidence_level": confidence_level,
@@ -954,7 +968,7 @@ def with_label_values(
     """
     joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
     read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
-    if classes:  # a word that is not a class and no answer is refused now, not when it is shown
+    if classes:  # a word that is neither a class nor an answer is refused now, not when it is shown
         read.table  # noqa: B018
     return replace(result, read=read)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
+from stratal.designs.stratum_moments import centred
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval_types import SkewedInterval
@@ -249,6 +250,13 @@ def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
     return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
 
 
+def exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
+    """Return the degrees of freedom of the variance of exceptions (n,), 0 where there are none."""
+    if float(np.max(np.abs(exceptions))) <= ROUNDING_ERROR:
+        return 0.0
+    return kurtosis_df(exceptions, weights)
+
+
 # Standard errors below this are of labels that agree, up to rounding.
 ROUNDING_ERROR = 1e-9
 
@@ -261,13 +269,23 @@ _WELL_KNOWN_DF = 8.0
 _DF_POWER = 1.5
 
 
-def pseudo_label_share(result: Linearised, weighting: Weighting) -> tuple[float, float]:
+def pseudo_label_share(
+    result: Linearised, weighting: Weighting, exceptions: FloatArray | None = None
+) -> tuple[float, float]:
     """Return the share that pseudo-labels are mixed in with, and the degrees of freedom of the variance.
 
     They count as the label with the largest weight, and less the better the labels show the variance. With
     one for each stratum, intervals of stratified samples were up to four times as wide as those of simple
-    random samples with the same error. The degrees of freedom are those of the kurtosis, with as
-    many labels as the weights leave (Kish).
+    random samples with the same error. The degrees of freedom are those of the kurtosis of the deviations
+    within strata, with as many labels as the weights leave (Kish).
+
+    Parameters
+    ----------
+    result : Linearised
+    weighting : Weighting
+    exceptions : float (n,), optional
+        Differences of the labels from a rule that they seem to follow. If few labels differ, they do not show
+        how often others do, and pseudo-labels keep their count.
     """
     degrees_of_freedom = result.degrees_of_freedom
     label = float(np.max(weighting.weights)) / weighting.total
@@ -275,9 +293,12 @@ def pseudo_label_share(result: Linearised, weighting: Weighting) -> tuple[float,
     if not result.standard_error > ROUNDING_ERROR:
         return share, degrees_of_freedom
     equal_weights = weighting.effective_draws / weighting.draws
-    of_kurtosis = equal_weights * kurtosis_df(result.variable, weighting.weights)
-    degrees_of_freedom = min(degrees_of_freedom, of_kurtosis)
-    return share / (1.0 + (degrees_of_freedom / _WELL_KNOWN_DF) ** _DF_POWER), degrees_of_freedom
+    shown_df = min(degrees_of_freedom, equal_weights * kurtosis_df(result.variable, weighting.weights))
+    if exceptions is not None:
+        shown_df = min(shown_df, equal_weights * exceptions_df(exceptions, weighting.weights))
+    share /= 1.0 + (shown_df / _WELL_KNOWN_DF) ** _DF_POWER
+    deviations = centred(result.variable[:, None], weighting.stratum, len(weighting.counts))[:, 0]
+    return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))
 
 
 def skewed_interval(

@@ -166,7 +166,7 @@ class Mean(Estimand, kind="mean"):
             population=population, options=options, n_proxies=len(population.proxies)
         )
         # Strata within categories, and of many units, divide the first score.
-        divides_intervals = (options.method or "k-means") in INTERVAL_METHODS and by is None
+        divides_intervals = options.method in (None, *INTERVAL_METHODS) and by is None
         has_several = len(population.proxies) > 1 and population.proxies[0].name != HISTORY
         if proxy is not None or not divides_intervals or not has_several or population.size > MAX_UNITS:
             return anticipated

@@ -169,8 +169,8 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
     """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy or answer.
 
     Labelled rows are compared with all rows of the table, within the strata in which they are declared a
-    random sample; of whole clusters the clusters' means are compared. Without a warning they need not be
-    one.
+    random sample; of whole clusters the clusters' means are compared. The absence of a warning does not
+    prove that they are one.
     """
     population = sample.population
     if not sample.declared_random or not isinstance(population, ArrayPopulation):

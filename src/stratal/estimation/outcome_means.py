@@ -655,7 +655,7 @@ def estimate_mean(
     options = resolved(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
-        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # all tiny is not a harm
+        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # proxies that are all tiny do no harm
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
     if summary is not None and options.estimator == "post-stratified":
@@ -667,8 +667,8 @@ def estimate_mean(
 
 
 _ONLY_THE_FIRST = (
-    "only the first {} of {} proxies are used: 'auto' needs 50 labels for each of them; use all with "
-    "estimator='ppi++' (--estimator ppi++)"
+    f"only the first {{}} of {{}} proxies are used: 'auto' needs {MINIMUM_FOR_FITTING} labels for each; "
+    "use all with estimator='ppi++' (--estimator ppi++)"
 )
 
 

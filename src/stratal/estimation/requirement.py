@@ -121,6 +121,7 @@ class Requirement:
         verdict = self.verdict(ends)
         return {
             "required": str(self),
+            "share": estimate.is_share,
             "estimate": json_value(estimate.value),
             "confidence_interval": ends,
             "verdict": verdict,
@@ -237,6 +238,7 @@ def held_against_new_version(new: JsonMapping, requirements: Sequence[str]) -> l
         verdicts.append(
             {
                 "required": str(requirement),
+                "share": bool(new["old"].get("share")),
                 "estimate": new["new"]["estimate"],
                 "confidence_interval": interval,
                 "verdict": requirement.verdict(interval),
@@ -339,6 +341,6 @@ def estimate_figures(estimate: JsonMapping) -> dict[str, float]:
         "estimate_low": low,
         "estimate_high": high,
         "standard_error": estimate["standard_error"],
-        "labels": estimate["n"],
+        "labels": estimate.get("labels", estimate["n"]),
     }
     return {name: float(value) for name, value in figures.items() if value is not None}

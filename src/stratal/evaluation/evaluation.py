@@ -27,7 +27,6 @@ from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.outcome_means import unused_proxy_reason
-from stratal.estimation.quantity import mean_name
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
@@ -129,9 +128,7 @@ class Evaluation:
         if self.estimate.label or read is None or read.classes:
             name = self.estimate.quantity
         else:
-            # A study stores numbers; its words name the quantity.
-            values = join_labels(self.sample, self.words).table()
-            name = mean_name(values, column, is_share=self.estimate.is_share, is_right=read.is_right)
+            name = self.estimate.quantity_in_words(join_labels(self.sample, self.words).table(), column)
         if self.model is not None and column not in name:
             return f"{name} of {self.model}"
         return name
@@ -317,7 +314,7 @@ class Evaluation:
                 raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
-                "the labelled rows are not a random sample of the table, so that they are not a first round",
+                "the labelled rows are not a random sample of the table, so they cannot be a first round",
                 allowed="rows that were chosen at random",
                 action=f"Let the labels inform a new sample: chosen={UNKNOWN!r} (--chosen {UNKNOWN}).",
             )

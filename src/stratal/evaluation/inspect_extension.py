@@ -8,6 +8,7 @@ The metric is the estimate for all samples of the log, by the design of the samp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,10 @@ def human_labels(
     id_name = Sample.read(sample).question.id
     table = read_labels(labels, id_name=id_name)
     label_numbers = mapping or {}
+    repeated = next((unit for unit, count in Counter(table.ids).items() if count > 1), None)
+    if repeated is not None:
+        action = "Leave one label for each sample, such as the decision of an adjudicator."
+        raise InputError(f"{labels}: several labels of one sample", given=repr(repeated), action=action)
     values = {
         str(unit): label_numbers.get(str(value), value)
         for unit, value in zip(table.ids, table.values, strict=True)

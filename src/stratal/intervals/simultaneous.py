@@ -99,7 +99,7 @@ class SimultaneousLevel:
         return float((reached + 1) / (len(draws) + 1))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
-        """Return draws of the largest statistic, simulated on first use, and its freedom."""
+        """Return draws of the largest statistic, simulated on first use, and its degrees of freedom."""
         df = np.inf if normal else self.degrees_of_freedom
         key = (alternative, df)
         if key not in self._drawn:

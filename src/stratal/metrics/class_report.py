@@ -43,7 +43,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
     average : sequence of str
         Of `macro`, `micro`, `weighted` (by true share): rows over the reported classes, if there are several.
     predicted : str, optional
-        The group column of the model's answers; the sample's own unless given. Answers that are not column
+        The group column of the model's answers; the sample's own unless given. Answers that are in no column
         come with the labels: `{"label": labels, "predicted": answers}`.
 
     Examples

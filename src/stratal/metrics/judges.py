@@ -3,9 +3,10 @@
 All but the bias are functions of the joint distribution of score and label, with linearised variables. An
 interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic tangent, where a
 correlation near 1 has room. Two guards are added. The labels are mixed with one label's worth of pairs whose
-label is another unit's, so that a few pairs that all agree leave open that others do not; the more the labels
-show of the variance, the less these count. And the variance of a heavy-tailed variable, as of rare
-disagreements, is known less well than its labels are many: its degrees of freedom are those of its kurtosis.
+label is another unit's, so that a few pairs that all agree leave open that others do not. The more the labels
+show of the variance, and of units that disagree with the score, the less these pairs count. And the variance
+of a heavy-tailed variable, as of rare disagreements, is known less well than its labels are many: its degrees
+of freedom are those of its kurtosis.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def _smoothed(
     These pairs count as much as `pseudo_label_share`.
     """
     n = len(x)
-    pair_share, degrees_of_freedom = pseudo_label_share(result, weighting)
+    pair_share, degrees_of_freedom = pseudo_label_share(result, weighting, _exceptions(x, y, weighting))
     steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
     pairs = [np.roll(np.arange(n), int(step)) for step in steps]
     shares = np.repeat([1.0 - pair_share, *(pair_share / len(pairs) for _ in pairs)], n)
@@ -235,9 +236,25 @@ def _smoothed(
     )
 
 
+def _exceptions(x: FloatArray, y: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return what the labels (n,) differ by from their isotonic fit on the scores, rising or falling.
+
+    Right and wrong answers can agree with the score in every stratum. Then the variance within strata is near
+    0, however many units of the population disagree: coverage was .71 with 1% of such units and 100 labels.
+    """
+    from scipy.optimize import isotonic_regression
+
+    inverse = np.unique(x, return_inverse=True)[1]
+    weight = np.bincount(inverse, weighting.weights)
+    means = np.bincount(inverse, weighting.weights * y) / weight
+    fits = (isotonic_regression(means, weights=weight, increasing=rising).x for rising in (True, False))
+    residuals = [y - fit[inverse] for fit in fits]
+    return min(residuals, key=lambda each: float(weighting.weights @ each**2))
+
+
 # Share of the squared influence that the largest 2% of the labels hold above which a correlation has a note:
 # exceeded by a tenth of samples of 100 labels with normal noise, by half with t noise (3 degrees of freedom).
-_HEAVY_SHARE = 0.45
+_HEAVY_INFLUENCE_SHARE = 0.45
 
 
 # How steeply labels are expected to follow the score before there are any: as a plan for a mean has it.
@@ -314,7 +331,7 @@ class Association(OfScores):
         if type(self).statistic is spearman or len(labels) < MIN_ERRORS_FOR_TAILS:
             return ()
         share = largest_share(estimate.evidence.residuals)
-        if share <= _HEAVY_SHARE:
+        if share <= _HEAVY_INFLUENCE_SHARE:
             return ()
         text = (
             f"{LARGEST_PART:.0%} of the labels hold {share:.0%} of the squared influence on {self.text}: if "

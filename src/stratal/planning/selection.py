@@ -44,6 +44,7 @@ from stratal.report.text import (
     ReportTable,
     json_dict,
     noted,
+    points_interval_text,
     points_text,
     width_text,
 )
@@ -548,23 +549,13 @@ class Selection(PageDisplay):
                     row["model"],
                     row["state"],
                     row["difference"] and f"{points_text(row['difference'])}{POINTS}",
-                    _points_interval(row["confidence_interval"]),
+                    row["confidence_interval"] and points_interval_text(row["confidence_interval"]),
                 ]
                 for row in rows
             ],
         )
         tables = [table] if self.labels else []
         return Page(lines=[result["statement"]], tables=tables, notes=noted(result["notes"]))
-
-
-def _points_interval(ends: Sequence[float | None] | None) -> str | None:
-    """Return the interval of a difference of shares in percentage points."""
-    if ends is None:
-        return None
-    low, high = ends
-    low_text = "−∞" if low is None else points_text(low)
-    high_text = "∞" if high is None else points_text(high)
-    return f"{low_text} to {high_text}{POINTS}"
 
 
 def default_round_size(drawn: int) -> int:

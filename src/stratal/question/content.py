@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-# Names of the content of an item. A model's answer is not among them, since it can influence annotators.
+# Names of the content of an item. In data of language models `output`, `response` and `completion` are
+# what is judged; names of a classifier's answer, which could influence annotators, are apart.
 _CONTENT_NAMES = frozenset(
     (
         *("text", "prompt", "question", "input", "output", "response", "completion", "content", "message"),

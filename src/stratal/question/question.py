@@ -197,11 +197,16 @@ class Question(ColumnRoles):
         return self.outcome.decoding == COMPARISON
 
     @property
+    def predicts_right(self) -> bool:
+        """Whether a proxy was declared to predict that the model's answer is right."""
+        return any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores)
+
+    @property
     def label_hint(self) -> str:
         """What annotators write as a label, in words."""
         if self.answer is not None and self.compares is not False:
             return "the correct class, which is compared with the model's answer"
-        if any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores):
+        if self.predicts_right:
             return "1 if the model's answer is right, 0 if it is wrong"
         return "a number, or a word such as pass or fail"
 

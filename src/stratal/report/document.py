@@ -6,12 +6,12 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from html import escape
 from pathlib import Path
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import answer_sentences, requirement_remark
+from stratal.report.estimates import answer_sentences, requirement_remark, table_entry
 from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 from stratal.report.thresholds import threshold_sections, threshold_sentences
@@ -134,8 +134,8 @@ def _requirements_table(result: JsonMapping, requirements: Sequence[JsonMapping]
     columns = {
         "verdict": "verdict",
         "required": "required",
-        "estimate": "estimate",
-        level_text(level): "confidence_interval",
+        "estimate": partial(table_entry, name="estimate"),
+        level_text(level): partial(table_entry, name="confidence_interval"),
         "to decide": lambda row: requirement_remark(row) or None,
     }
     return table_of("", requirements, columns)

@@ -13,10 +13,12 @@ from stratal.report.text import (
     Page,
     ReportTable,
     brief,
+    capitalise,
     format_number,
     interval_text,
     level_text,
     noted,
+    points_interval_text,
     points_text,
     table_of,
     value_text,
@@ -51,9 +53,9 @@ def answer_sentences(findings: JsonMapping) -> list[str]:
 
 def _best_model(board: JsonRows, estimate: JsonMapping) -> str:
     """Return the sentence on the first of several models, and on those that are not distinguishable."""
-    row = {**estimate, **{name: board[0][name] for name in ("confidence_interval",)}}
-    row["estimate"] = board[0]["mean"]
-    sentence = f"{board[0]['model']} {value_with_interval(row)}, {_labels_text(estimate)}"
+    best = board[0]
+    row = {**estimate, "estimate": best["mean"], "confidence_interval": best["confidence_interval"]}
+    sentence = f"{best['model']} {value_with_interval(row)}, {_labels_text(estimate)}"
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
         sentence += f"; not distinguishable from it: {', '.join(others)}"
@@ -202,6 +204,8 @@ def _forecasts(estimate: JsonMapping) -> list[str]:
     share = estimate["share"]
     first = rows[len(rows) // 2]
     last = rows[-1]
+    if first["half_width"] == 0:
+        return [f"With all {first['labels']:,} labels: exact"]
     sentence = f"With {first['labels']:,} labels: interval about {_width(first, share)} wide"
     if first is last:
         return [sentence]
@@ -221,8 +225,8 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
     Parameters
     ----------
     result : dict
-        As for `estimate_page`, or a table of several estimates alone; with `more_labels` and `requirements`
-        where they are known.
+        `Estimate.to_dict`, or a table of several estimates alone; with `more_labels` and `requirements` where
+        they are known.
     quantity : str
         What a table of several alone is of.
     """
@@ -337,15 +341,14 @@ def _two_models(row: JsonMapping, level: float) -> str:
 def _difference_text(value: float | None, row: JsonMapping) -> str:
     """Return a difference, of shares in percentage points."""
     if row.get("share") and value is not None:
-        return f"{points_text(value)} points"
+        return f"{points_text(value)}{POINTS}"
     return format_number(value)
 
 
 def _difference_ends(ends: Sequence[float | None], row: JsonMapping) -> str:
     """Return the interval of a difference, of shares in percentage points."""
-    if row.get("share") and None not in ends:
-        low, high = (points_text(float(end or 0.0)) for end in ends)
-        return f"{low} to {high} points"
+    if row.get("share"):
+        return points_interval_text(ends)
     return interval_text(ends)
 
 
@@ -402,14 +405,14 @@ def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> Repo
         if name not in ("more_labels", "share")
     }
     if "estimate" in columns:  # shown even where none is defined
-        columns["estimate"] = partial(_entry, name="estimate")
-        columns[headers["confidence_interval"]] = partial(_entry, name="confidence_interval")
+        columns["estimate"] = partial(table_entry, name="estimate")
+        columns[headers["confidence_interval"]] = partial(table_entry, name="confidence_interval")
     if "standard error" in columns:
-        columns["standard error"] = partial(_entry, name="standard_error")
+        columns["standard error"] = partial(table_entry, name="standard_error")
     return table_of(title, rows, columns)
 
 
-def _entry(row: JsonMapping, name: str) -> Any:
+def table_entry(row: JsonMapping, name: str) -> Any:
     """Return an entry of a table of estimates as text: in percent, in percentage points, or as a number."""
     value = row.get(name)
     is_difference = "p_value" in row
@@ -418,21 +421,21 @@ def _entry(row: JsonMapping, name: str) -> Any:
     if not row.get("share"):
         return value
     if name == "standard_error":
-        return f"{100 * value:.1f} points"
+        return f"{points_text(value)}{POINTS}"
     if name == "estimate":
         return _difference_text(value, row) if is_difference else value_text(value, share=True)
     return _difference_ends(value, row) if is_difference else interval_text(value, share=True)
 
 
 def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels: bool = True) -> list[str]:
-    """Return an estimate in sentences: value, missing scores, judge, facts, worth, missing labels, verdicts.
+    """Return an estimate in sentences: value, judge, facts, precision, missing labels and verdicts.
 
     `details`: with the standard error, the methods and λ. `equivalent_labels`: with the number of random
-    labels that the labels are worth.
+    labels that are as precise.
     """
-    if estimate["estimate"] is None:
-        return [_undefined_sentence(estimate)]
     lines = [_value_sentence(estimate)]
+    if estimate["estimate"] is None:
+        return lines
     if "unscored" in estimate:
         lines += _unscored(estimate["unscored"])
     lines += _judge_reading_lines(estimate)
@@ -470,7 +473,7 @@ def _lam_text(estimate: JsonMapping) -> str:
 def _undefined_sentence(estimate: JsonMapping) -> str:
     """Return that a quantity is undefined, with the interval of all possible values where it is known."""
     name = str(estimate.get("quantity") or "estimate")
-    sentence = f"{name[:1].upper()}{name[1:]} is undefined"
+    sentence = f"{capitalise(name)} is undefined"
     ends = estimate.get("confidence_interval")
     if ends is None:
         return sentence
@@ -480,6 +483,8 @@ def _undefined_sentence(estimate: JsonMapping) -> str:
 
 def _value_sentence(estimate: JsonMapping) -> str:
     """Return the quantity, its value with the interval, and the number of labels."""
+    if estimate["estimate"] is None:
+        return _undefined_sentence(estimate)
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     else:
@@ -489,7 +494,7 @@ def _value_sentence(estimate: JsonMapping) -> str:
         answer = f"{_value(estimate)}, {_labels_text(estimate)}; {_no_interval(estimate)}"
     elif answer is None:
         answer = f"{value_with_interval(estimate)}, {_labels_text(estimate)}"
-    return f"{name[:1].upper()}{name[1:]} {answer}"
+    return f"{capitalise(name)} {answer}"
 
 
 def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
@@ -500,7 +505,7 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     share = estimate["share"]
     texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
     line = f"{', '.join(texts)}."
-    lines = [f"{line[:1].upper()}{line[1:]}"]
+    lines = [capitalise(line)]
     judge = rows.get(JUDGE_ONLY)
     reported = next(iter(rows.values()))
     ends = reported["confidence_interval"]
@@ -594,7 +599,7 @@ def _facts(estimate: JsonMapping) -> str:
     if "standard_error" in estimate:
         value = estimate["standard_error"]
         if estimate.get("share") and value is not None:
-            error = f"Standard error {points_text(value)} points; "
+            error = f"Standard error {points_text(value)}{POINTS}; "
         else:
             error = f"Standard error {format_number(value)}; "
     else:
@@ -802,8 +807,8 @@ def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
     """Return the table of all quantities, and for each judge that of people's classes and its own."""
     columns: JsonDict = {name: name for name in ("judge", "metric", "class")}
     columns |= {
-        "estimate": partial(_entry, name="estimate"),
-        level: partial(_entry, name="confidence_interval"),
+        "estimate": partial(table_entry, name="estimate"),
+        level: partial(table_entry, name="confidence_interval"),
         "n": "n",
     }
     tables = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]

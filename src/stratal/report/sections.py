@@ -14,6 +14,7 @@ from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import (
     Page,
+    capitalise,
     interval_text,
     level_text,
     points_text,
@@ -27,9 +28,6 @@ FindingsDict = Mapping[str, Any]
 
 # Largest number of ids that a page lists.
 MAX_IDS = 20
-
-# Tables whose estimates are shares if the estimate is one. The rows of other tables may be other quantities.
-SHARE_TABLES = ("comparisons", "domains")
 
 
 def report_sections(findings: FindingsDict) -> list[Page]:
@@ -87,14 +85,9 @@ def _answer_section(findings: FindingsDict) -> Page:
             row = {**estimate, "name": findings["quantity"], "reported": True}
             drawings.append(forest_drawing("estimate", row["name"], [row], findings["share"], margin=0.5))
     # Warnings follow the first line.
-    lines[1:1] = [f"{_capitalise(note)}." for note in warnings]
-    notes = [f"{_capitalise(note).removesuffix('.')}." for note in estimate["notes"] if note not in warnings]
+    lines[1:1] = [f"{capitalise(note)}." for note in warnings]
+    notes = [f"{capitalise(note).removesuffix('.')}." for note in estimate["notes"] if note not in warnings]
     return Page(lines=lines, drawings=drawings, notes=notes)
-
-
-def _capitalise(text: str) -> str:
-    """Return a text whose first character is a capital letter; the others do not change."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _table_section(findings: FindingsDict, kind: str) -> Page:
@@ -103,11 +96,11 @@ def _table_section(findings: FindingsDict, kind: str) -> Page:
     title = estimates.TABLES[kind]
     named_rows = []
     for row in rows:
-        # The entries before the estimate identify the row.
+        # The entries before the estimate identify the row, except how it is shown.
         columns = list(row)
-        label = [str(row[name]) for name in columns[: columns.index("estimate")] if row[name]]
-        named_rows.append({**row, "name": " · ".join(label)})
-    drawing = forest_drawing(kind, title, named_rows, findings["share"] and kind in SHARE_TABLES)
+        names = [name for name in columns[: columns.index("estimate")] if name != "share"]
+        named_rows.append({**row, "name": " · ".join(str(row[name]) for name in names if row[name])})
+    drawing = forest_drawing(kind, title, named_rows, all(row.get("share") for row in rows))
     table = estimates.estimates_table(title, rows, findings["confidence_level"])
     return Page(drawings=[drawing], tables=[table])
 
@@ -347,7 +340,7 @@ def _new_version_lines(new: JsonMapping) -> list[str]:
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
         f"answer and {new['changed']:,} another{blank}."
     ]
-    lines += [f"{_capitalise(note)}." for note in new.get("warnings", ())]
+    lines += [f"{capitalise(note)}." for note in new.get("warnings", ())]
     if new["missing"]:
         lines.append(
             f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
@@ -458,7 +451,7 @@ def _review_section(_: FindingsDict, rows: JsonRows) -> Page:
 
 
 def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
-    """Return the section on the expected half-width with more labels."""
+    """Return the section on the expected width of the interval with more labels."""
     level = level_text(findings["confidence_level"])
     current = rows[0]
     last = rows[-1]
@@ -467,11 +460,15 @@ def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
         "labels": "labels",
         f"width of the {level}": lambda row: width_text(2 * row["half_width"], share),
     }
+    if last["half_width"] == 0:
+        forecast = f"with all {last['labels']:,} labels the value is exact"
+    else:
+        width = width_text(2 * last["half_width"], share)
+        forecast = f"with {last['labels']:,} labels it would be about {width} wide"
+    current_width = width_text(2 * current["half_width"], share)
     return Page(
         lines=[
-            f"With {current['labels']:,} labels the {level} is "
-            f"{width_text(2 * current['half_width'], share)} wide; with {last['labels']:,} labels it would "
-            f"be about {width_text(2 * last['half_width'], share)} wide.",
+            f"With {current['labels']:,} labels the {level} is {current_width} wide; {forecast}.",
             "Forecast from the labels so far; each further round is allocated where it helps most.",
         ],
         tables=[table_of("Expected widths", rows, columns)],
@@ -490,7 +487,7 @@ def _provenance_section(_: FindingsDict, provenance: JsonMapping) -> Page:
         f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
     ]
     return Page(
-        lines=["The same sample and labels give the same figures.", f"{_capitalise(', '.join(versions))}."],
+        lines=["The same sample and labels give the same figures.", f"{capitalise(', '.join(versions))}."],
         commands=provenance["commands"],
     )
 

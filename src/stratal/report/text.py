@@ -249,9 +249,21 @@ def interval_text(
     return f"{low_text} to {high_text}"
 
 
-def points_text(value: float) -> str:
+def capitalise(text: str) -> str:
+    """Return a text whose first character is a capital letter; the others do not change."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def points_text(value: float | None) -> str:
     """Return a difference of shares in percentage points, without the unit."""
+    if value is None:
+        return "–"
     return signed_text(100 * value, ".1f")
+
+
+def points_interval_text(ends: Sequence[float | None]) -> str:
+    """Return the interval of a difference of shares in percentage points; None is an infinite limit."""
+    return f"{interval_text(ends, write=points_text)}{POINTS}"
 
 
 # The unit of differences of shares, and of widths of their intervals.

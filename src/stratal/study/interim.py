@@ -27,7 +27,7 @@ from stratal.study.current_labels import completion_order, present_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
 
-# Numbers of labels for which the course of an estimate is computed.
+# Numbers of labels for which the course of an estimate is computed. Each takes one estimate.
 _COURSE_POINTS = 8
 
 # A further round draws so many times as many units as the interval seems to need, because its width is

@@ -18,7 +18,6 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.quantity import mean_name
 from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.labels import Labels, join_labels
@@ -393,11 +392,9 @@ def _interim(
 
 def _quantity(study: Study, interim: Estimate, name: str) -> str:
     """Return the name of what is estimated; the study stores numbers, and the annotators' words name it."""
-    read = interim.read
-    if interim.label or read is None or read.classes:
+    if interim.label:
         return interim.quantity
-    words = join_labels(study.sample(), study.labels(name, words=True)).table()
-    return mean_name(words, is_share=interim.is_share, is_right=read.is_right)
+    return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, words=True)).table())
 
 
 # How a requirement stands while there is no estimate.

@@ -216,7 +216,7 @@ def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
     return rows
 
 
-# A character that is not a white space in Python.
+# A character that is not white space in Python.
 _VISIBLE_CHARACTER = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
 
 

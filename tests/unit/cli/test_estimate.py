@@ -54,8 +54,8 @@ def test_markdown_has_the_verdicts_in_a_table_with_what_would_decide(audit, run_
     assert "95.0% (95% interval 89.8% to 98.0%)" in sentence
     assert header == "| verdict | required | estimate | 95% interval | to decide |"
     to_decide = "about 8 more labels would decide it if the estimate stays"
-    assert undecided == f"| UNDECIDED | value\\>=0.9 | 0.9500 | 0.8975 to 0.9800 | {to_decide} |"
-    assert passed == "| PASS | value\\>=0.5 | 0.9500 | 0.8975 to 0.9800 | – |"
+    assert undecided == f"| UNDECIDED | value\\>=0.9 | 95.0% | 89.8% to 98.0% | {to_decide} |"
+    assert passed == "| PASS | value\\>=0.5 | 95.0% | 89.8% to 98.0% | – |"
     assert "Required" not in done.stdout
     assert "Next:" not in done.stdout
 

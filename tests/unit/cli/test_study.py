@@ -218,7 +218,7 @@ def test_until_it_is_narrow_enough(audit):
     label_all(audit)
 
     assert not json.loads(run("study", "extend", audit, "--until", 0.01, "--json"))["enough"]
-    assert "labelling may stop" in run("study", "extend", audit, "--until", 0.45)
+    assert "labelling can stop" in run("study", "extend", audit, "--until", 0.45)
     stop = json.loads(run("study", "status", audit, "--json"))["stop"]
     assert (stop["half_width"], stop["enough"], stop["more_labels"]) == (0.45, True, 0)
     with open_study(audit) as study:

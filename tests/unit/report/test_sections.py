@@ -94,16 +94,17 @@ def test_the_proxys_error_is_said_with_its_sign(audit):
     assert "points above theirs (95% interval" in wrong.lines[1]
 
 
-def test_metrics_are_numbers_and_groups_are_shares(audit):
+def test_only_tables_of_shares_are_in_percent(audit):
     sample, labels = audit
     classes = {unit: str(z) for unit, z in labels.items()}
     said = {"label": classes, "predicted": dict.fromkeys(labels, "1.0")}
-    table = stratal.estimate(sample, said, estimand=ClassReport(["recall"]))
     groups = stratal.estimate(sample, labels, by="language")
-    shown = named(stratal.findings(sample, labels, tables=[table, groups]))
 
-    assert "%" not in shown["metrics"].drawings[0].description
-    assert "%" in shown["domains"].drawings[0].description
+    for metric, percent in (("recall", True), ("mcc", False)):
+        table = stratal.estimate(sample, said, estimand=ClassReport([metric]))
+        shown = named(stratal.findings(sample, labels, tables=[table, groups]))
+        assert ("%" in shown["metrics"].drawings[0].description) == percent
+        assert "%" in shown["domains"].drawings[0].description
 
 
 def test_a_new_version_that_is_not_known_shows_its_bounds_alone(audit):

@@ -302,7 +302,8 @@ def asset(name: str) -> str:
 
 def html_page(title: str, head: str, home: str, inside: str = "") -> str:
     """Return a whole page, with what comes into its head."""
-    inside = inside or "<noscript><p>This page needs JavaScript.</p></noscript>"
+    if home != "text":
+        inside += "<noscript><p>This page needs JavaScript.</p></noscript>"
     return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 

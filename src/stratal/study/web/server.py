@@ -465,7 +465,7 @@ def report_page(folder: Path) -> str:
 
 
 def _printed_by(folder: Path, *words: str) -> str:
-    """Return what a command on a study prints, which runs after the annotators' answers."""
+    """Run a command on a study at low priority, so that annotators come first, and return its output."""
     # -P: the current folder may hold a file `random.py`, which Python would run in place of its own module.
     command = [sys.executable, "-P", "-m", "stratal", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -156,7 +156,8 @@ def _row(scores: Callable[[Record], Record], record: Record) -> LogRow:
     unit_columns = {"input": _record_text(inputs)}
     if example_id is not None:
         unit_columns[EXAMPLE] = example_id
-    target = record.get("expected") or record.get("reference")
+    targets = (record.get(name) for name in ("expected", "reference"))
+    target = next((value for value in targets if value is not None), None)
     if target is not None:
         unit_columns["target"] = _record_text(target)
     return LogRow(

@@ -23,7 +23,7 @@ PLATFORMS = {
 SUBMITTED = "submitted"
 SKIPPED = "skipped"
 
-# Names of queues begin with it: a score with such a name is a label, and no prediction.
+# Names of queues begin with it: a score with such a name is a label, not a prediction.
 QUEUE_PREFIX = "stratal-"
 
 # Entries of one request.

@@ -262,7 +262,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const { progress } = state, open_ = progress.done < progress.total;
     let text = "All done. Thank you.";
     if (away) text = "Waiting for the server. Nothing is lost; this page goes on by itself.";
-    else if (progress.enough) text = "The interval is as narrow as requested. You can stop.";
+    else if (progress.enough) text = "The interval is as narrow as requested: labelling can stop.";
     else if (open_) text = "Nothing is free for you right now: the remaining items are with others, or you skipped them.";
     const again = open_ && !away && !progress.enough ? [button("Look again", "Enter", open)] : [];
     return [make("div", { className: "rest" }, make("p", {}, text), ...again)];
@@ -530,7 +530,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function takeBack() {
-    if (decided === null) { say("There is no decision to take back."); return undefined; }
+    if (decided === null) { say("There is no decision to undo."); return undefined; }
     return act({ action: "adjudicate", item: decided, value: null }, async (got) => {
       take(got); decided = null; deciding = null; await judge(); say("Decision undone.");
     });

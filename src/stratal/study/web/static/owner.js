@@ -6,9 +6,16 @@ let folded = new Set();
 
 const number = (value, digits = 3) => (value === null || value === undefined ? "–" : Number(value).toFixed(digits));
 const share = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)}%`);
-const percent = (value) => `${(100 * value).toFixed(1)}%`;
+// 99.97% and .03% are not written as 100.0% and 0.0%.
+const percent = (value) => {
+  const gap = Math.min(value, 1 - value), digits = gap > 0 && gap < 0.0005 ? -Math.floor(Math.log10(100 * gap)) : 1;
+  return `${(100 * value).toFixed(digits)}%`;
+};
 const shown = (value, inPercent) => (inPercent && value !== null && value !== undefined ? percent(value) : number(value));
 const ends = (interval, inPercent) => (interval ? `${shown(interval[0], inPercent)} to ${shown(interval[1], inPercent)}` : "–");
+// As the command writes widths: two significant digits, whole points from 10 on.
+const points = (width) => `${width < 9.95 ? Number(width.toPrecision(2)) : Math.round(width)} points`;
+const level = (confidence) => `${Number((100 * confidence).toPrecision(4))}%`;
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const time = (at) => (at ? new Date(at).toLocaleString() : "–");
 
@@ -26,7 +33,7 @@ function outcome(found, stop, only) {
   const parts = [make("h2", { dir: "auto" }, only ? found.text : `${found.outcome}: ${found.text}`)];
   const made = found.estimate;
   if (made) parts.push(make("p", { className: "figure" }, `${capital(made.quantity)} `, make("strong", {}, shown(made.estimate, made.share)),
-    ` (${Math.round(100 * made.confidence_level)}% interval ${ends(made.confidence_interval, made.share)} if labelling stops now)`));
+    ` (${level(made.confidence_level)} interval ${ends(made.confidence_interval, made.share)} if labelling stops now)`));
   if (found.anytime_interval) parts.push(make("p", {}, `Valid at every moment: ${ends(found.anytime_interval, made?.share)}`));
   const agreed = found.agreement;
   if (agreed) {
@@ -38,7 +45,7 @@ function outcome(found, stop, only) {
   return make("section", {}, ...parts);
 }
 
-// A picture of 640 × 240 with its parts; a text and marks of SVG.
+// An element of SVG, and a picture 640 wide.
 const SVG = "http://www.w3.org/2000/svg";
 function mark(tag, fields, text = "") {
   const node = document.createElementNS(SVG, tag);
@@ -97,8 +104,8 @@ function render(found) {
   const pace = each === null ? "" : `; ${duration(each)} per item${left ? `, about ${duration(left)} left` : ""}`;
   const lines = [make("h1", { dir: "auto" }, found.question),
     make("p", {}, `${answers} of ${wanted} answers${pace}`), make("progress", { max: Math.max(1, wanted), value: answers, ariaLabel: "Answers given" })];
-  const inPercent = found.questions[0]?.estimate?.share, width = (half) => (inPercent ? `${(200 * half).toFixed(1)} points` : number(2 * half));
-  if (stop.half_width) lines.push(make("p", {}, stop.enough ? `The interval is at most ${width(stop.half_width)} wide, as requested: labelling may stop.`
+  const inPercent = found.questions[0]?.estimate?.share, width = (half) => (inPercent ? points(200 * half) : number(2 * half));
+  if (stop.half_width) lines.push(make("p", {}, stop.enough ? "The interval is as narrow as requested: labelling can stop."
     : `Target: an interval ${width(stop.half_width)} wide${stop.half_width_now ? `; now ${width(stop.half_width_now)}` : ""}${stop.more_labels ? `, about ${stop.more_labels} more labelled items` : ""}.`));
   lines.push(...found.notes.map((note) => make("p", { className: "warning", dir: "auto" }, note)));
   root.replaceChildren(...lines,
