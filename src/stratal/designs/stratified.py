@@ -328,8 +328,12 @@ class StratifiedWeighting(Weighting):
         counts = self.counts
         members = np.bincount(self.stratum, member, minlength=len(counts))
         # One label says nothing of other units, unless there are none.
-        is_complete = (members == counts) & ((counts > 1) | (counts == self.sizes))
-        if np.all(is_complete) or not np.all(is_complete | (members == 0)):
+        is_known = (counts != 1) | (self.sizes == 1)
+        is_complete = (members == counts) & is_known & (counts > 0)
+        if np.all(is_complete) or not np.all(is_complete | ((members == 0) & is_known)):
+            return None
+        if np.all(counts[is_complete] == self.sizes[is_complete]) and not self.census:
+            # All labels of the kind are known only if no unlabelled unit is of it.
             return None
         number = np.cumsum(is_complete) - 1
         return replace(self, stratum=number[self.stratum[member]], sizes=self.sizes[is_complete])

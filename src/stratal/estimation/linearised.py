@@ -293,10 +293,12 @@ def pseudo_label_share(
     if not result.standard_error > ROUNDING_ERROR:
         return share, degrees_of_freedom
     equal_weights = weighting.effective_draws / weighting.draws
-    shown_df = min(degrees_of_freedom, equal_weights * kurtosis_df(result.variable, weighting.weights))
-    if exceptions is not None:
-        shown_df = min(shown_df, equal_weights * exceptions_df(exceptions, weighting.weights))
-    share /= 1.0 + (shown_df / _WELL_KNOWN_DF) ** _DF_POWER
+    shown_df = kurtosis_df(result.variable, weighting.weights)
+    if exceptions is None:
+        shown_df = min(shown_df, degrees_of_freedom / equal_weights)
+    else:
+        shown_df = min(shown_df, exceptions_df(exceptions, weighting.weights))
+    share /= 1.0 + (equal_weights * shown_df / _WELL_KNOWN_DF) ** _DF_POWER
     deviations = centred(result.variable[:, None], weighting.stratum, len(weighting.counts))[:, 0]
     return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))
 

@@ -34,13 +34,23 @@ def test_one_cluster_shows_no_variance_between_clusters():
     assert between_clusters(parts, np.array([0, 1]), 2).tolist() == [[0, 0], [0, 0]]
 
 
+@pytest.mark.parametrize(
+    ("counts", "sizes"), [([1, 1], [1, 2]), ([2, 3], [2, 9]), ([3, 1], [9, 5]), ([1, 3], [4, 5])]
+)
+def test_unlabelled_units_of_other_strata_may_be_of_the_kind(counts, sizes):
+    """The interval of such a group had no width, or its strata stood for a sample of the group."""
+    weighting = StratifiedWeighting(stratum=np.repeat([0, 1], counts), sizes=np.array(sizes))
+
+    assert weighting.whole_strata(weighting.stratum == 0) is None
+
+
 def test_whole_strata_are_a_sample_of_their_own():
-    weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 2]), sizes=np.array([4, 4, 1]))
-    found = weighting.whole_strata(np.array([True, True, False, True]))
+    weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1, 2]), sizes=np.array([4, 4, 1]))
+    found = weighting.whole_strata(np.array([True, True, False, False, True]))
 
     assert (found.stratum.tolist(), found.sizes.tolist()) == ([0, 0, 1], [4, 1])
-    # One label of four units says nothing of the others; half a stratum and all strata are not some strata.
-    for member in ([0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1]):
+    # Half a stratum and all strata are not some strata.
+    for member in ([0, 0, 1, 0, 0], [1, 0, 0, 0, 1], [1, 1, 1, 1, 1]):
         assert weighting.whole_strata(np.array(member, dtype=bool)) is None
 
 
