@@ -8,6 +8,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.arrays import FloatArray
+from stratal.designs import Design
 from stratal.metrics import judges
 
 UNITS = 2000
@@ -34,6 +35,7 @@ def test_exceptions_that_no_label_shows(design, estimand, exceptions):
     truth, _ = getattr(judges, estimand)(score, right, np.full(UNITS, 1.0 / UNITS))
     population = stratal.Population.from_arrays(proxy=score)
     first = LABELS // 2 if design == "two rounds" else LABELS
+    planned: Design
     if design == "random":
         planned = stratal.designs.SimpleRandom(budget=first)
     else:

@@ -1011,6 +1011,11 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
     if recognition.judges or named:
         return replace(recognition, proxy=next(iter((*named, *recognition.judges))))
     candidates = [column for column in columns if may_be_proxy(column)]
+    if recognition.value is not None:
+        # A plan refuses gaps and names the option for them. An estimate is valid without the score.
+        notes = [_note_on_gaps(column) for column in candidates if not column.is_complete]
+        recognition = replace(recognition, notes=(*recognition.notes, *notes))
+        candidates = [column for column in candidates if column.is_complete]
     levels: list[Callable[[ColumnFacts], bool]] = [
         lambda column: column.plain_name in ("proxy", "confidence", "score", "judge"),
         lambda column: column.is_complete and bool(column.words & _PROXY_WORDS) and column.is_probability,
@@ -1033,6 +1038,13 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
     return recognition
 
 
+def _note_on_gaps(column: ColumnFacts) -> str:
+    return (
+        f"{column.name!r} is not used, because {column.rows - column.present:,} of {column.rows:,} rows have "
+        "no score; fill these to use it"
+    )
+
+
 def _is_comparable_score(column: ColumnFacts) -> bool:
     return column.is_number or column.verdicts is not None
 
@@ -1048,7 +1060,7 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         unused = [column for column in columns if _may_be_quantity(column)]
         reason = "not recognised as a score"
     else:
-        unused = [column for column in columns if may_be_proxy(column)]
+        unused = [column for column in columns if may_be_proxy(column) and column.is_complete]
         reason = f"{recognition.proxy!r} is the proxy"
     if not unused:
         return recognition

@@ -198,10 +198,19 @@ class SmallTable:
                 kind = "whole numbers of units"
             else:
                 kind = "finite numbers"
+            if positive:
+                kind = f"{kind} above 0"
+            if is_missing(entries[row]):
+                raise InputError(
+                    f"{self.label}: column {name!r} holds {sum(map(is_missing, entries)):,} missing values",
+                    given=f"the first in {self.places[row]}",
+                    allowed=kind,
+                    action=f"Fill or drop these rows, or do not use {name!r}.",
+                )
             raise InputError(
                 f"{self.label}: column {name!r}, {self.places[row]} is not usable",
                 given=repr(entries[row]),
-                allowed=f"{kind} above 0" if positive else kind,
+                allowed=kind,
             )
         return result
 

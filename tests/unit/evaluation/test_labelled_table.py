@@ -261,8 +261,41 @@ def test_a_code_of_missing_labels_is_a_question():
 
     with pytest.raises(LabelError, match="-1"):
         stratal.evaluate(table)
-    with pytest.warns(stratal.StratalWarning, match="20 of 60"):
-        assert stratal.evaluate(table, mapping={"-1": None}).estimate.value == 0.5
+    evaluation = stratal.evaluate(table, mapping={"-1": None})
+    assert evaluation.estimate.value == 0.5
+    # 20 rows have no label; they are no drawn units without an answer.
+    assert (evaluation.estimate.n, evaluation.sample.size) == (40, 40)
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"),
+    [
+        (["1", "4", "5", "99"], "99"),
+        ([0.2, 0.8, 1.0, -9.0], "-9"),
+        ([3, 10, 7, -1], "-1"),
+        ([1, 2, 999], "999"),
+    ],
+)
+def test_a_code_beside_ratings_is_a_question(labels, code):
+    """The mean of ratings from 1 to 5 was 66.9."""
+    table = {"id": [str(number) for number in range(120)], "rating": labels * (120 // len(labels))}
+
+    with pytest.raises(LabelError, match=f"{code} in 'rating' may mean that a row has no label"):
+        stratal.evaluate(table, value="rating")
+    without_code = stratal.evaluate(table, value="rating", mapping={code: None})
+    numbers = [float(label) for label in labels[:-1]] if code != "-1" else [3.0, 10.0, 7.0]
+    assert without_code.estimate.value == pytest.approx(np.mean(numbers))
+    # These rows are not labelled: they are no missing answers of drawn units.
+    assert without_code.estimate.n == without_code.sample.size
+
+
+@pytest.mark.parametrize(
+    "labels", [[97, 98, 99], [60, 88, 99, 100], [-3, -1, 2], [-1, 5_000, 200], [1, 30, 99], [-1.0, -0.5, 1.0]]
+)
+def test_numbers_near_others_are_no_codes(labels):
+    table = {"id": [str(number) for number in range(120)], "value": labels * (120 // len(labels))}
+
+    assert stratal.evaluate(table, value="value").estimate.value == pytest.approx(np.mean(labels))
 
 
 def test_probabilities_that_expect_other_numbers_of_labels_are_refused():
@@ -973,3 +1006,22 @@ def test_the_answers_may_also_be_the_groups(option):
 
     assert evaluation.request.predicted == "prediction"
     assert (answers == labels).mean() in evaluation.estimate.confidence_interval(0.999)
+
+
+def test_a_score_with_gaps_is_a_note_unless_it_is_stated():
+    """The estimate failed, because the recognised score had no value in some rows."""
+    numbers = range(200)
+    table = {
+        "id": list(numbers),
+        "score": [None if number % 20 == 0 else number / 200 for number in numbers],
+        "human": [number % 3 % 2 if number % 2 else None for number in numbers],
+    }
+
+    evaluation = stratal.evaluate(table)
+    assert evaluation.sample.proxy_names == ()
+    assert any(
+        "'score' is not used, because 10 of 200 rows" in note
+        for note in evaluation.to_dict()["roles"]["notes"]
+    )
+    with pytest.raises(InputError, match="'score' holds 10 missing values"):
+        stratal.evaluate(table, proxy="score")
