@@ -48,11 +48,13 @@ BOOSTS = {
     **dict.fromkeys(("alternatives/", "showcase/", "guarantees.md", "glossary.md"), 0.1),
     "commands.md": 0.5,
     **dict.fromkeys(("how-to/messages.md", "scale.md", "tutorials/"), 1),
-    "how-to/intervals.md": 20,
     **dict.fromkeys(("how-to/", "guide/", "methods/"), 3),
     "start/": 10,
 }
 """Beginnings of places in the site, and the weight of these pages in the search; the first that fits counts."""
+
+TAGS = {"methods/comparisons.md": "p-value", "methods/elsewhere.md": "weights"}
+"""Pages, and a term that is searched for but not in their titles: a match in a title outweighs all matches in the text."""
 
 
 def sources() -> Iterator[tuple[str, str, str]]:
@@ -96,11 +98,12 @@ def write_pages(target: Path) -> list[str]:
 
 
 def boosted(place: str, text: str) -> str:
-    """Return a page with the weight that it has in the search."""
+    """Return a page with the weight and the tag that it has in the search."""
     boost = next((weight for start, weight in BOOSTS.items() if place.startswith(start)), 1)
     if text.startswith("---\n") or boost == 1:
         return text
-    return f"---\nsearch:\n  boost: {boost}\n---\n\n{text}"
+    tags = f"tags: [{TAGS[place]}]\n" if place in TAGS else ""
+    return f"---\n{tags}search:\n  boost: {boost}\n---\n\n{text}"
 
 
 def titled(text: str) -> str:

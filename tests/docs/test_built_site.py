@@ -151,6 +151,7 @@ def test_search_finds_a_page_without_a_server(site, browser):
 
 FIRST_PAGES = {
     "install": ["start/install"],
+    "confidence interval": ["how-to/intervals"],
     "p-value": ["methods/comparisons", "methods/intervals"],
     "judge": ["tutorials/trust-a-judge", "methods/judges", "tutorials/judge-and-two-annotators"],
     "F1": ["tutorials/rare-class", "methods/metrics"],
@@ -184,7 +185,7 @@ FIRST_PAGES = {
 """What a user searches for → the pages that may come first."""
 
 
-@pytest.mark.parametrize("query", cells(FIRST_PAGES, fast=("install", "judge", "F1", "threshold")))
+@pytest.mark.parametrize("query", cells(FIRST_PAGES, fast=("install", "confidence interval", "threshold")))
 def test_search_finds_the_right_page_first(site, browser, query):
     window = browser.new_context(offline=True).new_page()
     window.goto(f"file://{site}/index.html")
