@@ -74,7 +74,9 @@ def mean_name(values: Sequence[LabelValue], column: str = "", *, is_share: bool,
         Whether a label 1 means that the answer is right, as a proxy was declared to predict.
     """
     words = [row.value for row in values if row.meaning == 1.0 and not row.usual]
-    names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [column]}
+    # A column of nested JSON is named by its path, such as `human.correct`.
+    name_of_column = column.rpartition(".")[2]
+    names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [name_of_column]}
     if is_share and len(names) == 1 and None not in names:
         return str(names.pop())
     if is_share and words:

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from stratal.arrays import text_of_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.external_sample import labels_of
@@ -30,6 +31,7 @@ from stratal.evaluation.sources import (
 )
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
+from stratal.labels.missing_codes import refuse_missing_code
 from stratal.protocols import JsonMapping
 from stratal.question.selection import UNKNOWN
 
@@ -335,7 +337,10 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
 
     @cache
     def read(name: str) -> Labels:
-        return replace(read_once(name), positive=request.positive, mapping=request.mapping)
+        labels = read_once(name)
+        if name == evidence.column:
+            _refuse_missing_code(evidence, labels)
+        return replace(labels, positive=request.positive, mapping=request.mapping)
 
     sample = evidence.sample
     if request.predicts is not None:
@@ -347,6 +352,19 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
         if judge not in sample.proxy_names:
             sample = _with_answers(sample, judge, read_once, "--judge", "--groups")
     return replace(evidence, sample=sample, read=read)
+
+
+def _refuse_missing_code(evidence: LabelledSample, labels: Labels) -> None:
+    """Refuse labels of which one is a usual code of missing labels, unless something says what it means."""
+    request = evidence.request
+    question = evidence.sample.question
+    if request.states_label_values or evidence.models or evidence.questions or question.compares:
+        return
+    if labels.mapping is not None or labels.positive is not None:
+        return
+    bounds = evidence.bounds or question.outcome.bounds
+    texts = {text_of_value(value) for value in labels.values if value is not None}
+    refuse_missing_code(texts, labels.source, evidence.column, bounds)
 
 
 def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:

@@ -15,7 +15,8 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
-from stratal.labels.label_values import LabelMapping, are_numeric_labels
+from stratal.labels.label_values import LabelMapping
+from stratal.labels.missing_codes import is_missing_code, refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.labelled_groups import LabelledGroups
@@ -475,43 +476,19 @@ def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> Smal
 # ---- which rows have a label
 
 
-# Usual codes of survey software for rows without an answer.
-_MISSING_CODES = (-1, -8, -9, -98, -99, -998, -999, -9999, 88, 98, 99, 888, 998, 999, 9999)
-
-# Largest label beside which these codes are refused: a scale of percentages ends there.
-_MAX_RATING = 100
-
-
 def _refuse_missing_code(rows: SmallTable, request: EvaluationRequest) -> None:
-    """Refuse numbers that are usual codes of rows without a label, far from all other labels."""
-    if request.mapping is not None or request.positive is not None or request.compare:
-        return
-    if request.bounds is not None or request.predicted is not None:
+    """Refuse numbers that are usual codes of rows without a label, unless the request says what they mean."""
+    if request.states_label_values or request.compare:
         return
     entries = rows.values(request.label_column, "Name the column of labels: value= (--value COL).")
     texts = {plain_text(entry) for entry in entries} - {None}
-    if not are_numeric_labels(map(str, texts)):
-        return
-    numbers = {number_of_text(str(text)) for text in texts}
-    codes = _codes_far_from(numbers)
-    if not codes:
-        return
-    code = f"{codes[0]:g}"
-    others = sorted(numbers.difference(codes))
-    low = min(numbers)
-    high = max(numbers)
-    raise LabelError(
-        f"{rows.label}: {code} in {request.label_column!r} may mean that a row has no label",
-        given=f"labels from {others[0]:g} to {others[-1]:g}, and {code}",
-        action=f"If it does: mapping={{{code!r}: None}} (--map {code}=). If it is a number, state the "
-        f"range of the labels: bounds=({low:g}, {high:g}) (--bounds={low:g},{high:g}).",
-    )
+    refuse_missing_code(map(str, texts), rows.label, request.label_column)
 
 
 def _missing_codes(request: EvaluationRequest) -> list[str]:
     """Return the codes, such as -1, that the request maps to no label."""
     mapping = request.mapping or {}
-    return [text for text, number in mapping.items() if number is None and _to_code(text) in _MISSING_CODES]
+    return [text for text, number in mapping.items() if number is None and is_missing_code(str(text))]
 
 
 def _without_codes(rows: SmallTable, column: str, codes: Sequence[str]) -> SmallTable:
@@ -524,16 +501,6 @@ def _without_codes(rows: SmallTable, column: str, codes: Sequence[str]) -> Small
 def _to_code(entry: object) -> float:
     """Return an entry as a number, NaN if it is not one."""
     return number_of_text(plain_text(entry) or "")
-
-
-def _codes_far_from(numbers: set[float]) -> list[float]:
-    """Return the usual codes among numbers that no other number is near to."""
-    codes = sorted(numbers.intersection(_MISSING_CODES))
-    others = numbers.difference(codes)
-    if not codes or not others or min(others) < 0 or max(others) > _MAX_RATING:
-        return []
-    # Ratings up to 10 lie far from 88 and 99; percentages do not, and -1 is apart from all of them.
-    return [code for code in codes if code < 0 or code > 4 * max(max(others), 1.0)]
 
 
 def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:

@@ -175,6 +175,12 @@ class EvaluationRequest(DeclaredRoles):
         return any(value is not None for value in stated)
 
     @property
+    def states_label_values(self) -> bool:
+        """Whether it is stated what labels count as, or which range they have."""
+        stated = (self.mapping, self.positive, self.bounds, self.predicted)
+        return any(value is not None for value in stated)
+
+    @property
     def counts_as_number(self) -> bool:
         """Whether it is stated which number labels count as."""
         numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
