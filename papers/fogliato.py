@@ -91,19 +91,21 @@ def reproduce_fogliato(
 
 def _opening(page: Page, cases: list[Case], replicates: int, *, predictions: bool) -> None:
     given = (
-        "All tasks are predictions by role: f the evaluated model, f* its surrogate, f*c the surrogate "
-        "calibrated by isotonic regression on a random half of each task; the other half is the population."
+        "All tasks are predictions by role: f is the evaluated model, f* is its surrogate, and f*c is the "
+        "surrogate calibrated by isotonic regression on a random half of each task. The other half is the "
+        "population."
     )
     page.opening += [
-        "arXiv 2406.07320. Figures are MSE of the method over MSE of the mean of a simple random sample: "
-        "below 1 is better, as the paper prints it. n = 100 (a quarter of the population at most), H = 10, "
-        f"{replicates:,} draws, whole numbers with at least one label per stratum.",
+        "arXiv 2406.07320. Numbers are the MSE of the method divided by the MSE of the mean of a simple "
+        "random sample. As in the paper, values below 1 are better. n = 100 (at most a quarter of the "
+        f"population), H = 10, {replicates:,} draws. Allocations are whole numbers with at least one label "
+        "per stratum.",
         given
         if predictions
-        else "The paper's CLIP models and data are not bundled. Here real classifiers are trained on "
-        "scikit-learn's data: f on few items, its surrogate f* on many; f*c is f* calibrated by isotonic "
-        "regression on a held-out half. Files of the data directory come with f = their proxy; f* where "
-        "they have a better column; f*c calibrated on half of the file.",
+        else "The paper's CLIP models and data are not bundled. Instead, real classifiers are trained on "
+        "scikit-learn's data: f on few items and its surrogate f* on many; f*c is f* calibrated by isotonic "
+        "regression on a held-out half. For files of the data directory, f is the proxy of the file, f* is a "
+        "better column if the file has one, and f*c is calibrated on half of the file.",
     ]
     rows = [[c.name, f"{len(c.z):,}", f"{c.z.mean():.3f}", ", ".join(c.proxies)] for c in cases]
     page.add_table("Populations", ["set", "N", "accuracy", "sources"], rows)

@@ -23,7 +23,7 @@ SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")
 COLOUR = {"SRS DF": 1, "SSRS proportional HT": 2, "SSRS proportional DF": 5, "SSRS Neyman HT": 3}
 """Arm → its colour's number, as in the figures of lines."""
 
-BANDS = "Bands and bars: two and one Monte Carlo standard errors."
+BANDS = "Bands: two Monte Carlo standard errors. Bars: one Monte Carlo standard error."
 
 Ratios = Mapping[str, Mapping[str, Sequence[float]]]
 """Panel → what is drawn in it → its values."""
@@ -84,7 +84,7 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
     ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else {}
     path = _draw_violins(panels, ranges, page.directory / f"figure_{number}.png")
     words = (
-        "Red dashes: as good as HT under SRS. One point for each set, with one Monte Carlo standard error."
+        "Red dashes: as good as HT under SRS. Each point is one set, with one Monte Carlo standard error."
     )
     if ranges:
         words += " Brackets: smallest and largest of the 34 printed rows."
@@ -194,8 +194,9 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
         panels,
         "figure_7.png",
         columns=2,
-        words="Strata and S_h from f calibrated in distribution. Digits: as they are, and noisy, one pixel "
-        "aside, at half brightness, blurred, or with the top cut off, for several models. Photographs: "
-        "bands of the halves that a forest was trained on, and of the other halves. Monte Carlo standard "
-        "error of a ratio: about 2 % of it. Named are the domains where the two allocations differ much.",
+        words="Strata and S_h are from f calibrated in distribution. Digits, for several models: unchanged, "
+        "noisy, shifted by one pixel, at half brightness, blurred, or with the top cut off. Photographs: "
+        "bands of the halves on which a forest was trained, and of the other halves. The Monte Carlo "
+        "standard error of a ratio is about 2% of the ratio. Domains in which the two allocations differ "
+        "strongly have a name in the figure.",
     )

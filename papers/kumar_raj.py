@@ -64,16 +64,16 @@ def reproduce_kumar_raj(
 def _opening(page: Page, runs: dict[str, Run], replicates: int) -> None:
     made = [name for name, run in runs.items() if run.simulated]
     page.opening.append(
-        f"arXiv 1607.02665. {replicates:,} draws with replacement of every design. MVR is the ratio of mean "
-        "*estimated* variances, the paper's measure; beside it stands the ratio of *true* mean squared "
-        "errors, which for designs that look at labels is another matter."
+        f"arXiv 1607.02665. {replicates:,} draws with replacement of every design. MVR, the paper's measure, "
+        "is the ratio of mean *estimated* variances. The tables also contain the ratio of *true* mean squared "
+        "errors, which can be very different for designs that use labels."
     )
     if made:
         page.opening.append(
-            f"**Simulated populations:** {', '.join(made)}. Their files were not given (--data), so these "
-            "are populations of the paper's size whose accuracy and score shape were chosen to resemble "
-            "what it prints. Numbers on them show that the methods behave as described, not that the paper's "
-            "figures come out to the digit."
+            f"**Simulated populations:** {', '.join(made)}. Their files were not provided (--data), so these "
+            "are simulated populations of the size in the paper. Their accuracy and the shape of their scores "
+            "were chosen to resemble the printed results. Results on them show that the methods behave as "
+            "described, not that the paper's figures are reproduced exactly."
         )
     rows = [
         [name, f"{len(run.found.z):,}", f"{run.found.truth:.4f}", "simulated" if run.simulated else "file"]
@@ -154,8 +154,8 @@ def _true_errors(page: Page, runs: dict[str, Run]) -> None:
         panels,
         "true_errors.png",
         columns=2,
-        words="A stratum whose first labels all agree gets S_h = 0, no further label, and an estimated "
-        "variance of 0: the estimated ratio falls while the error does not.",
+        words="A stratum whose first labels all agree gets S_h = 0, no further labels, and an estimated "
+        "variance of 0. The estimated ratio then decreases, but the error does not.",
     )
 
 

@@ -116,9 +116,9 @@ def regularised(page: Page, replicates: int, seed: int) -> None:
         "Regularised λ and allocation for M-estimation",
         panels,
         "open_regression.png",
-        words="Linear regression on two features, four strata, simulated: noise .3 to 2, the autorater's "
-        "error .1 to 4. The heuristic takes the autorater for the conditional mean with one noise "
-        "everywhere; the second round learns S_h from half of the labels.",
+        words="Linear regression on two features, four strata, simulated: noise 0.3 to 2, the autorater's "
+        "error 0.1 to 4. The heuristic assumes that the autorater gives the conditional mean and that the "
+        "noise is the same everywhere. The second round estimates S_h from half of the labels.",
     )
     rows = [
         [n, name, *(f"{v:.4f} ± {e:.4f}" for v, e in pairs), *[""] * (2 - len(pairs))]

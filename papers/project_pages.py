@@ -51,7 +51,7 @@ def write_project_page(page: Page, quick: Page, paper: str, folder: Path) -> Pat
     head = target.read_text(encoding="utf-8").split(MARK)[0].rstrip()
     stored = store_quick(quick, paper, folder)
     write_numbers(stored.with_name(f"{paper}.json"), page.numbers())
-    stamp = f"{page.stamp()} Quick run, which the tests repeat: `{digest(quick.numbers())}`."
+    stamp = f"{page.stamp()} Quick run, repeated by the tests: `{digest(quick.numbers())}`."
     parts = [head, MARK, *page.opening, stamp]
     if page.claims:
         parts += ["## The paper says, we get", LEGEND, page.claims_table()]
@@ -88,9 +88,9 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 LEGEND = (
-    "Off by: how far the number lies outside what is printed, or how much room it has. ±: its Monte Carlo "
-    "standard error. Allowed: the accuracy of the print. A number beyond what is allowed by less than two "
-    "standard errors is open."
+    "Off by: the distance of our number from the printed range or, inside a one-sided range, the remaining "
+    "room. ±: its Monte Carlo standard error. Allowed: the tolerance, which is the precision of the printed "
+    "number. If a number exceeds the tolerance by less than two standard errors, the verdict is open."
 )
 
 

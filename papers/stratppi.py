@@ -43,17 +43,17 @@ def reproduce_stratppi(output: Path, *, data: Path | None = None, quick: bool = 
         title="Stratified prediction-powered inference (Fisch et al. 2024)", directory=output, seed=seed
     )
     page.opening.append(
-        "arXiv 2406.04291. Intervals are the paper's: normal quantiles, λ unshrunk, stratum weights known, "
-        "the distribution's mean as target. Beside them stand arms on equal terms (W_h known to all or to "
-        "none, λ shrunk or not) and this package's default: ten k-means strata, robust allocation, and an "
-        "interval that holds its level with few labels. A file is taken as the distribution; every "
-        "replicate draws its own units from it, so that coverage is that of the target that the intervals "
-        "are for."
+        "arXiv 2406.04291. Intervals are those of the paper: normal quantiles, λ unshrunk, stratum weights "
+        "known, and the mean of the distribution as the target. Two further groups of arms are compared with "
+        "them: arms on equal terms (W_h known to all or to none, λ shrunk or not), and this package's default "
+        "(ten k-means strata, robust allocation, and an interval that reaches its level with few labels). A "
+        "file is treated as the distribution, and every replicate draws its own units from it. The coverage "
+        "therefore refers to the target of the intervals."
     )
     sets = prediction_files(data)
     _figure_1(page, trials=400 if quick else 5000, seed=seed)
     if not sets:
-        page.opening.append("No data directory was given, so Figures 2 and 3 are left out.")
+        page.opening.append("No data directory was specified, so Figures 2 and 3 are omitted.")
     replicates = 100 if quick else 2000
     runs = [run_arms(found, replicates=replicates, seed=seed) for found in sets]
     add_files(page, runs, replicates)
@@ -78,7 +78,7 @@ def _figure_1(page: Page, *, trials: int, seed: int) -> None:
         words="Two strata of equal mass, Y ~ N(0, 1), f = Y + μ + σε. The paper prints no values of μ and σ; "
         "here: "
         + "; ".join(f"{title}: μ = {s.biases}, σ = {s.noises}" for title, s in SCENARIOS.items())
-        + ". Bands: two Monte Carlo standard errors; of the width, its 16 % and 84 % quantiles, as in "
+        + ". Bands: two Monte Carlo standard errors; for the width, its 16% and 84% quantiles, as in "
         "the paper.",
     )
     keys = ("coverage", "width", "rmse")

@@ -74,9 +74,9 @@ def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
         panels,
         f"figure_2_{run.found.name}.png".replace(" ", "_"),
         columns=2,
-        words="Bands: 16 % and 84 % quantiles over the draws, as in the paper; of the coverage, two "
-        "Monte Carlo standard errors. An axis ends where the other arms end, and a band that leaves it is "
-        "not drawn; the table has the numbers.",
+        words="Bands: 16% and 84% quantiles over the draws, as in the paper; for the coverage, two "
+        "Monte Carlo standard errors. An axis ends where the other arms end. A band that extends beyond the "
+        "axis is not drawn; the table contains its numbers.",
     )
 
 
