@@ -83,9 +83,7 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
             panels[name] |= {f"{arm} {source}": found} if found else {}
     ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else {}
     path = _draw_violins(panels, ranges, page.directory / f"figure_{number}.png")
-    words = (
-        "Red dashes: as good as HT under SRS. Each point is one set, with one Monte Carlo standard error."
-    )
+    words = "Red dashes: as good as HT under SRS. Each point is one set, with one Monte Carlo standard error."
     if ranges:
         words += " Brackets: smallest and largest of the 34 printed rows."
     page.add_figure(f"Figure {number}: {title}", path, words)

@@ -64,16 +64,16 @@ def reproduce_kumar_raj(
 def _opening(page: Page, runs: dict[str, Run], replicates: int) -> None:
     made = [name for name, run in runs.items() if run.simulated]
     page.opening.append(
-        f"arXiv 1607.02665. {replicates:,} draws with replacement of every design. MVR, the paper's measure, "
-        "is the ratio of mean *estimated* variances. The tables also contain the ratio of *true* mean squared "
-        "errors, which can be very different for designs that use labels."
+        f"arXiv 1607.02665. {replicates:,} draws with replacement of every design. MVR, the paper's "
+        "measure, is the ratio of mean *estimated* variances. The tables also contain the ratio of *true* "
+        "mean squared errors, which can be very different for designs that use labels."
     )
     if made:
         page.opening.append(
-            f"**Simulated populations:** {', '.join(made)}. Their files were not provided (--data), so these "
-            "are simulated populations of the size in the paper. Their accuracy and the shape of their scores "
-            "were chosen to resemble the printed results. Results on them show that the methods behave as "
-            "described, not that the paper's figures are reproduced exactly."
+            f"**Simulated populations:** {', '.join(made)}. Their files were not provided (--data), so "
+            "these are simulated populations of the size in the paper. Their accuracy and the shape of "
+            "their scores were chosen to resemble the printed results. Results on them show that the "
+            "methods behave as described, not that the paper's figures are reproduced exactly."
         )
     rows = [
         [name, f"{len(run.found.z):,}", f"{run.found.truth:.4f}", "simulated" if run.simulated else "file"]

@@ -41,10 +41,10 @@ def reproduce_open_questions(
     """
     page = Page(title="What the papers leave open", directory=output, seed=seed)
     page.opening += [
-        "Five questions that the papers leave open or do not discuss. Ratios are the MSE of the method divided "
-        "by the MSE of the mean of a simple random sample, n = 100; below 1 is better. The digits are those of "
-        "scikit-learn. The skewed strata and the regressions are **simulated**. Bands: two Monte Carlo "
-        "standard errors."
+        "Five questions that the papers leave open or do not discuss. Ratios are the MSE of the method "
+        "divided by the MSE of the mean of a simple random sample, n = 100; below 1 is better. The digits "
+        "are those of scikit-learn. The skewed strata and the regressions are **simulated**. Bands: two "
+        "Monte Carlo standard errors."
     ]
     replicates = 200 if quick else 2000
     _weak_classifiers(page, replicates, seed)
@@ -146,8 +146,8 @@ def _skewed_strata(page: Page, replicates: int, seed: int) -> None:
         panels,
         "open_skewed.png",
         columns=2,
-        words="Three strata of 10, 15 and 75% with rates 0.6, 0.85 and the rate on the axis. If a stratum has "
-        "no failure in the sample, its variance is estimated as 0, and a normal interval is too short.",
+        words="Three strata of 10, 15 and 75% with rates 0.6, 0.85 and the rate on the axis. If a stratum "
+        "has no failure in the sample, its variance is estimated as 0, and a normal interval is too short.",
     )
     rows = [[part.title, one.label, *(f"{y:.3f}" for y in one.y)] for part in panels for one in part.lines]
     heads = [f"{x:g} % failures" for x in panels[0].lines[0].x]

@@ -44,11 +44,11 @@ def reproduce_stratppi(output: Path, *, data: Path | None = None, quick: bool = 
     )
     page.opening.append(
         "arXiv 2406.04291. Intervals are those of the paper: normal quantiles, λ unshrunk, stratum weights "
-        "known, and the mean of the distribution as the target. Two further groups of arms are compared with "
-        "them: arms on equal terms (W_h known to all or to none, λ shrunk or not), and this package's default "
-        "(ten k-means strata, robust allocation, and an interval that reaches its level with few labels). A "
-        "file is treated as the distribution, and every replicate draws its own units from it. The coverage "
-        "therefore refers to the target of the intervals."
+        "known, and the mean of the distribution as the target. Two further groups of arms are compared "
+        "with them: arms on equal terms (W_h known to all or to none, λ shrunk or not), and this package's "
+        "default (ten k-means strata, robust allocation, and an interval that reaches its level with few "
+        "labels). A file is treated as the distribution, and every replicate draws its own units from it. "
+        "The coverage therefore refers to the target of the intervals."
     )
     sets = prediction_files(data)
     _figure_1(page, trials=400 if quick else 5000, seed=seed)
