@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
 from operator import mul
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -249,6 +249,26 @@ def _distinct_names(cells: Sequence[_CrossedCell]) -> tuple[str, ...]:
         )
         for cell in cells
     )
+
+
+class FunctionOfRates(Protocol):
+    """An estimand that in every sample from the same strata is a function of the rates of a class."""
+
+    @property
+    def is_class(self) -> BoolArray:
+        """Whether the units are of the class (N,)."""
+
+    @property
+    def sides(self) -> tuple[BoolArray, ...]:
+        """The strata (H,) of each rate."""
+
+    def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the estimand (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""
+
+    def ends(
+        self, rates: FloatArray, low: FloatArray, high: FloatArray, sizes: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the ends (R,) of its interval, from the rates and their limits (d, R)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -567,6 +587,10 @@ class Estimand(Described, noun="estimand", registry={}):
         assert isinstance(estimate, Estimate)
         u = np.nan_to_num(estimate.evidence.residuals)
         return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
+
+    def rates_in_strata(self, census: Sample, labels: object) -> FunctionOfRates | None:
+        """Return this estimand as a function of rates in the strata of a census with labels, if it is one."""
+        return None
 
     def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels as this estimand reads them: those of a judge have the spelling of its verdicts."""

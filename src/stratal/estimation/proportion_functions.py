@@ -123,6 +123,9 @@ class TwoShareFunction(Protocol):
     def __call__(self, hits: FloatArray, misses: FloatArray, answered: Number) -> FloatArray:
         """Return the metric at shares (…,) of hits, of misses, and of answers with the class."""
 
+    def slopes(self, hits: Number, misses: Number, answered: Number) -> tuple[FloatArray, FloatArray]:
+        """Return its slopes (…,) with respect to the hits and to the misses."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirstShare:
@@ -141,6 +144,12 @@ class FirstOfTwo:
         """Return it from shares (2, …); NaN where both are 0."""
         both = shares[0] + shares[1]
         return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
+
+
+def rates_of_sides(rates: FloatArray, needs: tuple[bool, bool]) -> list[FloatArray]:
+    """Return the rates (…,) of hits and of misses from rates (d, …); 0 where a metric needs none."""
+    remaining_rates = iter(rates)
+    return [next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in needs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +171,11 @@ class RatesOfClass:
 
     def __call__(self, rates: FloatArray) -> FloatArray:
         """Return the metric at rates (d, …)."""
-        remaining_rates = iter(rates)
-        hit, missed = (
-            next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in self.needs
-        )
-        answered = next(remaining_rates, np.full(rates.shape[1:], self.answered))
+        hit, missed = rates_of_sides(rates, self.needs)
+        if len(rates) > sum(self.needs):
+            answered = rates[-1]
+        else:
+            answered = np.full(rates.shape[1:], self.answered)
         return self.metric(hit * answered, missed * (1.0 - answered), answered)
 
 
@@ -267,6 +276,23 @@ def between_units(
     )
 
 
+def ends_of_function(
+    function: Callable[[FloatArray], FloatArray],
+    centre: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    units: FloatArray,
+    correlation: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (…) of the interval of a function of shares with limits, all (d, …).
+
+    `units` (d, …) are those of `between_units`, and `correlation` (d, d) is that of the shares.
+    """
+    if len(centre) > 1:
+        low, high = between_units(centre, low, high, units)
+    return ends_over(function, centre, low, high, directions(correlation))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShareFunctionInterval(OffsetInterval):
     """A function of estimated shares.
@@ -313,11 +339,9 @@ class ShareFunctionInterval(OffsetInterval):
         centre = np.array([rate.value for rate in self.rates])
         low = np.array([end.low for end in ends])
         high = np.array([end.high for end in ends])
-        if len(centre) > 1:
-            low, high = between_units(centre, low, high, self.units)
         # As far from the function of these shares: what is estimated may differ, as where weights vary.
         value = float(self.function(centre))
-        least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
+        least, most = ends_of_function(self.function, centre, low, high, self.units, self.correlation)
         return value - min(float(least), value), max(float(most), value) - value
 
 
@@ -397,6 +421,54 @@ def hits_and_misses(
     is_finite_population = target == "population" and not weighting.with_replacement
     of_rates = RatesOfClass(metric=metric, needs=needs, answered=share)
     return ShareFunctionInterval.of(of_rates, rates, units=units if is_finite_population else np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatesInStrata(Record):
+    """A metric of a class, which in every sample from the same strata is a function of rates of the class.
+
+    Parameters
+    ----------
+    metric : TwoShareFunction
+    is_class : bool (N,)
+        Whether the units are of the class.
+    answered : bool (H,)
+        As for `hits_and_misses`.
+    needs : (bool, bool)
+    """
+
+    metric: TwoShareFunction
+    is_class: BoolArray
+    answered: BoolArray
+    needs: tuple[bool, bool]
+
+    @property
+    def sides(self) -> tuple[BoolArray, ...]:
+        """The strata (H,) of each rate that the metric depends on."""
+        both = (self.answered, ~self.answered)
+        return tuple(side for side, is_needed in zip(both, self.needs, strict=True) if is_needed)
+
+    def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the metric (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""
+        share = self._answered_share(sizes)
+        hits, misses = rates_of_sides(rates, self.needs)
+        cells = (hits * share, misses * (1.0 - share), share)
+        of_hits, of_misses = self.metric.slopes(*cells)
+        both = (of_hits * share, of_misses * (1.0 - share))
+        slopes = [slope for slope, is_needed in zip(both, self.needs, strict=True) if is_needed]
+        return np.asarray(self.metric(*cells)), np.stack(slopes)
+
+    def ends(
+        self, rates: FloatArray, low: FloatArray, high: FloatArray, sizes: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the ends (R,) of the metric's interval, from the rates and their limits (d, R)."""
+        function = RatesOfClass(metric=self.metric, needs=self.needs, answered=self._answered_share(sizes))
+        units = np.array([[float(sizes[side].sum())] for side in self.sides])
+        return ends_of_function(function, rates, low, high, units, np.eye(len(rates)))
+
+    def _answered_share(self, sizes: IntArray) -> float:
+        """Return the share of units that are answered with the class."""
+        return float(sizes[self.answered].sum() / sizes.sum())
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:

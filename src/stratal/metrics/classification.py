@@ -20,6 +20,7 @@ from stratal.estimation.estimand import (
 )
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.means import Mean
+from stratal.estimation.proportion_functions import RatesInStrata
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.metrics import confusion as measures
 from stratal.metrics.answered_sets import (
@@ -634,6 +635,13 @@ class ClassMetric(Classification, listed="positive", shown="match"):
     def needs_an_answer(self) -> bool:
         """Whether the metric says nothing of a class that the model never answers."""
         return True
+
+    def rates_in_strata(self, census: Sample, labels: object) -> RatesInStrata | None:
+        """Return the metric as a function of the class's rates, if every stratum has one kind of answers."""
+        if self._sets(census, labels) is not None:
+            return None
+        answered = self._answered(census, labels)
+        return answered.confusion.rates_in_strata(self.name, self._which(answered.levels))
 
     def refuse_unknown_class(self, population: Population) -> None:
         """Raise an `InputError` for a class that is none of the answers, or one in another spelling."""

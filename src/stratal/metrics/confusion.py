@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -24,6 +25,7 @@ from stratal.estimation.estimate import Estimate, correlation_from, linearised_e
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.proportion_functions import (
     FirstShare,
+    RatesInStrata,
     ShareFunctionInterval,
     clustered,
     domain_mean,
@@ -92,13 +94,13 @@ class Shares:
     Parameters
     ----------
     hits, predicted, true : float (…, K)
-    everything : float
+    everything : float or float (…,)
     """
 
     hits: FloatArray
     predicted: FloatArray
     true: FloatArray
-    everything: float
+    everything: Any
 
     @staticmethod
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
@@ -114,9 +116,12 @@ class Shares:
 
     @staticmethod
     def of_forms(rows: FloatArray) -> Shares:
-        """Return a linear form (K, 4) in (hits, predicted, true, all), one row per class."""
+        """Return a linear form (…, K, 4) in (hits, predicted, true, all), one row per class."""
         return Shares(
-            hits=rows[:, 0], predicted=rows[:, 1], true=rows[:, 2], everything=float(rows[:, 3].sum())
+            hits=rows[..., 0],
+            predicted=rows[..., 1],
+            true=rows[..., 2],
+            everything=rows[..., 3].sum(axis=-1)[()],
         )
 
     def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
@@ -176,10 +181,19 @@ class ClassRatio:
         else:
             around = np.full_like(each, value)
         share = part / part.sum()
-        slopes = (share / below)[:, None] * (self.above - around[:, None] * self.below)
+        slopes = self._slopes(share, below, around)
         if self.which == "weighted":
             slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
         return value, Shares.of_forms(slopes), ""
+
+    def slopes(self, shares: Shares) -> Shares:
+        """Return the slopes of the ratio of one class; axes of replicates (…, K) may go before."""
+        each, part, below = self._parts(shares)
+        return Shares.of_forms(self._slopes(part, below, each))
+
+    def _slopes(self, share: FloatArray, below: FloatArray, around: FloatArray) -> FloatArray:
+        """Return the slopes (…, K, 4) of Σ share · ratio with respect to hits, predicted, true and all."""
+        return np.asarray((share / below)[..., None] * (self.above - around[..., None] * self.below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +288,23 @@ class TwoShareMetric:
 
     def __call__(self, hits: Number, misses: Number, answered: Number) -> FloatArray:
         """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
-        hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
-        true = hits + misses
-        either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
-        first, second, third = (np.stack(pair, axis=-1) for pair in either)
-        return self.metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
+        return self.metric.value(_shares_of_two(hits, misses, answered))
+
+    def slopes(self, hits: Number, misses: Number, answered: Number) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes (…,) of a ratio of one class with respect to its hits and to its misses."""
+        assert isinstance(self.metric, ClassRatio)
+        slopes = self.metric.slopes(_shares_of_two(hits, misses, answered))
+        of_true = slopes.true[..., 0]
+        return slopes.hits[..., 0] + of_true, of_true
+
+
+def _shares_of_two(hits: Number, misses: Number, answered: Number) -> Shares:
+    """Return the shares of a class and of all others, from those of its hits, its misses and its answers."""
+    hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
+    true = hits + misses
+    either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
+    first, second, third = (np.stack(pair, axis=-1) for pair in either)
+    return Shares(hits=first, predicted=second, true=third, everything=1.0)
 
 
 def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:
@@ -339,6 +365,24 @@ def _is_mean_of_classes(name: str, which: int | str | None) -> bool:
 def _is_averaged(name: str, which: int | str | None) -> bool:
     """Return whether a metric averages classes, of which some may have few labels."""
     return name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """The strata that are answered with a class, if the others hold no such answer.
+
+    Parameters
+    ----------
+    which : int
+        The class.
+    answered : bool (H,)
+    needs : (bool, bool)
+        Whether a metric depends on hits, in these strata, and on misses, in the others.
+    """
+
+    which: int
+    answered: BoolArray
+    needs: tuple[bool, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -616,14 +660,24 @@ class Confusion:
         self, name: str, which: int | str | None, function: Metric, target: str
     ) -> ShareFunctionInterval | None:
         """Return a metric as a function of shares that have intervals of their own; None of many classes."""
-        # What concerns both of two classes is the same function of either one's hits and misses.
-        either = (which,) if isinstance(which, int) else (1, 0)
         if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
             return ShareFunctionInterval.of(FirstShare(), [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None
+        sides = self._sides(name, which)
+        if sides is not None:
+            is_class = self.true == sides.which
+            return hits_and_misses(of_two, is_class, sides.answered, self.weighting, target, sides.needs)
+        if name in SIGNED:
+            return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
+        return None
+
+    def _sides(self, name: str, which: int | str | None) -> _Sides | None:
+        """Return the strata on either side of a class that a metric is of; None where strata mix answers."""
+        # What concerns both of two classes is the same function of either one's hits and misses.
+        either = (which,) if isinstance(which, int) else (1, 0)
         # An average holds both classes: the precision of the other one is a matter of misses.
         used = self.weighting.counts > 0
         needs = _NEEDS.get(name if len(either) == 1 else "", (True, True))
@@ -633,10 +687,23 @@ class Confusion:
                 continue
             sides = (np.any(used & answered), np.any(used & ~answered))
             if all(is_available or not needed for is_available, needed in zip(sides, needs, strict=True)):
-                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
-        if name in SIGNED:
-            return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
+                return _Sides(which=k, answered=answered, needs=needs)
         return None
+
+    def rates_in_strata(self, name: str, which: int | str | None) -> RatesInStrata | None:
+        """Return a metric of a class as a function of rates in strata; None of others, or of mixed strata.
+
+        The metric's interval is then `hits_and_misses`, in every sample from these strata.
+        """
+        if not isinstance(which, int) or name in ("prevalence", "predicted_prevalence"):
+            return None
+        sides = self._sides(name, which)
+        metric = of_two_shares(metric_function(name, which, self.n_classes), self.n_classes)
+        if sides is None or metric is None:
+            return None
+        return RatesInStrata(
+            metric=metric, is_class=self.true == which, answered=sides.answered, needs=sides.needs
+        )
 
     def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumInterval | None, bool]:
         """Return a metric's interval from the shares of its cells, and whether it is one share's alone.

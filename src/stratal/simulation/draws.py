@@ -151,6 +151,13 @@ class StratumSums:
     ppp: Any = None
     zzzz: Any = None
 
+    @classmethod
+    def of_ones(cls, ones: IntArray, counts: IntArray, centre: float) -> StratumSums:
+        """Return the sums of binary outcomes from the number of ones (R, H) among n_h, (1, H) or (R, H)."""
+        size = counts.astype(np.float64)
+        z = ones.astype(np.float64) - centre * size
+        return cls(counts=size, z=z, zz=z * (1.0 - 2.0 * centre) + size * (centre - centre**2))
+
     @property
     def means(self) -> FloatArray:
         """Mean outcome of each stratum (R, H)."""
@@ -251,10 +258,7 @@ class BinaryDraws:
         for h in np.flatnonzero(np.any(additional > 0, axis=0)):
             self._ones[:, h] += self._draw_ones(int(h), additional[:, h])
         self._counts = np.asarray(total_counts)
-        size = total_counts.astype(np.float64)
-        centre = self._truth.centre
-        z = self._ones.astype(np.float64) - centre * size
-        return StratumSums(counts=size, z=z, zz=z * (1.0 - 2.0 * centre) + size * (centre - centre**2))
+        return StratumSums.of_ones(self._ones, total_counts, self._truth.centre)
 
     def _draw_ones(self, h: int, additional: IntArray) -> IntArray:
         """Return the number of ones (R,) among `additional` units, (1,) or (R,), of stratum h."""

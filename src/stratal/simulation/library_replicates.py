@@ -18,6 +18,7 @@ from stratal.estimation.estimand import Estimand, Several
 from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.protocols import Keywords
+from stratal.simulation.class_rates import ClassRates, Quantities
 from stratal.simulation.simulated_design import DRAW_MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.strata import Strata, allocate
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Batches of replicates by (budget, estimator, quantity). The quantities are "values", "variances", and
 # "INTERVAL low" and "INTERVAL high" for each interval method.
 ReplicateBatches = dict[tuple[int, str, str], list[FloatArray]]
+DrawFunction = Callable[[int], Sample]
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
@@ -54,18 +56,34 @@ def library_replicates(design: SimulatedDesign, strata: Strata, task: Simulation
     """
     settings = task.settings
     _check_library_options(design, task)
-    draws = {budget: _draw_function(design, strata, task, budget) for budget in settings.budgets}
-    replicates: dict[tuple[int, str, str], list[float]] = {}
+    replicates: ReplicateBatches = {}
     # A warning that concerns one sample is not useful for thousands of replicates.
     with warnings.catch_warnings(action="ignore", category=StratalWarning):
         seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
-        for seed in seeds.tolist():
-            for budget, draw in draws.items():
-                sample = draw(seed)
-                for estimator in settings.estimators:
-                    for name, value in _estimate_replicate(sample, estimator, task).items():
-                        replicates.setdefault((budget, estimator, name), []).append(value)
-    return {key: [np.array(values)] for key, values in replicates.items()}
+        for budget in settings.budgets:
+            draw, drawn_design = _draw_function(design, strata, task, budget)
+            rates = ClassRates.of(drawn_design, task)
+            if rates is None:
+                quantities = _drawn_and_estimated(draw, seeds, task)
+            else:
+                quantities = rates.replicates(seeds)
+                # Labels without a variance get one from the labels of other strata.
+                irregular = rates.without_variance(quantities)
+                for name, values in _drawn_and_estimated(draw, seeds[irregular], task).items():
+                    quantities[name][irregular] = values
+            replicates |= {(budget, *name): [values] for name, values in quantities.items()}
+    return replicates
+
+
+def _drawn_and_estimated(draw: DrawFunction, seeds: AnyArray, task: SimulationTask) -> Quantities:
+    """Return the values (R,) of each estimator and quantity."""
+    quantities: dict[tuple[str, str], list[float]] = {}
+    for seed in seeds.tolist():
+        sample = draw(seed)
+        for estimator in task.settings.estimators:
+            for name, value in _estimate_replicate(sample, estimator, task).items():
+                quantities.setdefault((estimator, name), []).append(value)
+    return {name: np.array(values) for name, values in quantities.items()}
 
 
 def _check_library_options(design: SimulatedDesign, task: SimulationTask) -> None:
@@ -90,12 +108,14 @@ def _check_library_options(design: SimulatedDesign, task: SimulationTask) -> Non
 
 def _draw_function(
     design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
-) -> Callable[[int], Sample]:
-    """Return the function that draws a sample for a seed."""
+) -> tuple[DrawFunction, Design | None]:
+    """Return the function that draws a sample for a seed, and the design if it has one round."""
     if design.mechanism == "planned":
-        return plan(task.population, budget, estimand=task.estimand).draw
+        planned = plan(task.population, budget, estimand=task.estimand)
+        return planned.draw, planned.design
     if design.mechanism != "two-round":
-        return partial(library_design(design, strata, budget).draw, task.population)
+        library = library_design(design, strata, budget)
+        return partial(library.draw, task.population), library
     pilot_size = budget // 2
     pilot_plan = plan(task.population, pilot_size, estimand=task.estimand)
 
@@ -107,7 +127,7 @@ def _draw_function(
             return next_round(pilot, task.labels[pilot.ids], additional=additional)
         return pilot
 
-    return draw_two_rounds
+    return draw_two_rounds, None
 
 
 def _estimate_replicate(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:

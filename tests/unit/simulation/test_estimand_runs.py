@@ -8,6 +8,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
+from stratal.planning.plan import Plan
 
 
 @pytest.fixture
@@ -132,3 +133,54 @@ def test_a_replicate_whose_labels_all_agree_has_an_interval_without_width(estima
 
     assert 0.3 < table["coverage"][0] < 1.0
     assert table["width"][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("estimand", "budget"),
+    [
+        ("f1:match,probability=score", 150),  # in some replicates all labels agree with the answers
+        ("f1:match,probability=score", 40),
+        ("recall:match,probability=score", 200),
+        ("precision:match,probability=score", 60),  # a function of one rate, whose other strata have no label
+        ("specificity:match,probability=score", 60),
+        ("fbeta:match,probability=score,beta=2", 60),
+    ],
+)
+def test_replicates_of_a_class_are_those_of_single_samples(labelled, estimand, budget):
+    population, truth = labelled
+    replicates = sized(25, 200)
+    options = {"designs": ["planned"], "budgets": [budget], "replicates": replicates, "seed": 6}
+    table = stratal.simulate(population, truth, estimand=estimand, **options)
+    plan = stratal.plan(population, budget, estimand=estimand)
+    seeds = np.random.SeedSequence(6).generate_state(replicates, np.uint64).tolist()
+    samples = [plan.draw(seed) for seed in seeds]
+    estimates = [stratal.estimate(sample, truth[sample.ids], target="population") for sample in samples]
+    intervals = [estimate.confidence_interval(0.95) for estimate in estimates]
+    ends = np.array([(interval.low, interval.high) for interval in intervals])
+    values = np.array([estimate.value for estimate in estimates])
+    census = table["truth"][0]
+
+    assert table["mse"][0] == pytest.approx(np.mean((values - census) ** 2), rel=1e-9, abs=1e-15)
+    variances = [estimate.standard_error**2 for estimate in estimates]
+    assert table["estimated_variance"][0] == pytest.approx(np.mean(variances), rel=1e-9)
+    assert table["width"][0] == pytest.approx(np.mean(ends[:, 1] - ends[:, 0]), rel=1e-9)
+    assert table["coverage"][0] == np.mean((ends[:, 0] <= census) & (census <= ends[:, 1]))
+
+
+def test_most_replicates_of_a_class_need_no_sample(labelled, monkeypatch):
+    """Only labels that all agree with the answers are estimated by themselves."""
+    population, truth = labelled
+    samples = []
+    draw = Plan.draw
+
+    def counted_draw(plan, seed):
+        samples.append(seed)
+        return draw(plan, seed)
+
+    monkeypatch.setattr(Plan, "draw", counted_draw)
+    stratal.simulate(
+        population, truth, designs=["planned"], budgets=[150], replicates=40, seed=6,
+        estimand="f1:match,probability=score",
+    )  # fmt: skip
+
+    assert 0 < len(samples) < 20

@@ -1,0 +1,137 @@
+"""Replicates of a metric of a class, such as F1, in strata that hold one kind of answers each.
+
+The metric is then a function of the number of labels of the class in each stratum, so that only the draws are
+made one at a time. 10,000 replicates of F1 take 6.5 s of processor time instead of 50 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs import Design, Stratified
+from stratal.estimation.estimand import FunctionOfRates
+from stratal.simulation.draws import StratumSums, Truth
+from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
+from stratal.strata.allocation import FROM_LABELS
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
+    from stratal.simulation.simulated_design import SimulationTask
+
+# Values (R,) by estimator and quantity.
+Quantities = dict[tuple[str, str], FloatArray]
+
+# Replicates whose intervals are computed at once: 256 pairs of rates, 4 kB each.
+_BATCH = 1000
+
+# A variance below this may be rounding: labels that all agree get a variance from the library.
+_NO_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClassRates:
+    """Everything that replicates of one design need.
+
+    Parameters
+    ----------
+    population : Population
+    design : Stratified
+    rates : FunctionOfRates
+    is_class : bool (N,)
+        Whether each unit is of the class.
+    codes : int (N,)
+        Stratum of each unit.
+    settings : Settings
+        Of the mean that each rate is.
+    estimator : str
+        The name of the metric in the table.
+    """
+
+    population: Population
+    design: Stratified
+    rates: FunctionOfRates
+    is_class: BoolArray
+    codes: IntArray
+    settings: Settings
+    estimator: str
+
+    @classmethod
+    def of(cls, design: Design | None, task: SimulationTask) -> ClassRates | None:
+        """Return the rates of a design; None where a replicate is no function of counts in strata."""
+        settings = task.settings
+        if not isinstance(design, Stratified) or task.z is not None or settings.target != "population":
+            return None
+        sizes = design.strata.sizes
+        everything = replace(design.allocation, n_h=sizes, budget=task.population.size, maximum=sizes)
+        census = replace(design, allocation=everything).draw(task.population, seed=0)
+        rows = np.asarray(census.ids, dtype=np.int64)
+        rates = task.estimand.rates_in_strata(census, task.labels[rows])
+        counts = design.allocation.n_h
+        if rates is None or len(rates.is_class) < task.population.size:
+            return None
+        used = np.any(rates.sides, axis=0)
+        # The variance of a single label is that of strata on both sides.
+        if np.any((counts < 2) & (counts < sizes) & used):
+            return None
+        order = np.argsort(rows)
+        return cls(
+            population=task.population,
+            design=design,
+            rates=rates,
+            is_class=rates.is_class[order],
+            codes=census.stratum[order],
+            estimator=settings.estimators[0],
+            settings=replace(settings, estimators=("horvitz-thompson",), bounds=(0.0, 1.0)),
+        )
+
+    def replicates(self, seeds: AnyArray) -> Quantities:
+        """Return the value, the variance and the interval limits (R,) of the sample of each seed."""
+        batches = [self._batch(seeds[start : start + _BATCH]) for start in range(0, len(seeds), _BATCH)]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+    def without_variance(self, quantities: Quantities) -> BoolArray:
+        """Return the replicates (R,) without a variance above rounding."""
+        return ~(quantities[self.estimator, "variances"] > _NO_VARIANCE)
+
+    def _batch(self, seeds: AnyArray) -> Quantities:
+        """Return the quantities of a batch of replicates."""
+        sizes = self.design.strata.sizes
+        ones = np.stack([self._ones_of_draw(seed) for seed in seeds.tolist()])
+        sides = [self._side(ones, side) for side in self.rates.sides]
+        values = np.stack([side.value for side in sides])
+        variances = np.stack([side.estimated_variances for side in sides])
+        value, slopes = self.rates.value_and_slopes(values, sizes)
+        quantities = {"values": value, "variances": (slopes**2 * variances).sum(axis=0)}
+        limits = [replicate_intervals(side) for side in sides]
+        for method in self.settings.intervals:
+            low, high = (np.stack([ends[method][end] for ends in limits]) for end in (0, 1))
+            least, most = self.rates.ends(values, low, high, sizes)
+            quantities[f"{method} low"] = least
+            quantities[f"{method} high"] = most
+        return {(self.estimator, name): values for name, values in quantities.items()}
+
+    def _ones_of_draw(self, seed: int) -> IntArray:
+        """Return the number of drawn units of the class in each stratum (H,)."""
+        counts = self.design.allocation.n_h
+        drawn = self.population.smallest(self.design.strata.rule, counts, seed)
+        is_class = self.is_class[np.asarray(drawn.ids, dtype=np.int64)]
+        return np.bincount(drawn.stratum[is_class], minlength=len(counts))
+
+    def _side(self, ones: IntArray, side: BoolArray) -> Replicates:
+        """Return the estimates of the rate of the class in some of the strata."""
+        counts = self.design.allocation.n_h[None, side]
+        number = np.cumsum(side) - 1
+        inside = side[self.codes]
+        is_class = self.is_class[inside].astype(np.float64)
+        truth = Truth.of(is_class, None, number[self.codes[inside]], int(side.sum()), units=False)
+        sums = StratumSums.of_ones(ones[:, side], counts, truth.centre)
+        return replicate_means(
+            sums,
+            truth,
+            self.settings,
+            label_driven=self.design.allocation.method in FROM_LABELS,
+        )
