@@ -1,4 +1,4 @@
-"""`Sample.from_labelled`: the parts of a sample that was drawn and labelled elsewhere."""
+"""`Sample.from_labelled`: the parts of an external sample, which was drawn and labelled elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stratal.labels.label_values import refuse_no_answer_words
 from stratal.labels.labels import Labels, UnitRows, normalize_id
 from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
-from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
+from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
 from stratal.question.recognition import ID_NAMES
@@ -60,13 +60,15 @@ class ExternalSample(DeclaredRoles):
     def categories(self) -> tuple[str, ...]:
         """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
         roles = self.roles
-        of_roles = (name for name in roles.stored_columns if name not in self.proxies or name == roles.answer)
-        columns = (*self.groups, self.stratum, self.cluster, *of_roles)
+        role_columns = [
+            name for name in roles.stored_columns if name not in self.proxies or name == roles.answer
+        ]
+        columns = (*self.groups, self.stratum, self.cluster, *role_columns)
         return tuple(dict.fromkeys(name for name in columns if name))
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """The columns of proxies; the first is the one that means and strata use."""
+        """The columns of proxies; means and strata use the first."""
         if self.proxy is None:
             return ()
         if isinstance(self.proxy, str):
@@ -79,35 +81,43 @@ class ExternalSample(DeclaredRoles):
         return next(iter(self.proxies), None)
 
     @property
-    def says_what_rows_are(self) -> bool:
-        """Whether sizes or weights say what the rows of the table are a sample of."""
+    def states_sampling(self) -> bool:
+        """Whether sizes, weights or a population size state the sampling of the rows."""
         declared = (self.sizes, self.weight, self.inclusion_probability, self.population_size)
         return any(value is not None for value in declared)
 
     def __post_init__(self) -> None:
         size = self.population_size
-        column = self.cluster
+        has_size = size is not None
+        is_positive_integer = isinstance(size, int | np.integer) and size > 0
+        has_population = self.population is not None
+        has_moments = self.proxy_moments is not None
+        has_clusters = bool(self.cluster)
         sources = ("sizes", "weight", "inclusion_probability")
         sources_named = [name for name, value in field_values(self, sources).items() if value is not None]
-        weighted = [name for name in sources_named if name != "sizes"]
-        moments = self.proxy_moments is not None
-        wrong = {
+        has_weights = any(name != "sizes" for name in sources_named)
+        is_poisson = self.mechanism == "poisson"
+        has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
+        states_sizes = bool(sources_named) or has_size
+        contradictions = {
             f"give one of {', '.join(sources)}: each says what a unit stands for": len(sources_named) > 1,
-            "sizes and population_size are mutually exclusive": self.sizes is not None and size is not None,
-            "population_size must be a whole number above 0": size is not None
-            and not (isinstance(size, int | np.integer) and size > 0),
-            "proxy_moments are those of a proxy": moments and self.proxy is None,
-            "proxy_moments take the place of a population": moments and self.population is not None,
-            "the population has a size of its own": self.population is not None and size is not None,
-            "a proxy can only be used with strata and their sizes": bool(self.proxy and weighted),
-            "a Poisson sample has neither strata nor clusters": self.mechanism == "poisson"
-            and bool(column or (weighted and self.stratum)),
-            "clusters of a table with sizes or weights have no proxy": bool(self.proxy and column)
-            and bool(sources_named or size is not None),
-            "clusters lie within strata, in a column of their own": bool(column) and column == self.stratum,
+            "sizes and population_size are mutually exclusive": self.sizes is not None and has_size,
+            "population_size must be a whole number above 0": has_size and not is_positive_integer,
+            "proxy_moments are those of a proxy": has_moments and self.proxy is None,
+            "proxy_moments take the place of a population": has_moments and has_population,
+            "the population has a size of its own": has_population and has_size,
+            "a proxy can only be used with strata and their sizes": bool(self.proxy) and has_weights,
+            "a Poisson sample has neither strata nor clusters": is_poisson and has_strata_or_clusters,
+            "clusters of a table with sizes or weights have no proxy": bool(self.proxy)
+            and has_clusters
+            and states_sizes,
+            "clusters lie within strata, in a column of their own": has_clusters
+            and self.cluster == self.stratum,
         }
-        for what in [text for text, is_contradiction in wrong.items() if is_contradiction][:1]:
-            raise InputError(what, given=" and ".join(sources_named) or None, action="Leave one of them out.")
+        for what, is_contradictory in contradictions.items():
+            if is_contradictory:
+                names = " and ".join(sources_named) or None
+                raise InputError(what, given=names, action="Leave one of them out.")
         scores = declared_scores(self.predicts, self.proxies).values()
         if not self.scaled and any(score.predicts != ORDER for score in scores):
             what = "scaled=False is only an order, and contradicts what the proxy predicts"
@@ -115,7 +125,7 @@ class ExternalSample(DeclaredRoles):
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:
-    """Return the column of ids, None where rows are only numbered."""
+    """Return the column of ids, None if rows are only numbered."""
     if name == ROW and columns.find(ROW) is None:
         return None
     if name is not None:
@@ -129,12 +139,12 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
 
 
 def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
-    """Return the ids (n,) of a table's rows, row numbers where there are none.
+    """Return the ids (n,) of a table's rows; row numbers if it has no column of ids.
 
     Raises
     ------
     InputError
-        For ids that are missing, or occur twice.
+        For ids that are missing or duplicate.
     """
     name = id_column(columns, name)
     if name is None:
@@ -143,38 +153,39 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
         action = "Fill it in, or number the rows: id='row', --id row."
         raise InputError(f"{columns.label}: an id is missing in column {name!r}", action=action)
     ids = id_array(np.array(columns.values(name), dtype=object))
-    again, times = Counter(id_texts(ids)).most_common(1)[0]
+    most_frequent, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
         action = "Average several answers of one unit first, or join them as Labels."
-        raise LabelError(f"{columns.label}: id {again!r} occurs twice", action=action)
+        raise LabelError(f"{columns.label}: id {most_frequent!r} occurs twice", action=action)
     return ids
 
 
-# Columns that hold the sizes of strata, the first that is there.
+# Names of the column of stratum sizes, in the order of the search.
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 
 
 def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
-    """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows."""
+    """Return sizes by stratum from a mapping or a table, in which a stratum may occur in several rows."""
     if sizes is None:
         return None
+    # A mapping of columns is a table; a mapping of numbers has the strata as keys.
     if isinstance(sizes, Mapping) and not all(isinstance(v, list | np.ndarray) for v in sizes.values()):
         sizes = {"stratum": list(sizes), "size": list(sizes.values())}
     columns = SmallTable.of(sizes, "sizes")
-    numbers = columns.numbers(columns.find(*SIZE_NAMES) or SIZE_NAMES[0], positive=True, whole_numbers=True)
-    names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
+    size_column = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
+    numbers = columns.numbers(size_column, positive=True, whole_numbers=True)
+    stratum_column = columns.find("stratum", stratum or "stratum") or "stratum"
+    names = columns.texts(stratum_column).tolist()
     size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
-    wrong = [
-        name for name, number in zip(names, numbers.tolist(), strict=True) if size_by_stratum[name] != number
-    ]
-    if wrong:
-        what = f"{columns.label}: a stratum occurs twice, with different sizes"
-        raise InputError(what, given=repr(wrong[0]), action="Keep the size of the whole population.")
+    for name, number in zip(names, numbers.tolist(), strict=True):
+        if size_by_stratum[name] != number:
+            what = f"{columns.label}: a stratum occurs twice, with different sizes"
+            raise InputError(what, given=repr(name), action="Keep the size of the whole population.")
     return size_by_stratum
 
 
-# What the one stratum is called where there are none.
-WHOLE = "all"
+# Name of the stratum of all units, if there is no column of strata.
+SINGLE_STRATUM = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +195,10 @@ class OtherUnits:
     Parameters
     ----------
     strata : mapping of name to (float, float, int)
-        Mean and variance (divisor count − 1) of the proxy, 0 without one, and how many units they are.
+        Mean and variance (divisor count − 1) of the proxy, 0 without a proxy, and number of units.
     proxy : ProxyInfo, optional
     notes : tuple of str
-        How they were told from the labelled ones.
+        Notes on how they were distinguished from the labelled units.
     level_means : mapping of group to mapping of level to (float, int)
         Mean proxy of the other units in each level of the groups that the population has, and their number.
     """
@@ -205,40 +216,35 @@ def other_units(
     columns: Mapping[str, AnyArray] | None = None,
     id_name: str | None = None,
 ) -> OtherUnits:
-    """Return what is known of the units of a population that are not the labelled ones.
+    """Return the sizes and proxy moments of the units of a population other than the labelled ones.
 
     Parameters
     ----------
     source : path, dataframe, mapping of columns, or Population
-    given : ExternalSampleOptions
-        Names its columns of proxies and strata.
+    options : ExternalSample
+        Names the columns of proxies and strata.
     labelled : sequence of str, optional
-        Ids of the labelled units. Those that are in the population are taken out; without ids on either
-        side, its rows are taken as other units.
+        Ids of the labelled units, which are removed from the population. If the labelled units or the
+        population have no ids, all rows are other units.
     columns : mapping of str to (n,) array, optional
-        The same columns of the labelled units, which those with their ids must have.
+        The same columns of the labelled units; the population must have equal values.
     id_name : str, optional
-        Its column of ids.
+        Column of ids of the population.
 
     Raises
     ------
     InputError
-        If some ids of the labelled units are in the population and others are not, or only in another
-        spelling (007 and 7), and if a unit has another proxy or stratum there.
+        If only some ids of the labelled units are in the population, if they have another spelling there (007
+        and 7), and if a unit has another proxy or stratum there.
     """
     proxy = options.first_proxy
     stratum = options.stratum
-    population, has_ids, missing = _population(source, options, id_name)
-    if labelled is not None and has_ids:
+    population, has_ids, group_notes = _population_of_source(source, options, id_name)
+    matched = None
+    if labelled and has_ids:
         labelled_ids = list(labelled)
-    else:
-        labelled_ids = []
-    if labelled_ids:
         matched = population.find(labelled_ids)
-    else:
-        matched = None
-    if matched is not None:
-        _refuse_other_labelled(population, labelled_ids, matched, {} if columns is None else columns)
+        _require_matching_units(population, labelled_ids, matched, columns or {})
     rule: Rule = Everything()
     if stratum is not None:
         levels = tuple(sorted(population.levels(stratum)))
@@ -271,17 +277,18 @@ def other_units(
     if isinstance(rule, Categories):
         names = rule.levels
     else:
-        names = (WHOLE,)
-    rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
+        names = (SINGLE_STRATUM,)
+    variances = squares / np.maximum(counts - 1, 1)
+    rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     level_means = {}
     for name in options.groups:
         if k is not None and name in population.group_names:
-            level_means[name] = _other_means(population, name, k, matched)
+            level_means[name] = _level_means_of_others(population, name, k, matched)
     overlap_note = _overlap_note(population.size, n_matched, has_ids=has_ids and labelled is not None)
     return OtherUnits(
         strata=dict(zip(names, rows, strict=True)),
         proxy=None if k is None else population.proxies[k],
-        notes=(*population.notes, overlap_note, *missing),
+        notes=(*population.notes, overlap_note, *group_notes),
         level_means=level_means,
     )
 
@@ -291,8 +298,9 @@ def _without_labelled(
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return counts, proxy means and sums of squared deviations (H,) of the strata without some units.
 
-    The units (m,) have a stratum, `codes`, and a proxy, `values`. A sum of squared deviations is that of two
-    groups and of the gap of their means (Chan, Golub & LeVeque, 1983), solved for one of the groups.
+    The units (m,) have a stratum, `codes`, and a proxy, `values`. The sum of squared deviations of two groups
+    is the sum of their own ones and a term for the difference of their means (Chan, Golub & LeVeque 1983).
+    Here it is solved for one of the groups.
     """
     n_strata = len(counts)
     n = np.bincount(codes, minlength=n_strata)
@@ -305,7 +313,7 @@ def _without_labelled(
 
 
 def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
-    """Return the note on which rows of the population are taken as the labelled units."""
+    """Return the note on the rows of the population that are labelled units."""
     size_text = f"the population has {size:,} rows"
     if not has_ids:
         return f"{size_text}, taken as units other than the labelled ones, since ids do not tell"
@@ -314,10 +322,10 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
     return f"{size_text}, the {n_matched:,} labelled units among them"
 
 
-def _other_means(
+def _level_means_of_others(
     population: Population, group: str, proxy: int, labelled: Drawn | None
 ) -> dict[str, tuple[float, int]]:
-    """Return mean proxy and number of the units of each level that are not the labelled ones."""
+    """Return mean proxy and number of the unlabelled units of each level."""
     levels = tuple(sorted(population.levels(group)))
     rule = Categories(column=group, levels=levels, codes=np.arange(len(levels)))
     summary = population.summarise(rule)
@@ -337,7 +345,8 @@ def level_means_of(
 ) -> dict[str, dict[str, list[float]]]:
     """Return the mean proxy over all units, labelled and others, of each level of the groups: (1,) each.
 
-    `known` has the design and the summary. Nothing is known of units that are a sample of their own.
+    `parts` has the design and the summary. The result is empty if the unlabelled units are a separate sample,
+    which has no sizes of levels.
     """
     means_by_group: dict[str, dict[str, list[float]]] = {}
     if others is None or options.first_proxy is None or parts["design"]["kind"] == "separate-samples":
@@ -352,15 +361,17 @@ def level_means_of(
         for level in sorted({*means, *names.tolist()}):
             level_values = values[names == level]
             mean, count = means.get(level, (0.0, 0))
-            levels[level] = [float((level_values.sum() + mean * count) / max(len(level_values) + count, 1))]
+            total = level_values.sum() + mean * count
+            size = len(level_values) + count
+            levels[level] = [float(total / max(size, 1))]
         means_by_group[group] = levels
     return means_by_group
 
 
-def _population(
+def _population_of_source(
     source: object, options: ExternalSample, id_name: str | None
 ) -> tuple[Population, bool, tuple[str, ...]]:
-    """Return the population, whether its units have ids, and a note of groups that it does not have."""
+    """Return the population, whether its units have ids, and a note if it lacks columns of the groups."""
     if isinstance(source, Population):
         return source, not source.numbered_by_row and source.id_name != ROW, ()
     strata = () if options.stratum is None else (options.stratum,)
@@ -368,12 +379,13 @@ def _population(
     if options.first_proxy is not None and len(groups) > len(strata):
         try:
             return *_read_population(source, options.first_proxy, groups, id_name), ()
-        except InputError:  # a group that the population lacks; any other fault is found again below
+        except InputError:
+            # The population may lack a group. The second attempt raises any other error again.
             pass
     population, has_ids = _read_population(source, options.first_proxy, strata, id_name)
     note = "the population lacks a column of the groups, so that means of groups use no proxy"
-    lacking = options.first_proxy is not None and len(groups) > len(strata)
-    return population, has_ids, (note,) if lacking else ()
+    lacks_groups = options.first_proxy is not None and len(groups) > len(strata)
+    return population, has_ids, (note,) if lacks_groups else ()
 
 
 def _read_population(
@@ -394,35 +406,34 @@ def _read_population(
     return read(source, **{**columns, "id": ROW}), False
 
 
-def _refuse_other_labelled(
+def _require_matching_units(
     population: Population, labelled: list[str], matched: Drawn, columns: Mapping[str, AnyArray]
 ) -> None:
-    """Refuse ids that match only in part, and units that are not as they are among the labelled ones."""
-    place = {text: row for row, text in enumerate(id_texts(matched.ids))}
-    absent = [text for text in labelled if text not in place]
-    if not absent:
-        spelt = {}
-    else:
-        spelt = _other_spelling(population, absent[:_TRIED])
-    if spelt or (place and absent):
-        example = next((text for text in absent if text in spelt), absent[0])
-        count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
+    """Raise an error if only some ids match, or if a unit has other values in the population."""
+    row_by_id = {text: row for row, text in enumerate(id_texts(matched.ids))}
+    absent = [text for text in labelled if text not in row_by_id]
+    other_spellings = {}
+    if absent:
+        other_spellings = _find_other_spellings(population, absent[:_MAX_IDS_TRIED])
+    if other_spellings or (row_by_id and absent):
+        example = next((text for text in absent if text in other_spellings), absent[0])
+        given = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
+        if other_spellings:
+            given += f", which it has as {other_spellings[example]!r}"
         raise InputError(
             "the ids of the labelled units match the population's only in part",
-            given=count + (f", which it has as {spelt[example]!r}" if spelt else ""),
+            given=given,
             allowed="all labelled units among the population's, or none",
             action="Write ids alike in both files; give the whole population, or one without labelled units.",
         )
     proxies = {name: matched.proxies[:, k] for k, name in enumerate(population.proxy_names)}
-    labelled_columns = {
-        name.casefold(): values.tolist() for name, values in columns.items()
-    }  # found so in either file
+    # The two files may differ in the case of their column names.
+    labelled_columns = {name.casefold(): values.tolist() for name, values in columns.items()}
     for name, values in {**matched.groups, **proxies}.items():
         for text, labelled_value in zip(labelled, labelled_columns.get(name.casefold(), ()), strict=False):
-            if text in place:
-                population_value = values[place[text]].item()
-            else:
-                population_value = labelled_value
+            if text not in row_by_id:
+                continue
+            population_value = values[row_by_id[text]].item()
             if not same_value(labelled_value, population_value):
                 raise InputError(
                     f"column {name!r} of unit {text!r} is not the same in both files",
@@ -432,29 +443,30 @@ def _refuse_other_labelled(
                 )
 
 
-# Labelled units whose ids are looked for in another spelling: files are spelt alike throughout.
-_TRIED = 50
+# Number of ids that are searched for in another spelling. A file has one spelling, so that a few are enough.
+_MAX_IDS_TRIED = 50
 
 
-def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str]:
-    """Return how the population spells ids that it does not have: with zeros in front, with .0 or without."""
-    tried: dict[str, str] = {}
+def _find_other_spellings(population: Population, ids: Sequence[str]) -> dict[str, str]:
+    """Return the population's spelling of ids that it lacks: with leading zeros, with .0 or without them."""
+    id_by_spelling: dict[str, str] = {}
     for text in ids:
         bare = normalize_id(text)
-        forms = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
-        tried |= {form: text for form in forms if form != text}
-    return {tried[spelling]: spelling for spelling in id_texts(population.find(list(tried)).ids)}
+        spellings = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
+        id_by_spelling |= {spelling: text for spelling in spellings if spelling != text}
+    existing = id_texts(population.find(list(id_by_spelling)).ids)
+    return {id_by_spelling[spelling]: spelling for spelling in existing}
 
 
 _LABEL = "the table of labels"
 
-_NAME_IT = "Name the column of labels: value= (--value COL)."
+_VALUE_ACTION = "Name the column of labels: value= (--value COL)."
 
 
 def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str, Any], Labels]:
-    """Return the fields of a sample that was drawn elsewhere, its design as a description, and its labels."""
+    """Return the fields of an external sample, with the design as a dict, and its labels."""
     columns = SmallTable.of(table, _LABEL, (options.value,))
-    if options.population is None and options.proxy_moments is None and not options.says_what_rows_are:
+    if options.population is None and options.proxy_moments is None and not options.states_sampling:
         labelled = _labelled_rows(columns, options)
         if not labelled:
             what = f"{columns.label}: no row of column {options.value!r} has a label"
@@ -463,13 +475,12 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
             )
         is_partial = len(labelled) < len(columns)
         if is_partial and options.cluster is not None:
-            _require_whole_clusters(columns, options, labelled)
+            _require_complete_clusters(columns, options, labelled)
         if is_partial or options.has_all_units:
-            return _parts_of_whole_table(columns, options, labelled)
-        # Placeholders such as NA for labels that are not there yet.
-        refuse_no_answer_words(
-            [str(entry) for entry in dict.fromkeys(map(str, columns.values(options.value)))]
-        )
+            return _parts_of_complete_table(columns, options, labelled)
+        # Every row seems to have a label, but some may be words such as NA for labels that are missing.
+        distinct_labels = dict.fromkeys(map(str, columns.values(options.value)))
+        refuse_no_answer_words(list(distinct_labels))
     if len(options.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"
         raise InputError(what, given=", ".join(options.proxies), allowed="one proxy")
@@ -477,42 +488,52 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
     row_numbers = np.arange(len(columns))
     labelled = _labelled_rows(columns, options)
     columns, others = _labelled_and_others(columns, options)
-    if id_name is None:
-        # Rows keep their numbers if those without a label were taken out.
-        if len(columns) == len(row_numbers):
-            ids = row_numbers
-        else:
-            ids = row_numbers[labelled]
-    else:
+    if id_name is not None:
         ids = ids_of(columns, options.id)
+    elif len(columns) == len(row_numbers):
+        ids = row_numbers
+    else:
+        # Rows without a label were removed, and the others keep their numbers.
+        ids = row_numbers[labelled]
     if options.cluster is not None and options.proxies:
         raise InputError(
             "clusters have no proxy if every row has a label, or weights or sizes are stated",
             given=", ".join(options.proxies),
             action="Leave the proxy out.",
         )
-    surveyed = (options.weight, options.inclusion_probability, options.cluster) != (None, None, None)
-    design_parts = (_by_weight if surveyed else _by_stratum)(columns, options, others)
+    has_weights = options.weight is not None or options.inclusion_probability is not None
+    if has_weights or options.cluster is not None:
+        design_parts = _weighted_parts(columns, options, others)
+    else:
+        design_parts = _stratified_parts(columns, options, others)
     bounds = options.bounds
     if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
         bounds = others.proxy.bounds
     group_names = options.categories
     answer = options.roles.answer
     sets = _holds_sets(columns, answer, options.tags)
-    info = ProxyInfo(name=options.first_proxy or "", scaled=options.scaled, bounds=bounds)
+    if options.first_proxy:
+        info = ProxyInfo(name=options.first_proxy, scaled=options.scaled, bounds=bounds)
+        proxy_info: tuple[ProxyInfo, ...] = (info,)
+        proxies = columns.numbers(options.first_proxy)[:, None]
+    else:
+        proxy_info = ()
+        proxies = np.zeros((len(ids), 0))
+    if id_name is None:
+        row_base = 0
+    else:
+        row_base = None
     parts = design_parts | {
         "ids": ids,
-        "proxies": columns.numbers(options.first_proxy)[:, None]
-        if options.first_proxy
-        else np.zeros((len(ids), 0)),
-        "proxy_info": (info,) if options.first_proxy else (),
+        "proxies": proxies,
+        "proxy_info": proxy_info,
         "seed": 0,
         "groups": {name: columns.texts(name, sets=sets and name == answer) for name in group_names},
         "level_means": level_means_of(columns, options, others, design_parts),
         "question": Question(
             id=id_name or "id",
-            row_base=0 if id_name is None else None,
-            scores=(info.score(answer),) if options.first_proxy else (),
+            row_base=row_base,
+            scores=tuple(info.score(answer) for info in proxy_info),
             **options.roles.fields,
             outcome=Outcome(tag_format=options.tags),
             groups=group_names,
@@ -522,11 +543,13 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
         ),
     }
     labels = _labels(ids, columns, options.value, sets=sets)
-    return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
+    if others is not None:
+        labels = replace(labels, notes=(*labels.notes, *others.notes))
+    return parts, labels
 
 
-def _require_whole_clusters(columns: SmallTable, options: ExternalSample, labelled: Sequence[int]) -> None:
-    """Refuse clusters of which only some rows have labels: which rows were drawn is then unknown."""
+def _require_complete_clusters(columns: SmallTable, options: ExternalSample, labelled: Sequence[int]) -> None:
+    """Raise an error if only some rows of clusters have labels: it is then unknown which rows were drawn."""
     assert options.cluster is not None
     if options.stratum is not None:
         raise InputError(
@@ -553,9 +576,9 @@ def _labelled_rows(columns: SmallTable, options: ExternalSample) -> list[int]:
     """Return the numbers of the rows that have a label."""
     sets = _holds_sets(columns, options.roles.answer, options.tags)
     if sets:
-        entries = columns.answers(options.value, _NAME_IT)
+        entries = columns.answers(options.value, _VALUE_ACTION)
     else:
-        entries = columns.values(options.value, _NAME_IT)
+        entries = columns.values(options.value, _VALUE_ACTION)
     empty = {word.casefold() for word in options.placeholders}
     return [
         row
@@ -564,13 +587,12 @@ def _labelled_rows(columns: SmallTable, options: ExternalSample) -> list[int]:
     ]
 
 
-def _parts_of_whole_table(
+def _parts_of_complete_table(
     columns: SmallTable, options: ExternalSample, labelled: list[int]
 ) -> tuple[dict[str, Any], Labels]:
-    """Return the fields of a sample, and its labels, of a table that has all units.
+    """Return the fields and the labels of the sample of a table that has all units.
 
-    The rows with a label (their numbers, n of them) are a simple random sample of all rows, or of each
-    stratum.
+    The rows with a label, `labelled` (n,), are a simple random sample of all rows, or of each stratum.
     """
     id_name = id_column(columns, options.id)
     ids = ids_of(columns, options.id)
@@ -578,13 +600,20 @@ def _parts_of_whole_table(
     sets = _holds_sets(columns, roles.answer, options.tags)
     groups = {name: columns.texts(name, sets=sets and name == roles.answer) for name in options.categories}
     proxies = {name: columns.numbers(name) for name in options.proxies}
+    bounds = None
+    scaled = None
+    if proxies:
+        scaled = options.scaled
+        # The default (0, 1) is not a statement of the user: the population derives bounds from the proxy.
+        if options.bounds != (0.0, 1.0):
+            bounds = options.bounds
     population = Population.from_arrays(
         proxy=proxies or None,
         ids=ids,
         groups=groups,
         tags=options.tags,
-        bounds=None if options.bounds == (0.0, 1.0) or not proxies else options.bounds,
-        scaled=options.scaled if proxies else None,
+        bounds=bounds,
+        scaled=scaled,
         **roles.keywords,
     )
     rows = np.array(labelled)
@@ -606,30 +635,35 @@ def _parts_of_whole_table(
         raise InputError(what, action="Merge it with another stratum in the table.")
     design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
     if isinstance(rule, Categories):
-        design = _stratified(rule.column, list(rule.levels), counts, summary)
+        design = _stratified_design(rule.column, list(rule.levels), counts, summary)
     sizes = {name: population.levels(name) for name in groups}
     inclusion_probability = (counts / summary.sizes)[codes]
     if options.cluster is not None:
-        design = _of_whole_clusters(options.cluster, sizes[options.cluster], drawn_clusters)
+        design = _cluster_design(options.cluster, sizes[options.cluster], drawn_clusters)
         inclusion_probability = np.full(len(rows), len(drawn_clusters) / len(sizes[options.cluster]))
+    if id_name is None:
+        row_base = 0
+    else:
+        row_base = None
+    drawn_proxies = np.zeros((len(rows), len(proxies)))
+    for k, values in enumerate(proxies.values()):
+        drawn_proxies[:, k] = values[rows]
     parts = {
         "ids": ids[rows],
         "stratum": codes,
         "inclusion_probability": inclusion_probability,
-        "proxies": np.stack([values[rows] for values in proxies.values()], axis=1)
-        if proxies
-        else np.zeros((len(rows), 0)),
+        "proxies": drawn_proxies,
         "proxy_info": population.proxies,
         "summary": summary,
         "design": design,
         "seed": 0,
         "groups": {name: values[rows] for name, values in groups.items()},
-        "totals": {name: levels for name, levels in sizes.items() if len(levels) <= MOST_LEVELS},
+        "totals": {name: levels for name, levels in sizes.items() if len(levels) <= MAX_STORED_LEVELS},
         "population": population,
         "declared_random": True,
         "question": Question(
             id=id_name or "id",
-            row_base=0 if id_name is None else None,
+            row_base=row_base,
             scores=population.scores,
             **roles.fields,
             outcome=Outcome(tag_format=options.tags),
@@ -646,15 +680,21 @@ def _parts_of_whole_table(
 
 
 def _selection_text(options: ExternalSample, n_labelled: int, n_rows: int, n_clusters: int) -> str:
-    """Return how the labelled rows of a table are taken as chosen."""
+    """Return the note on the assumed selection of the labelled rows of a table."""
     if options.cluster is not None:
         return f"the {n_clusters:,} {options.cluster!r} with labels are taken as a random sample of all"
-    within = "" if options.stratum is None else f" of each {options.stratum}"
-    rows = "the 1 row with a label is" if n_labelled == 1 else f"the {n_labelled:,} rows with a label are"
+    if options.stratum is None:
+        within = ""
+    else:
+        within = f" of each {options.stratum}"
+    if n_labelled == 1:
+        rows = "the 1 row with a label is"
+    else:
+        rows = f"the {n_labelled:,} rows with a label are"
     return f"{rows} taken as a random sample{within} of all {n_rows:,} rows"
 
 
-def _of_whole_clusters(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> dict[str, Any]:
+def _cluster_design(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> dict[str, Any]:
     """Return the design of a simple random sample of whole clusters; `sizes` are the rows of each."""
     return {
         "kind": "clusters",
@@ -667,9 +707,10 @@ def _of_whole_clusters(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) 
 
 
 def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
-    """Return another column of the table that `sample` was made of, as labels."""
+    """Return another column of the table of an external sample as labels."""
     columns = SmallTable.of(table, _LABEL, (value,))
-    if len(columns) != sample.size:  # rows without a label were taken as the population's
+    # The table may have rows that are not in the sample: units without a label.
+    if len(columns) != sample.size:
         if sample.question.row_base is None:
             name = sample.question.id
         else:
@@ -688,9 +729,9 @@ def _holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) ->
 
 def _labels(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:
     if sets:
-        entries = columns.answers(value, _NAME_IT)
+        entries = columns.answers(value, _VALUE_ACTION)
     else:
-        entries = columns.values(value, _NAME_IT)
+        entries = columns.values(value, _VALUE_ACTION)
     values = tuple(None if is_missing(entry) else entry for entry in entries)
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
@@ -698,22 +739,23 @@ def _labels(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = Fals
 def _labelled_and_others(
     columns: SmallTable, options: ExternalSample
 ) -> tuple[SmallTable, OtherUnits | None]:
-    """Return the labelled rows, and what is known of the population's other units, if anything."""
+    """Return the labelled rows, and the other units of the population if they are known."""
     if options.proxy_moments is not None:
-        return columns, _given_moments(options)
+        return columns, _stated_moments(options)
     if options.population is None and options.first_proxy is None:
         return columns, None
     rows = _labelled_rows(columns, options)
     if rows:
         empty = sorted({*range(len(columns))} - {*rows})
+        labelled = columns.only(rows)
     else:
         empty = []
-    labelled = columns.only(rows) if rows else columns
+        labelled = columns
     if options.population is None:
         if not empty:
             allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
             raise InputError(f"{columns.label}: a proxy needs the units that have no label", allowed=allowed)
-        others = other_units(_units_of(columns.only(empty), options), options)
+        others = other_units(_unit_columns(columns.only(empty), options), options)
         note = f"{len(empty):,} rows without a label are the population's other units"
         return labelled, replace(others, notes=(note,))
     name = id_column(columns, options.id)
@@ -721,76 +763,92 @@ def _labelled_and_others(
         ids = None
     else:
         ids = id_texts(ids_of(labelled, options.id))
-    unit_columns = _units_of(labelled, options)
-    others = other_units(options.population, options, ids, unit_columns, name if options.id else None)
+    unit_columns = _unit_columns(labelled, options)
+    # The population may have another name for its ids, unless the user names the column.
+    id_name = name if options.id else None
+    others = other_units(options.population, options, ids, unit_columns, id_name)
     left_out_notes = (f"{len(empty):,} rows without a label were left out",) if empty else ()
     return labelled, replace(others, notes=(*others.notes, *left_out_notes))
 
 
-def _units_of(columns: SmallTable, options: ExternalSample) -> dict[str, AnyArray]:
-    """Return what a table has of its units' stratum and proxy."""
+def _unit_columns(columns: SmallTable, options: ExternalSample) -> dict[str, AnyArray]:
+    """Return the columns of strata, groups and the proxy, by their names in the table."""
     unit_columns = {}
     if options.stratum is not None:
         unit_columns[columns.find(options.stratum) or options.stratum] = columns.texts(options.stratum)
-    for name in options.groups if options.first_proxy is not None else ():
+    proxy = options.first_proxy
+    if proxy is None:
+        return unit_columns
+    for name in options.groups:
         unit_columns[columns.find(name) or name] = columns.texts(name)
-    if options.first_proxy is not None and columns.find(options.first_proxy):
-        unit_columns[columns.find(options.first_proxy) or options.first_proxy] = columns.numbers(
-            options.first_proxy
-        )
+    proxy_column = columns.find(proxy)
+    if proxy_column:
+        unit_columns[proxy_column] = columns.numbers(proxy)
     return unit_columns
 
 
 # ---- strata of known size
 
 
-def _by_stratum(columns: SmallTable, options: ExternalSample, others: OtherUnits | None) -> dict[str, Any]:
-    """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
+def _stratified_parts(
+    columns: SmallTable, options: ExternalSample, others: OtherUnits | None
+) -> dict[str, Any]:
+    """Return strata, design and summary of a simple random sample of each stratum, or of all units."""
     if options.stratum:
         labelled = columns.texts(options.stratum)
     else:
-        labelled = np.full(len(columns), WHOLE)
-    is_one_stratum = options.stratum is None and options.population_size is not None
-    sizes = (
-        {WHOLE: options.population_size} if is_one_stratum else stratum_sizes(options.sizes, options.stratum)
-    )
-    unlabelled = {} if others is None else others.strata
+        labelled = np.full(len(columns), SINGLE_STRATUM)
+    sizes: Mapping[str, object] | None
+    if options.stratum is None and options.population_size is not None:
+        sizes = {SINGLE_STRATUM: options.population_size}
+    else:
+        sizes = stratum_sizes(options.sizes, options.stratum)
+    unlabelled: Mapping[str, tuple[float, float, int]] = {}
+    if others is not None:
+        unlabelled = others.strata
     names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
     codes = np.searchsorted(np.array(names), labelled)
     counts = np.bincount(codes, minlength=len(names))
-    for name in names if options.proxy_moments is not None else ():
-        if name not in unlabelled:
+    for name in names:
+        if options.proxy_moments is not None and name not in unlabelled:
             allowed = ", ".join(list(unlabelled)[:8])
             raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
     moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
-    others_known = None if others is None else moments[:, 2]
-    n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
+    unlabelled_counts = None if others is None else moments[:, 2]
+    n_total = _stratum_sizes_checked(names, counts, unlabelled_counts, sizes, columns.label)
     summary = StratumSummary.without_proxies(n_total)
-    separate = False
+    is_separate = False
     if others is not None and options.first_proxy:
-        # Moments of the proxy over labelled units and others together.
-        values, n, (mean, variance, m) = columns.numbers(options.first_proxy), counts, moments.T
+        # Moments of the proxy over the n labelled and the m other units together (Chan, Golub & LeVeque
+        # 1983).
+        values = columns.numbers(options.first_proxy)
+        n = counts
+        mean, variance, m = moments.T
         labelled_means = np.bincount(codes, values, minlength=len(n)) / n
-        squares = np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(n))
-        joint = (n * labelled_means + m * mean) / (n + m)
-        spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (labelled_means - mean) ** 2
+        labelled_squares = np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(n))
+        other_squares = variance * np.maximum(m - 1, 0)
+        between = n * m / (n + m) * (labelled_means - mean) ** 2
+        joint_means = (n * labelled_means + m * mean) / (n + m)
+        joint_variances = (labelled_squares + other_squares + between) / (n + m)
         summary = StratumSummary(
-            sizes=n_total, proxy_means=joint[:, None], proxy_covariances=(spread / (n + m))[:, None, None]
+            sizes=n_total,
+            proxy_means=joint_means[:, None],
+            proxy_covariances=joint_variances[:, None, None],
         )
-        separate = bool(np.any(moments[:, 2] != n_total - counts))
-    if separate:
-        moment_columns = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
-        shares = n_total / n_total.sum()
+        is_separate = bool(np.any(m != n_total - counts))
+    if is_separate:
         design: dict[str, Any] = {
             "kind": "separate-samples",
             "names": names,
-            "shares": shares,
-            **moment_columns,
+            "shares": n_total / n_total.sum(),
+            "means": moments[:, 0],
+            "variances": moments[:, 1],
+            "counts": moments[:, 2],
         }
     elif options.stratum is None:
         design = {"kind": "simple-random", "budget": int(counts[0])}
     else:
-        design = _stratified(options.stratum, names, counts, summary)
+        design = _stratified_design(options.stratum, names, counts, summary)
     return {
         "stratum": codes,
         "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
@@ -799,14 +857,14 @@ def _by_stratum(columns: SmallTable, options: ExternalSample, others: OtherUnits
     }
 
 
-def _checked_sizes(
+def _stratum_sizes_checked(
     names: list[str],
     counts: IntArray,
     unlabelled: FloatArray | None,
     sizes_by_stratum: Mapping[str, object] | None,
     label: str,
 ) -> IntArray:
-    """Return N_h (H,), refusing sizes that contradict the labelled units."""
+    """Return N_h (H,); raise an error for sizes that contradict the labelled units."""
     if sizes_by_stratum is None and unlabelled is None:
         raise InputError(
             "the table does not say what the labels are a sample of",
@@ -826,24 +884,32 @@ def _checked_sizes(
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
     sizes = np.array([sizes_by_stratum[name] for name in names], np.int64)
-    for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
+    # With a separate unlabelled sample, sizes may be shares.
+    if unlabelled is None and np.any(counts > sizes):
+        h = int(np.argmax(counts > sizes))
         what = f"{label}: stratum {names[h]!r} has more labelled units than units"
         raise InputError(what, given=f"{counts[h]} of {sizes[h]}", action="Sizes count all units.")
     return sizes
 
 
-def _stratified(stratum: str, names: list[str], counts: IntArray, summary: StratumSummary) -> dict[str, Any]:
-    """Return the description of the stratified design that strata and counts amount to."""
+def _stratified_design(
+    stratum: str, names: list[str], counts: IntArray, summary: StratumSummary
+) -> dict[str, Any]:
+    """Return the stratified design of these strata and counts as a dict."""
     sizes = summary.sizes
-    nothing = np.full(len(sizes), np.nan)
-    with_proxy = summary.proxy_means.shape[1] > 0
+    unknown = np.full(len(sizes), np.nan)
+    proxy_means = unknown
+    proxy_variances = unknown
+    if summary.proxy_means.shape[1] > 0:
+        proxy_means = summary.proxy_means[:, 0]
+        proxy_variances = summary.proxy_covariances[:, 0, 0]
     strata = Strata(
         rule=Categories(column=stratum, levels=tuple(names), codes=np.arange(len(sizes))),
         names=tuple(names),
         sizes=sizes,
-        proxy_means=summary.proxy_means[:, 0] if with_proxy else nothing,
-        proxy_variances=summary.proxy_covariances[:, 0, 0] if with_proxy else nothing,
-        conditional_variances=nothing,
+        proxy_means=proxy_means,
+        proxy_variances=proxy_variances,
+        conditional_variances=unknown,
         method="given",
     )
     allocation = Allocation(
@@ -852,14 +918,13 @@ def _stratified(stratum: str, names: list[str], counts: IntArray, summary: Strat
     return {"kind": "stratified", "strata": strata.to_dict(), "allocation": allocation.to_dict()}
 
 
-def _given_moments(options: ExternalSample) -> OtherUnits:
+def _stated_moments(options: ExternalSample) -> OtherUnits:
     """Return mean, variance and count of the proxy over the unlabelled units of each stratum."""
     columns = SmallTable.of(options.proxy_moments, "proxy_moments")
-    stratified = options.stratum is not None or "stratum" in columns.lists
-    if stratified:
+    if options.stratum is not None or "stratum" in columns.lists:
         names = columns.texts("stratum").tolist()
     else:
-        names = [WHOLE]
+        names = [SINGLE_STRATUM]
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole_numbers=True)
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
@@ -874,14 +939,20 @@ def _given_moments(options: ExternalSample) -> OtherUnits:
 # ---- weights
 
 
-def _by_weight(columns: SmallTable, options: ExternalSample, others: OtherUnits | None) -> dict[str, Any]:
-    """Return design and summary of units that came with weights or inclusion probabilities."""
+# Weights whose sum exceeds the number of units by less than this share sum to it, up to rounding.
+_WEIGHT_TOLERANCE = 1e-9
+
+
+def _weighted_parts(
+    columns: SmallTable, options: ExternalSample, others: OtherUnits | None
+) -> dict[str, Any]:
+    """Return design and summary of a sample with weights, inclusion probabilities or clusters."""
     size = options.population_size
     scale = 1.0
     n = len(columns)
     if others is not None:
         size = n + sum(count for _, _, count in others.strata.values())
-    sized = options.weight is None and options.inclusion_probability is None
+    weights_from_sizes = options.weight is None and options.inclusion_probability is None
     if options.inclusion_probability is not None:
         probabilities = columns.numbers(options.inclusion_probability, positive=True)
         if np.any(probabilities > 1):
@@ -889,22 +960,29 @@ def _by_weight(columns: SmallTable, options: ExternalSample, others: OtherUnits 
             raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
-        if sized:  # clusters whose units came without weights: N_h / n_h
-            weights = 1.0 / _by_stratum(columns, options, others)["inclusion_probability"]
+        if weights_from_sizes:
+            # Clusters without weights: all units of a stratum have the weight N_h / n_h.
+            weights = 1.0 / _stratified_parts(columns, options, others)["inclusion_probability"]
         else:
             weights = columns.numbers(options.weight or "", positive=True)
         total = float(weights.sum())
+        # Relative weights may be below 1: the scale keeps the stored probabilities at most 1.
         scale = min(float(weights.min()), 1.0)
         probabilities = scale / weights
-        if size is None and total < len(weights) * (1 + 1e-9):
+        if size is None and total < len(weights) * (1 + _WEIGHT_TOLERANCE):
             what = f"{columns.label}: the weights sum to no more than the number of labelled units"
             raise InputError(what, action="They are relative: give population_size= too.")
-        scale *= 1.0 if size is None else size / total
+        if size is not None:
+            scale *= size / total
     if size is not None and size < n and options.mechanism == "poisson":
         raise InputError(
             "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
         )
-    sizes = np.array([max(round(total) if size is None else size, 1)])
+    if size is None:
+        size_estimate = round(total)
+    else:
+        size_estimate = size
+    sizes = np.array([max(size_estimate, 1)])
     return {
         "stratum": np.zeros(n, np.int64),
         "inclusion_probability": probabilities,
@@ -913,9 +991,9 @@ def _by_weight(columns: SmallTable, options: ExternalSample, others: OtherUnits 
             "kind": "given-weights",
             "scale": scale,
             "mechanism": options.mechanism,
-            "known_size": size is not None or sized,
+            "known_size": size is not None or weights_from_sizes,
             "stratum": options.stratum,
             "cluster": options.cluster,
-            "sizes_known": sized and options.stratum is not None,
+            "sizes_known": weights_from_sizes and options.stratum is not None,
         },
     }

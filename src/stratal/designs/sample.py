@@ -1,4 +1,4 @@
-"""`Sample`, the drawn units with their `Design`, and all that an estimate needs of the population."""
+"""`Sample`: the drawn units with their `Design` and the facts about the population that estimates need."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import declared_info, with_predictions
-from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
+from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.protocols import JsonDict, JsonMapping, Keywords, WithDraw
 from stratal.question import Outcome, Question
@@ -50,11 +50,11 @@ from stratal.strata.strata import Strata
 
 
 class Design(Described, ABC):
-    """The random mechanism that picks units: inclusion probabilities, and the variance of any weighted mean.
+    """The random mechanism that selects units: inclusion probabilities, and variances of weighted means.
 
-    A design is drawn from a population and then travels inside the `Sample`, without anything of length N.
-    A subclass gives a `kind`, which names it in sample files, in the command and in the output; its `words`;
-    how it selects units; and its `weighting`. Nobody asks which design it is.
+    The `Sample` stores its design, which has no array of length N. A subclass defines a `kind` (its name in
+    sample files, in the command and in the output), its `words`, the selection of units, and its `weighting`.
+    Other code uses only these methods and never checks the class of a design.
 
     Examples
     --------
@@ -66,25 +66,26 @@ class Design(Described, ABC):
     __slots__ = ()
     noun: ClassVar[str] = "design"
     registry: ClassVar[JsonDict] = {}
-    # What was drawn, as a report says it, then its sources: keys of `report.document`, or as cited.
+    # The description in a report, then its sources: keys of `report.document`, or citations.
     words: ClassVar[tuple[str, ...]] = ()
-    # What else could fail, for a report.
+    # An assumption of the design that a report states.
     assumption: ClassVar[str] = ""
-    # Whether all units are one simple random sample, which groups of known sizes make a stratified one.
+    # Whether all units are one simple random sample, to post-stratify by groups of known sizes.
     one_simple_sample: ClassVar[bool] = False
-    # Whether labels may decide about the next round: the units of a stratum are a simple random sample.
+    # Whether labels may determine the next round: only if the units of a stratum are a simple random sample.
     rounds_by_labels: ClassVar[bool] = False
-    # Draws for each proxy below which Hájek's mean is the default; 0 where Σ w is the same in every draw.
+    # Below this number of drawn units for each proxy, Hájek's mean is the default; 0 if Σ w is the same in
+    # every draw.
     hajek_below: ClassVar[int] = 0
 
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
-        """Return the class of a kind, imported or in the file of its name; None if there is none."""
-        place = f"stratal.designs.{str(kind).replace('-', '_')}"
-        # A file says the kind: nothing but a file of this room may be looked for.
-        plain_name = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", place)
-        if kind not in cls.registry and plain_name and find_spec(place) is not None:
-            import_module(place)
+        """Return the class of a kind, imported from the module of its name; None if there is none."""
+        module_name = f"stratal.designs.{str(kind).replace('-', '_')}"
+        # The kind may come from an untrusted file: only modules of this subpackage may be imported.
+        is_design_module = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", module_name)
+        if kind not in cls.registry and is_design_module and find_spec(module_name) is not None:
+            import_module(module_name)
         return cls.registry.get(kind)
 
     def draw(self, population: Population, seed: int) -> Sample:
@@ -97,9 +98,9 @@ class Design(Described, ABC):
     def select(
         self, population: Population, seed: int
     ) -> tuple[Design, Drawn, FloatArray, StratumSummary | None]:
-        """Return the design as realised, the units drawn (n,), their π (n,), and what is known of strata.
+        """Return the realised design, the drawn units (n,), their π (n,), and the summary of the strata.
 
-        The summary is None where all units are one stratum.
+        The summary is None if all units are one stratum.
         """
         raise InputError(
             f"a design '{self.kind}' only describes a sample that was drawn elsewhere, or before",
@@ -108,39 +109,39 @@ class Design(Described, ABC):
 
     @abstractmethod
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
-        """Return the weights of the labelled units (n,), unlabelled ones handled as nonresponse."""
+        """Return the weights of the labelled units (n,); unlabelled units are nonresponse."""
 
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
-        """Return the design of a budget, with those of the options that it has."""
+        """Return the design with this budget; options that it does not have are ignored."""
         raise InputError(f"design '{cls.kind}' is not drawn by a budget alone", action="Use stratal.plan.")
 
     def larger(self, sample: Sample, additional: int) -> Design:
-        """Return the design that draws `additional` units more, and all that were drawn."""
+        """Return the design that draws the units of the sample and `additional` further ones."""
         action = "Where the design is nested, give a larger one: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
     def following(self, sample: Sample, additional: int, outcomes: object) -> Design:
-        """Return the design of a next round, where there are no strata.
+        """Return the design of a next round for a sample without strata.
 
-        `known` has the labels' outcomes `z` (m,), and which units are `labelled` (n,); it is None for an
+        `outcomes` has the outcomes `z` (m,) of the labels and the mask `labelled` (n,); it is None for an
         estimand that is not the mean of one outcome.
         """
         return self.larger(sample, additional)
 
     @property
     def unlabelled(self) -> Any:
-        """The moments of unlabelled units that are a sample of their own; None of the population's others."""
+        """The moments of a separate unlabelled sample; None if the unlabelled units are the population's."""
         return None
 
     @property
     def strata(self) -> Strata | None:
-        """The strata that were drawn from, None where all units were one."""
+        """The strata of the draw; None if all units are one stratum."""
         return None
 
     @property
     def allocation(self) -> Allocation | None:
-        """How the labels were shared among the strata."""
+        """The allocation of the labels to the strata."""
         return None
 
     @property
@@ -152,14 +153,14 @@ class Design(Described, ABC):
 
     @property
     def counts(self) -> IntArray | None:
-        """Units drawn of each stratum (H,), where the design fixes them: it is simple random in each."""
+        """Drawn units of each stratum (H,), if the design is a simple random sample in each; else None."""
         if self.allocation is None:
             return None
         return self.allocation.n_h
 
     @property
     def rule(self) -> Rule | None:
-        """Which stratum a unit of the population is in; None where all are in one."""
+        """The rule that assigns units to strata; None if all units are one stratum."""
         if self.strata is None:
             return None
         return self.strata.rule
@@ -167,12 +168,12 @@ class Design(Described, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample(Record, TableDisplay):
-    """Units that were drawn, with their design: an estimate is a function of (sample, labels) alone.
+    """The drawn units with their design: an estimate is a function of (sample, labels) alone.
 
     Parameters
     ----------
     ids : (n,)
-        In the order of the draw, in which strata are mixed at random; int64, or text.
+        In the random order of the draw, which mixes the strata; int64, or text.
     stratum : int (n,)
         Stratum of each unit, 0 … H − 1.
     inclusion_probability : float (n,)
@@ -184,31 +185,31 @@ class Sample(Record, TableDisplay):
     design : Design
     seed : int
     groups, shown : mapping of name to (n,) array
-        Group columns (text), and payload columns for the annotators.
+        Group columns (text), and columns that are shown to annotators.
     question : Question
-        The roles of the columns, how a label becomes a number, and what is estimated, as declared or known
-        before any label.
+        The roles of the columns, how a label becomes a number, and the estimand, as declared or derived
+        before there are labels.
     totals : mapping of group name to mapping of level to int
-        Units of the whole population in each level, for groups with few levels.
+        Population units in each level, for groups with few levels.
     level_means : mapping of group name to mapping of level to (k,) list, optional
-        The proxies' means over the units of each of these levels, where the sample was read from a file; see
-        `means_of_levels`.
+        The means of the proxies over the units of each of these levels, if the sample was read from a file;
+        see `means_of_levels`.
     round : int (n,), optional
-        The round in which each unit was drawn, from 1; all in the first unless given.
+        The round in which each unit was drawn, from 1; by default all are in the first.
     half_width : float, optional
-        What the interval was to reach, where labels of earlier rounds decided how many units follow.
+        Target half-width of the interval, if labels of earlier rounds determined the number of units.
     looks : str, optional
-        The looks at the labels that were planned, such as `pocock:4` (`stratal.plan`).
+        The planned interim analyses, such as `pocock:4` (`stratal.plan`).
     version : str
-        Version of the software that drew it.
+        Version of the software that drew the sample.
     population : Population, optional
-        Where it was drawn from, while that is in memory; not written to files and not part of equality.
+        The population of the draw, if it is still in memory; not written to files and not part of equality.
     declared_random : bool
-        Of a table from elsewhere: whether its labelled rows are taken as a random sample of `population`, as
-        the user declares. An estimate tests it.
+        For an external table: whether the user declares its labelled rows a random sample of `population`.
+        An estimate tests this.
     digest : PopulationDigest or callable, optional
-        Of the population that it was drawn from, or what makes it: `population_digest`. Samples from
-        elsewhere, and files of 0.1.0 before there were digests, have none.
+        Digest of the population of the draw, or the function that computes it: see `population_digest`.
+        External samples, and files of 0.1.0 before there were digests, have none.
 
     Examples
     --------
@@ -249,20 +250,22 @@ class Sample(Record, TableDisplay):
         if len(self.round) == 0:
             self._set(round=np.ones(size, np.int64))
         self._freeze()
-        for name, columns in field_values(self, ("groups", "shown")).items():
-            self._set(**{name: {column: frozen(values) for column, values in columns.items()}})
+        for name, arrays in field_values(self, ("groups", "shown")).items():
+            self._set(**{name: {column: frozen(values) for column, values in arrays.items()}})
         stratum = self.stratum
         probabilities = self.inclusion_probability
-        each = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
-        holds = {
+        columns = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
+        lengths = {len(column) for column in columns}
+        conditions = {
             "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
-            "every column of a sample must have one entry per unit": {len(one) for one in each} == {size},
+            "every column of a sample must have one entry per unit": lengths == {size},
             "a unit is in a nonexistent stratum": np.all(np.isin(stratum, range(len(self.summary.sizes)))),
             "a proxy of a drawn unit is not finite": np.all(np.isfinite(self.proxies)),
             "inclusion probabilities must lie in (0, 1]": np.all((probabilities > 0) & (probabilities <= 1)),
         }
-        for problem in [text for text, holds_true in holds.items() if not holds_true][:1]:
-            raise InputError(problem)
+        for problem, is_satisfied in conditions.items():
+            if not is_satisfied:
+                raise InputError(problem)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):
@@ -277,7 +280,7 @@ class Sample(Record, TableDisplay):
 
     @property
     def size(self) -> int:
-        """Units drawn."""
+        """Number of drawn units."""
         return len(self.ids)
 
     @property
@@ -287,7 +290,7 @@ class Sample(Record, TableDisplay):
 
     @property
     def n_h(self) -> IntArray:
-        """Units drawn per stratum (H,)."""
+        """Number of drawn units in each stratum (H,)."""
         return np.bincount(self.stratum, minlength=len(self.summary.sizes)).astype(np.int64)
 
     @property
@@ -296,7 +299,7 @@ class Sample(Record, TableDisplay):
         return tuple(info.name for info in self.proxy_info)
 
     def population_digest(self) -> PopulationDigest | None:
-        """Return the digest of the population that it was drawn from, None where it is not known.
+        """Return the digest of the population of the draw, None if it is not known.
 
         Examples
         --------
@@ -310,13 +313,13 @@ class Sample(Record, TableDisplay):
         return self.digest  # type: ignore[return-value]
 
     def with_outcome(self, outcome: str, bounds: tuple[float, float] | None = None) -> Sample:
-        """Return the sample with the outcome's kind declared, so that no label has to be looked at for it.
+        """Return the sample with a declared kind of outcome, which is then not inferred from labels.
 
         Parameters
         ----------
         outcome : {"binary", "bounded", "unbounded"}
         bounds : (float, float), optional
-            Of a bounded outcome.
+            Bounds of a bounded outcome.
 
         Examples
         --------
@@ -353,7 +356,7 @@ class Sample(Record, TableDisplay):
     def means_of_levels(self) -> Mapping[str, Mapping[str, list[float]]]:
         """The proxies' means over all units of each level, for the groups of `totals`: group, level, (k,).
 
-        Of the population while that is in memory, counted when first needed; empty where nothing is known.
+        They are computed on first use from the population if it is in memory; otherwise empty.
         """
         if self.level_means is None:
             population = self.population
@@ -369,10 +372,10 @@ class Sample(Record, TableDisplay):
         return self.level_means
 
     def write(self, path: str | Path) -> Path:
-        """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
+        """Write to one self-describing file: Parquet, or CSV with a JSON file next to it.
 
-        The file, ending in `.parquet` or `.csv`, is written under another name first and then renamed, so
-        that it is whole or not there.
+        The extension is `.parquet` or `.csv`. The file is written under a temporary name and then renamed, so
+        that it is never incomplete.
 
         Examples
         --------
@@ -409,7 +412,7 @@ class Sample(Record, TableDisplay):
             raise InputError("Sample.read takes a path", given=type_text(path), action=action)
         columns, description = read_parts(Path(path))
         try:
-            sample = with_sets(_of_parts(parts_from(columns, description)), lenient=True)
+            sample = with_sets(_sample_of_parts(parts_from(columns, description)), lenient=True)
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
             refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -417,7 +420,7 @@ class Sample(Record, TableDisplay):
         return sample
 
     def _columns(self) -> dict[str, AnyArray]:
-        """Return what a sample file holds of each unit: arrays (n,) by the name of their column."""
+        """Return the columns of a sample file: arrays (n,) by name."""
         fixed = field_values(self, ("stratum", "inclusion_probability", "round"))
         proxies = {f"proxy.{name}": self.proxies[:, k] for k, name in enumerate(self.proxy_names)}
         groups = {f"group.{name}": values for name, values in self.groups.items()}
@@ -425,13 +428,18 @@ class Sample(Record, TableDisplay):
         return {"id": self.ids} | fixed | proxies | groups | shown
 
     def _description(self) -> JsonDict:
-        """Return what a sample file holds besides the units, as JSON can write it."""
+        """Return the metadata of a sample file, which JSON can represent."""
         digest = self.population_digest()
-        described = {
-            **plain_fields(self, _AS_THEY_ARE),
-            "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
+        if self.ids.dtype.kind in "iu":
+            id_type = "integer"
+        else:
+            id_type = "text"
+        optional_fields = field_values(self, _OPTIONAL_FIELDS)
+        description = {
+            **plain_fields(self, _PLAIN_FIELDS),
+            "ids": id_type,
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
-            **{name: value for name, value in field_values(self, _OPTIONAL).items() if value is not None},
+            **{name: value for name, value in optional_fields.items() if value is not None},
             "proxies": [field_values(info) for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
@@ -440,10 +448,10 @@ class Sample(Record, TableDisplay):
             "design": self.design.to_dict(),
         }
         if self.means_of_levels:
-            described["level_means"] = self.means_of_levels
-        if digest is None:
-            return described
-        return {**described, "population_digest": digest.to_dict()}
+            description["level_means"] = self.means_of_levels
+        if digest is not None:
+            description["population_digest"] = digest.to_dict()
+        return description
 
     @staticmethod
     @listing(ExternalSample)
@@ -451,49 +459,49 @@ class Sample(Record, TableDisplay):
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 
         It must be a probability sample. Units that were chosen by hand, by their outcome or to balance it
-        (half right, half wrong) are none, and no weighting makes them one.
+        (half right, half wrong) are not a probability sample, and weights cannot correct this.
 
         Parameters
         ----------
         table : path, mapping of columns, or dataframe
             One row per drawn unit.
         value : str
-            Column of the label; empty where nobody answered.
+            Column of the label; empty for units without a label.
         id : str, optional
-            Column of ids; `id`, `item_id` or the row numbers if not given.
+            Column of ids; by default `id`, `item_id` or the row numbers.
         stratum : str, optional
             Column of strata.
         sizes : mapping of stratum to N_h, path or table with columns `stratum` and `size`, optional
-            Units of the whole population in each stratum, or their shares of it when a separate unlabelled
-            sample is given.
+            Population units in each stratum, or their shares of the population if there is a separate
+            unlabelled sample.
         cluster : str, optional
-            Column of the groups that were drawn together, within strata where there are some.
+            Column of the groups that were drawn together, within strata if there are strata.
         weight : str, optional
-            Column of weights, the number of units that each stands for; with `stratum` and `cluster` as a
-            survey has them.
+            Column of weights: the number of units that each unit represents. `stratum` and `cluster` are
+            those of the survey.
         inclusion_probability : str, optional
             Column of probabilities, instead of weights.
         mechanism : {"with-replacement", "poisson"}
-            What the variance of a weighted sample assumes.
+            Mechanism that the variance of a weighted sample assumes.
         population_size : int, optional
-            N of a simple random sample; for a weighted one, what the weights should sum to.
+            N of a simple random sample; for a weighted sample, the sum of all weights.
         proxy : str or sequence of str, optional
-            Column of the proxy; several of them where the table has all units.
+            Column of the proxy; several columns only if the table has all units.
         proxy_moments : path or table, optional
             Columns `stratum`, `mean`, `variance` (divisor count − 1) and `count` of the proxy over the
-            unlabelled units. Where count is not N_h less the labelled units, they are a separate sample, and
+            unlabelled units. If a count is not N_h minus the labelled units, they are a separate sample, and
             the target is the superpopulation.
         population : path, table or Population, optional
-            The units that the labelled ones come from, or others from the same source: `proxy_moments`, or
-            without a proxy the sizes, are counted there. Units of it with the id of a labelled one are those;
-            without ids its rows are other units. If nothing else says what the rows are a sample of, the
+            The population of the labelled units, or other units from the same source. It replaces
+            `proxy_moments`, or without a proxy the sizes. Units with the id of a labelled unit are that unit;
+            without ids, all rows are other units. If none of sizes, weights and population is given, the
             table has all units: rows with a label are a random sample of its rows, or of each stratum.
         has_all_units : bool
             Whether the table has all units, although each row has a label.
         scaled, bounds
-            Whether the proxy is on the outcome's scale, and what bounds that has.
+            Whether the proxy is on the outcome's scale, and the bounds of that scale.
         predicts : str or mapping of proxy to str, optional
-            What the proxy predicts, as in `Population.read`.
+            Quantity that the proxy predicts, as in `Population.read`.
         groups : sequence of str
             Columns to keep for domains.
         predicted : str, optional
@@ -501,20 +509,20 @@ class Sample(Record, TableDisplay):
         judge : str or sequence of str
             Columns with verdicts of judges, or proxies that are their scores.
         tags : {"json", ";", "|", ",", "none"}, optional
-            How answers and labels hold sets of tags, as in `Population.read`.
+            Format of sets of tags in answers and labels, as in `Population.read`.
         placeholders : sequence of str
-            Words in the column of labels, such as NA, that stand for an empty cell.
+            Texts in the column of labels, such as NA, that mean an empty cell.
 
         Returns
         -------
         (Sample, Labels)
-            For `stratal.estimate(sample, labels)` and all others.
+            Arguments of `stratal.estimate(sample, labels)` and of the other functions.
 
         Raises
         ------
         InputError
-            If nothing says what the labels are a sample of, and for what contradicts itself: more units
-            labelled than there are, strata without size, weights that are not positive.
+            If the population of the labels is not stated, and for contradictions: more labelled units than
+            units, strata without a size, weights that are not positive.
 
         Examples
         --------
@@ -527,16 +535,16 @@ class Sample(Record, TableDisplay):
         """
         options = ExternalSample(**keywords)
         parts, labels = parts_of_labelled(table, options)
-        return with_declared_scores(with_sets(_of_parts(parts)), options.predicts), labels
+        return with_declared_scores(with_sets(_sample_of_parts(parts)), options.predicts), labels
 
 
-_AS_THEY_ARE = ("version", "seed")
-# What a sample file has of a sample as it is, the latter only where it is known.
-_OPTIONAL = ("half_width", "looks")
+# Fields of a sample that its file stores unchanged; the optional ones only if they are not None.
+_PLAIN_FIELDS = ("version", "seed")
+_OPTIONAL_FIELDS = ("half_width", "looks")
 
 
 def parts_from(columns: Mapping[str, AnyArray], description: JsonMapping) -> JsonDict:
-    """Return the arguments of `Sample` from what its file holds, the design still a record."""
+    """Return the arguments of `Sample` from the contents of its file; the design is still a dict."""
     proxies = tuple(
         ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
         for entry in description["proxies"]
@@ -561,14 +569,14 @@ def parts_from(columns: Mapping[str, AnyArray], description: JsonMapping) -> Jso
         "level_means": description.get("level_means", {}),
         "digest": None if digest is None else PopulationDigest(**digest),
         **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
-        **{name: description.get(name) for name in (*_AS_THEY_ARE, *_OPTIONAL)},
+        **{name: description.get(name) for name in (*_PLAIN_FIELDS, *_OPTIONAL_FIELDS)},
         "question": stored_question(description, proxies),
         "design": description["design"],
     }
 
 
 def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) -> Question:
-    """Return the question of a sample file; of a file without one, it follows from the stored fields."""
+    """Return the question of a sample file; for a file without one, derive it from the stored fields."""
     if "question" in description:
         return Question.from_dict(description["question"])
     values = description.get("counted") or {}
@@ -591,8 +599,8 @@ def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) ->
     )
 
 
-def _of_parts(parts: Keywords) -> Sample:
-    """Return the sample whose arguments these are, its design still a record."""
+def _sample_of_parts(parts: Keywords) -> Sample:
+    """Return the sample with these arguments, of which the design is a dict."""
     return Sample(**{**parts, "design": Design.from_dict(parts["design"])})
 
 
@@ -606,13 +614,25 @@ def sample_of(
     *,
     digested: bool = True,
 ) -> Sample:
-    """Return the sample of units (n,) that were drawn with these inclusion probabilities (n,).
+    """Return the sample of drawn units (n,) with these inclusion probabilities (n,).
 
-    There is one stratum, everything, unless a summary of several is given.
+    Without a summary, all units are one stratum.
     """
-    # Units of each level, of the groups that the drawn units show few levels of.
-    few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MOST_LEVELS]
-    totals = {name: population.levels(name) for name in few}
+    # The levels of the population are counted only for groups with few levels among the drawn units, because
+    # the count is slow for a column with many.
+    candidates = [
+        name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MAX_STORED_LEVELS
+    ]
+    totals = {name: population.levels(name) for name in candidates}
+    question = question_of(population, tuple(drawn.groups), tuple(drawn.shown))
+    token = None
+    if population.row_base is not None:
+        token = token_of_rows(population.size, drawn)
+    if summary is None:
+        summary = population.summarise(Everything())
+    digest = None
+    if digested:
+        digest = population.digest_of_draw(seed)
     sample = Sample(
         ids=drawn.ids,
         stratum=drawn.stratum,
@@ -621,16 +641,13 @@ def sample_of(
         proxy_info=population.proxies,
         groups=drawn.groups,
         shown=drawn.shown,
-        question=replace(
-            question_of(population, tuple(drawn.groups), tuple(drawn.shown)),
-            sample_token=None if population.row_base is None else token_of_rows(population.size, drawn),
-        ),
-        totals={name: levels for name, levels in totals.items() if len(levels) <= MOST_LEVELS},
-        summary=population.summarise(Everything()) if summary is None else summary,
+        question=replace(question, sample_token=token),
+        totals={name: levels for name, levels in totals.items() if len(levels) <= MAX_STORED_LEVELS},
+        summary=summary,
         design=design,
         seed=seed,
         population=population,
-        digest=population.digest_of_draw(seed) if digested else None,
+        digest=digest,
     )
     refuse_unusable_roles(sample.question, sample.groups)
     return with_sets(sample)
@@ -639,14 +656,14 @@ def sample_of(
 def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     """Return the sample with its answers as the texts of sets, if they are sets of tags.
 
-    They are if it was declared, or if every answer is a list. Without a column of the model's answers,
-    columns of lists are answers of several models. A `lenient` sample has no sets if some of its answers are
-    none.
+    Answers are sets if this was declared, or if every answer is a list. Without a column of the model's
+    answers, columns of lists are answers of several models. With `lenient`, a sample in which some answers
+    are not sets has no sets, and no error is raised.
 
     Raises
     ------
     InputError
-        For an answer that is not a set of tags, if others are.
+        For an answer that is not a set of tags if other answers are.
     """
     outcome = sample.question.outcome
     answer = sample.question.answer
@@ -681,13 +698,13 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
 
 
 def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample:
-    """Return the sample with what its proxies are declared to predict; see `Score`.
+    """Return the sample with the declared meaning of its proxies; see `Score`.
 
     Raises
     ------
     InputError
-        For a declaration that contradicts the values, the classes of the model's answers, or what was
-        declared at the draw.
+        For a declaration that contradicts the values, the classes of the model's answers, or the declaration
+        at the draw.
     """
     scores = declared_scores(predicts, sample.proxy_names)
     if not scores:
@@ -701,7 +718,8 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
             score.refuse_values_outside(float(values.min()), float(values.max()))
             if question.answer is not None:
                 score.refuse_unknown_class(_answered_classes(sample), f"the answers in {question.answer!r}")
-            # At the draw, the outcome's scale is taken from the proxies that are on it.
+            # If a proxy is on the scale of the outcome, the bounds of the outcome are those of the proxy, and
+            # no independent declaration.
             if info.scaled:
                 declared = None
             else:
@@ -715,7 +733,7 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
 
 
 def _answered_classes(sample: Sample) -> set[str]:
-    """Return the classes that occur among the model's answers, as far as the sample stores them."""
+    """Return the classes among the model's answers that the sample stores."""
     question = sample.question
     answer = str(question.answer)
     drawn = sample.groups.get(answer)
@@ -726,15 +744,17 @@ def _answered_classes(sample: Sample) -> set[str]:
 
 
 def question_of(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
-    """Return the question as far as the population's columns tell it: roles, and the outcome's scale.
+    """Return the question that follows from the columns of the population: roles, and the outcome's scale.
 
     `groups` and `shown` are the columns that a sample keeps.
     """
     scaled = [info for info in population.proxies if info.scaled]
     bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
     outcome = population.label_outcome
-    if scaled:
-        outcome = Outcome(scale="unbounded" if bounds is None else "bounded", bounds=bounds)
+    if scaled and bounds is None:
+        outcome = Outcome(scale="unbounded")
+    elif scaled:
+        outcome = Outcome(scale="bounded", bounds=bounds)
     elif outcome.scale is None and population.roles.answer is not None:
         outcome = Outcome(scale="binary")
     return Question(
@@ -748,14 +768,14 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
     )
 
 
-# Hexadecimal digits of a token: two samples have the same with probability 2⁻⁴⁰.
+# Hexadecimal digits of a token: two samples have the same token with probability 2⁻⁴⁰.
 _TOKEN_DIGITS = 10
 
 
 def token_of_rows(size: int, drawn: Drawn) -> str:
-    """Return a short text that differs between samples of different rows, whatever numbers these have.
+    """Return a short text that differs between samples of different rows, even if the row numbers agree.
 
-    It begins with a word, so that no spreadsheet takes it for a number.
+    It begins with a word, so that no spreadsheet converts it to a number.
 
     Parameters
     ----------
@@ -773,18 +793,18 @@ def token_of_rows(size: int, drawn: Drawn) -> str:
 
 
 def require_sample(value: object, verb: str) -> Sample:
-    """Return a sample, or say how to come by one from what was given.
+    """Return the value if it is a sample; otherwise raise an error with the line that makes one.
 
     Parameters
     ----------
-    given : Sample
+    value : Sample
     verb : str
-        What asks for it, for the error.
+        The calling function, for the error.
 
     Raises
     ------
     InputError
-        For a population, a plan, a path, labels or anything else; it names the line to write.
+        For a population, a plan, a path, labels or any other value.
     """
     if isinstance(value, Sample):
         return value
@@ -805,7 +825,7 @@ def require_sample(value: object, verb: str) -> Sample:
 
 
 def require_column_name(value: object, keyword: str) -> str:
-    """Return the name of a column, or say that values belong into the population."""
+    """Return the name of a column; raise an error for values, which belong to the population."""
     if isinstance(value, str):
         return value
     action = f"Give the values to the population, as features={{'x': values}}, and {keyword}='x' here."

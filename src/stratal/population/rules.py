@@ -40,8 +40,9 @@ _MARGIN_BITS = 6
 # Up to so many comparisons of all values are faster than a binary search for each.
 _FEW_CUTS = 24
 
-# Groups with more levels are not classes to weight by: a sample keeps no sizes of their levels.
-MOST_LEVELS = 200
+# A sample stores the sizes of the levels of a group only up to this number: estimates do not weight by groups
+# with more levels.
+MAX_STORED_LEVELS = 200
 
 
 class Rule(Described, noun="stratification rule", registry={}):

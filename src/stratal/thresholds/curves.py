@@ -25,7 +25,7 @@ N_THRESHOLDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveValue:
-    """A metric at a threshold, with its interval and that which holds for all thresholds together."""
+    """A metric at a threshold, with its pointwise interval and its interval of the simultaneous band."""
 
     estimate: float
     pointwise: tuple[float, float]
@@ -34,7 +34,7 @@ class CurveValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """All metrics of the set at a threshold; None is the threshold that every unit reaches."""
+    """All metrics of the set at a threshold; None stands for the set of all units."""
 
     threshold: float | None
     share: float
@@ -81,7 +81,7 @@ def curve_of(
     metrics: tuple[str, ...] = CURVES,
 ) -> Curve:
     """Return the curve of the sets of one score, at about ten of their thresholds."""
-    places = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
+    positions = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
     inside = sets.members(labels.scores, labels.group)
     shares = labels.weights @ inside
     if labels.sizes is not None and labels.group_sizes is not None:
@@ -89,28 +89,29 @@ def curve_of(
     error = 1.0 - confidence_level
     columns = {}
     for metric in metrics:
-        evidence = _evidence(metric, labels, sets)
-        faulty = metric in (PRECISION, RECALL)
+        evidence = _metric_evidence(metric, labels, sets)
+        # The evidence is on rates of faults; precision and recall are 1 minus such a rate.
+        is_complement = metric in (PRECISION, RECALL)
         estimates = evidence.estimates
-        level = _simultaneous_level(metric, labels, inside[:, places], weighting, target, confidence_level)
+        level = _simultaneous_level(metric, labels, inside[:, positions], weighting, target, confidence_level)
         pointwise = evidence.limits(0.5 * error)
         simultaneous = evidence.limits(0.5 * (1.0 - level))
         columns[metric] = tuple(
             CurveValue(
-                estimate=float(1.0 - estimates[j] if faulty else estimates[j]),
-                pointwise=_interval(pointwise, j, faulty=faulty),
-                simultaneous=_interval(simultaneous, j, faulty=faulty),
+                estimate=float(1.0 - estimates[j] if is_complement else estimates[j]),
+                pointwise=_metric_interval(pointwise, j, is_complement=is_complement),
+                simultaneous=_metric_interval(simultaneous, j, is_complement=is_complement),
             )
-            for j in places
+            for j in positions
         )
     points = tuple(
         CurvePoint(
-            threshold=_finite(sets.thresholds[j, 0]),
+            threshold=_finite_or_none(sets.thresholds[j, 0]),
             share=float(shares[j]),
             labels=int(inside[:, j].sum()),
             metrics={metric: columns[metric][index] for metric in metrics},
         )
-        for index, j in enumerate(places)
+        for index, j in enumerate(positions)
     )
     f1 = np.array([value.estimate for value in columns.get(F1_NAME, ())])
     if np.isfinite(f1).any():
@@ -120,24 +121,26 @@ def curve_of(
     return Curve(points=points, confidence_level=confidence_level, best_f1=best)
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     if np.isinf(value):
         return None
     return float(value)
 
 
-def _interval(ends: tuple[FloatArray, FloatArray], place: int, *, faulty: bool) -> tuple[float, float]:
-    """Return one interval, turned round if the ends are of the rate of faults."""
+def _metric_interval(
+    ends: tuple[FloatArray, FloatArray], place: int, *, is_complement: bool
+) -> tuple[float, float]:
+    """Return one interval; that of 1 minus the rate if `is_complement`."""
     low = float(ends[0][place])
     high = float(ends[1][place])
-    if faulty:
+    if is_complement:
         return 1.0 - high, 1.0 - low
     return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _F1Evidence:
-    """F1 from a share of hits, which is Jaccard's index or half of F1."""
+    """F1 from the evidence on Jaccard's index or on half of F1."""
 
     evidence: SetEvidence
     is_jaccard: bool
@@ -159,7 +162,7 @@ class _F1Evidence:
         return np.minimum(2.0 * share, 1.0)
 
 
-def _evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence | _F1Evidence:
+def _metric_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence | _F1Evidence:
     """Return the evidence on a metric of every set."""
     if metric != F1_NAME:
         return set_evidence(metric, labels, sets)
@@ -174,9 +177,9 @@ def _simultaneous_level(
     target: str,
     confidence_level: float,
 ) -> float:
-    """Return the level of each interval of a metric at which all of them hold together.
+    """Return the confidence level of each interval for which all of them hold simultaneously.
 
-    From the covariance of the linearised metric under the design, at the sets (m, J).
+    It is derived from the covariance, under the design, of the linearised metric of the sets (m, J).
     """
     positive = labels.outcomes[:, None]
     above = positive * inside
@@ -190,9 +193,12 @@ def _simultaneous_level(
     else:
         above = (1.0 - positive) * inside
         below = np.broadcast_to(1.0 - positive, inside.shape)
+    # Linearisation of a ratio: (numerator − ratio · denominator) / mean denominator. A set without labels of
+    # its denominator has no variance; 1 avoids the division by 0.
     totals = labels.weights @ below
-    ratios = labels.weights @ above / np.where(totals > 0, totals, 1.0)
-    variables = (above - ratios * below) / np.where(totals > 0, totals, 1.0)
+    divisors = np.where(totals > 0, totals, 1.0)
+    ratios = labels.weights @ above / divisors
+    variables = (above - ratios * below) / divisors
     covariance = target_covariance(variables, weighting, target)
     dfs = [np.inf] * inside.shape[1]
     return SimultaneousLevel.of(covariance, dfs).level(confidence_level, "two-sided", normal=True)

@@ -30,8 +30,9 @@ def decide(
 ) -> Decision:
     """Return the sets for which the requirement holds, all together with probability 1 − `error`.
 
-    Sets that would not pass without a fault take no part: where their labels are does not depend on outcomes.
-    After two rounds it does a little, for which there is simulation alone (benchmarks/results/thresholds.md).
+    Sets that would not pass even without a fault are not tested. This keeps the error, because the number of
+    labels in a set does not depend on outcomes. After two rounds it depends on them slightly; the evidence
+    for that case is only simulation (benchmarks/results/thresholds.md).
     """
     count = len(sets.group)
     accepted = np.zeros(count, dtype=bool)
@@ -52,24 +53,27 @@ def _decide_monotone(
 ) -> Decision:
     """Return the accepted sets of a rate that changes in one direction: a fixed sequence in each group.
 
-    Sets of two scores are not nested; each then has its share of the error.
+    Sets of two scores are not nested, and each gets an equal share of the error (Bonferroni).
     """
     is_nested = sets.thresholds.shape[1] == 1
-    divisor = len(sets.groups) if is_nested else len(sets.group)
+    if is_nested:
+        divisor = len(sets.groups)
+    else:
+        divisor = len(sets.group)
     local_errors = np.full(len(sets.group), error / divisor)
     passing = evidence.limits(local_errors)[1] <= requirement.faults
-    # All units together have a recall of 1, which says nothing about the score.
+    # The set of all units has a recall of 1 for any score, so that it needs no test.
     is_trivial = requirement.seeks_smallest_set & np.all(np.isinf(sets.thresholds), axis=1)
     accepted = passing & ~is_trivial
     for code in range(len(sets.groups)):
         places = np.flatnonzero((sets.group == code) & ~is_trivial)
         if is_nested:
-            # The set that satisfies it most surely comes first.
+            # The sequence starts with the set that most probably satisfies the requirement.
             if requirement.seeks_smallest_set:
                 order = places[::-1]
             else:
                 order = places
             accepted[order] = np.logical_and.accumulate(passing[order])
-        # They are accepted with another set of their group.
+        # The set of all units is accepted only together with another set of its group.
         accepted[is_trivial & (sets.group == code)] = accepted[places].any()
     return Decision(accepted=accepted, local_errors=local_errors)

@@ -1,4 +1,4 @@
-"""The evidence of labels on what is required of the accepted units, for every candidate set."""
+"""The evidence of the labels on the required metric, for every candidate set."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ from stratal.thresholds.sets import (
     sampling_fraction,
 )
 
-# Share of a set in strata without a label up to which the labels of the others stand for it in an estimate.
-_UNLABELLED_SHARE = 0.05
+# If at most this share of a set lies in strata without a label, the estimate uses the labels of the others.
+_MAX_UNLABELLED_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEvidence:
-    """The evidence of labels on the rate of faults in each of J sets: a mean, or a part of two means' sum.
+    """The evidence of labels on the rate of faults in each of J sets: a mean, or a ratio of means.
 
     Parameters
     ----------
     weights : float (m, J)
-        For the correlations of the sets.
-    faults, rights : WeightedTotals, optional
-        Of a mean.
-    part, rest : Mean, optional
-        The rate is part / (part + rest).
+        Weights of the labels, which determine the correlations of the sets.
+    faults, successes : WeightedTotals, optional
+        Totals of the faults and of the other labels, if the rate is a mean.
+    part, rest : RegionMean, optional
+        If the rate is the ratio part / (part + rest).
     """
 
     weights: FloatArray
     faults: WeightedTotals | None = None
-    rights: WeightedTotals | None = None
+    successes: WeightedTotals | None = None
     part: RegionMean | None = None
     rest: RegionMean | None = None
 
     @property
     def estimates(self) -> FloatArray:
-        """Estimated rates of faults (J,), NaN where a part that is not small has no labels."""
+        """Estimated rates of faults (J,); NaN if too large a share of the set has no labels."""
         if self.faults is not None:
-            labelled = (self.faults.largest > 0) & (self.faults.unlabelled <= _UNLABELLED_SHARE)
+            labelled = (self.faults.largest > 0) & (self.faults.unlabelled <= _MAX_UNLABELLED_SHARE)
             covered = np.where(labelled, 1.0 - self.faults.unlabelled, 1.0)
             return np.where(labelled, self.faults.total / covered, np.nan)
         assert self.part is not None
         assert self.rest is not None
         total = self.part.value + self.rest.value
         for mean in (self.part, self.rest):
-            total = np.where(mean.successes.unlabelled * mean.share > _UNLABELLED_SHARE, 0.0, total)
+            total = np.where(mean.successes.unlabelled * mean.share > _MAX_UNLABELLED_SHARE, 0.0, total)
         return np.where(total > 0, self.part.value / np.where(total > 0, total, 1.0), np.nan)
 
     def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return one-sided lower and upper limits (J,), each at this error (J,)."""
         if self.faults is not None:
-            assert self.rights is not None
-            return 1.0 - self.rights.upper(error), self.faults.upper(error)
+            assert self.successes is not None
+            return 1.0 - self.successes.upper(error), self.faults.upper(error)
         assert self.part is not None
         assert self.rest is not None
         return part_limits(self.part, self.rest, error)
@@ -75,7 +75,7 @@ class SetEvidence:
 
     def scaled(self, factor: float) -> SetEvidence:
         """Return the evidence of `factor` times as many labels with the same rates."""
-        parts = {"faults": self.faults, "rights": self.rights, "part": self.part, "rest": self.rest}
+        parts = {"faults": self.faults, "successes": self.successes, "part": self.part, "rest": self.rest}
         scaled: Keywords = {name: part.scaled(factor) for name, part in parts.items() if part is not None}
         return replace(self, **scaled)
 
@@ -83,7 +83,7 @@ class SetEvidence:
 def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
     """Return the evidence on a metric for every set."""
     inside = sets.members(labels.scores, labels.group)
-    weighted = _weights(labels, sets, inside, is_inside=True)
+    weighted = _region_weights(labels, sets, inside, is_inside=True)
     if metric in (ERROR, PRECISION):
         return mean_evidence(weighted, 1.0 - labels.outcomes, labels)
     in_group = labels.group[:, None] == sets.group
@@ -95,35 +95,32 @@ def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> Se
         domain = 1.0 - labels.outcomes
         faulty = inside
     if labels.is_simple:
-        # Of a simple random sample, the labels of the domain are one of the domain: exact limits.
+        # The labels of the domain are a simple random sample of the domain, so that limits are exact.
         in_domain = estimated_weights(in_group, domain)
         fraction = _simple_fraction(labels)
         return mean_evidence(replace(in_domain, fraction=in_domain.fraction + fraction), faulty, labels)
-    other = _weights(labels, sets, outside, is_inside=False)
-    means = {
-        True: _mean_by_region(weighted, domain, inside, labels),
-        False: _mean_by_region(other, domain, outside, labels),
-    }
-    is_faulty_inside = metric == FALSE_POSITIVE_RATE
-    return SetEvidence(
-        weights=weighted.weights, part=means[is_faulty_inside], rest=means[not is_faulty_inside]
-    )
+    outside_weights = _region_weights(labels, sets, outside, is_inside=False)
+    inside_mean = _region_means(weighted, domain, inside, labels)
+    outside_mean = _region_means(outside_weights, domain, outside, labels)
+    if metric == FALSE_POSITIVE_RATE:
+        return SetEvidence(weights=weighted.weights, part=inside_mean, rest=outside_mean)
+    return SetEvidence(weights=weighted.weights, part=outside_mean, rest=inside_mean)
 
 
 def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
-    """Return the evidence on TP / (TP + FP + TP + FN), half of F1: TP + FP is the known share of the set.
+    """Return the evidence on TP / (TP + FP + TP + FN), half of F1; TP + FP is the known share of the set.
 
-    Of a simple random sample, on TP / (TP + FP + FN), with exact limits: see `is_simple`.
+    For a simple random sample (see `is_simple`), return that on TP / (TP + FP + FN), whose limits are exact.
     """
     inside = sets.members(labels.scores, labels.group)
     if labels.is_simple:
         either = np.maximum(labels.outcomes[:, None], inside)
         weighted = estimated_weights(either > 0, labels.weights)
         return mean_evidence(weighted, labels.outcomes[:, None] * inside, labels)
-    weighted = _weights(labels, sets, inside, is_inside=True)
-    hits = _mean_by_region(weighted, labels.outcomes, inside, labels)
-    other = _weights(labels, sets, ~inside, is_inside=False)
-    misses = _mean_by_region(other, labels.outcomes, ~inside, labels)
+    weighted = _region_weights(labels, sets, inside, is_inside=True)
+    hits = _region_means(weighted, labels.outcomes, inside, labels)
+    outside_weights = _region_weights(labels, sets, ~inside, is_inside=False)
+    misses = _region_means(outside_weights, labels.outcomes, ~inside, labels)
     if labels.has_exact_sizes:
         shares = weighted.share
     else:
@@ -138,7 +135,7 @@ def _simple_fraction(labels: LabelledScores) -> float:
     return float(sampling_fraction(len(labels.outcomes), int(labels.group_sizes.sum())))
 
 
-def _weights(
+def _region_weights(
     labels: LabelledScores, sets: CandidateSets, members: BoolArray, *, is_inside: bool
 ) -> RegionWeights:
     """Return the weights for the regions with these labelled members (m, J), inside or outside the sets."""
@@ -162,20 +159,20 @@ def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledS
     return SetEvidence(
         weights=weighted.weights,
         faults=WeightedTotals.of(weighted.weights, faults, **options),
-        rights=WeightedTotals.of(weighted.weights, 1.0 - faults, **options),
+        successes=WeightedTotals.of(weighted.weights, 1.0 - faults, **options),
     )
 
 
-def _mean_by_region(
+def _region_means(
     weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores
 ) -> RegionMean:
     """Return the mean over a group of the domain (m,) within each region (m, J)."""
     if not labels.has_exact_sizes:
         # The region's share is not known: the mean is over all labels of the group.
-        region_weights = estimated_weights(np.ones_like(members), labels.weights)
-        evidence = mean_evidence(region_weights, domain[:, None] * members, labels)
+        all_weights = estimated_weights(np.ones_like(members), labels.weights)
+        evidence = mean_evidence(all_weights, domain[:, None] * members, labels)
     else:
         evidence = mean_evidence(weighted, domain, labels)
     assert evidence.faults is not None
-    assert evidence.rights is not None
-    return RegionMean(successes=evidence.faults, failures=evidence.rights, share=weighted.share)
+    assert evidence.successes is not None
+    return RegionMean(successes=evidence.faults, failures=evidence.successes, share=weighted.share)

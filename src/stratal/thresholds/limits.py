@@ -16,12 +16,12 @@ from scipy import special
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.designs.stratum_moments import stratum_sums
 
-# The Beta distribution needs a positive shape, also where all labels are successes.
-_TINY = 1e-12
-# Estimates up to which a finite population shortens the distance to a limit. The formula is that of rare
-# outcomes: with larger ones, limits of single strata of 13 to 5,000 units were passed with probability .07 to
-# .10 at 5%.
-_RARE = 0.2
+# The beta distribution needs a positive second parameter, even if all labels are successes.
+_MIN_SHAPE = 1e-12
+# Largest estimate for which the finite population correction applies. Its formula is for rare outcomes: with
+# larger rates, limits of single strata of 13 to 5,000 units were exceeded with probability .07 to .10 instead
+# of .05.
+_MAX_RARE_RATE = 0.2
 # A second parameter of the beta distribution that is 0 but for rounding: all outcomes are 1.
 _ROUNDING = 1e-9
 
@@ -33,13 +33,13 @@ class WeightedTotals(Record):
     Parameters
     ----------
     total : float (…, J)
-        T = Σ w x, the estimated mean of the set less its part in cells without a label.
+        T = Σ w x, the estimated mean of the set without its cells that have no label.
     square : float (…, J)
         V = Σ w² x².
     largest : float (…, J)
         w_m, the largest weight of a label, or of a cluster with all its labels in the set.
     unlabelled : float (…, J)
-        Share of the set in cells without a label, whose outcomes all count as 1.
+        Share of the set in cells without a label. Their outcomes count as 1, the worst case.
     fraction : float (…, J)
         Smallest sampling fraction of a cell of the set; 0 for the superpopulation.
 
@@ -74,10 +74,13 @@ class WeightedTotals(Record):
         `cluster` (m,) are the units that were drawn together.
         """
         values = np.asarray(outcomes, dtype=np.float64)
-        weighted = weights * (values if values.ndim == 2 else values[:, None])
+        if values.ndim == 1:
+            values = values[:, None]
+        weighted = weights * values
         largest = weights.max(axis=0, initial=0.0)
         if cluster is not None:
-            # A cluster that was not drawn may lie in the set with all its units, and hold most of the faults.
+            # All units of a cluster that was not drawn may be faults of the set, even if only some units of
+            # the drawn clusters are in the set.
             largest = largest * np.bincount(cluster).max(initial=1)
             n_clusters = int(cluster.max(initial=-1)) + 1
             weighted = stratum_sums(weighted, cluster, n_clusters)
@@ -92,20 +95,20 @@ class WeightedTotals(Record):
 
     def upper(self, error: Any) -> FloatArray:
         """Return upper limits (…, J) of the means, each exceeded with probability `error` at most."""
-        size, successes = self._beta()
+        size, successes = self._beta_parameters()
         with np.errstate(invalid="ignore"):
-            bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _TINY), 1.0 - error)
-        bound = self.total + self._undrawn() * np.maximum(bound - self.total, 0.0)
+            bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _MIN_SHAPE), 1.0 - error)
+        bound = self.total + self._distance_factor() * np.maximum(bound - self.total, 0.0)
         is_open = (self.largest > 0) & (size + 1.0 - successes > _ROUNDING)
         return np.where(is_open, np.minimum(bound + self.unlabelled, 1.0), 1.0)
 
     def p_values(self, limit: Any) -> FloatArray:
         """Return p-values (…, J) of the hypotheses that the means are at least `limit`."""
-        size, successes = self._beta()
+        size, successes = self._beta_parameters()
         distance = limit - self.unlabelled - self.total
         with np.errstate(divide="ignore", invalid="ignore"):
-            point = np.where(distance > 0, self.total + distance / self._undrawn(), 0.0)
-        shape = np.maximum(size + 1.0 - successes, _TINY)
+            point = np.where(distance > 0, self.total + distance / self._distance_factor(), 0.0)
+        shape = np.maximum(size + 1.0 - successes, _MIN_SHAPE)
         p = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
         return np.where((distance > 0) & (self.largest > 0), p, 1.0)
 
@@ -114,15 +117,18 @@ class WeightedTotals(Record):
         fraction = np.minimum(self.fraction * factor, 1.0)
         return replace(self, square=self.square / factor, largest=self.largest / factor, fraction=fraction)
 
-    def _beta(self) -> tuple[FloatArray, FloatArray]:
+    def _beta_parameters(self) -> tuple[FloatArray, FloatArray]:
         """Return the effective number of labels n_eff and the first parameter of the beta distribution."""
         largest = np.where(self.largest > 0, self.largest, 1.0)
         size = (self.total + largest) / (self.square + largest**2)
         return size, (self.total + largest) * size
 
-    def _undrawn(self) -> FloatArray:
-        """Return φ = f / −ln(1 − f), by which a finite population shortens the distance to a limit of few."""
-        fraction = np.clip(np.where(self.total <= _RARE, self.fraction, 0.0), 0.0, 1.0)
+    def _distance_factor(self) -> FloatArray:
+        """Return φ = f / −ln(1 − f), the factor of the distance to the limit in a finite population.
+
+        It is 1 for the superpopulation (f = 0), and for rates that are not rare.
+        """
+        fraction = np.clip(np.where(self.total <= _MAX_RARE_RATE, self.fraction, 0.0), 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = fraction / -np.log1p(-fraction)
         return np.where(fraction > 0, factor, 1.0)
@@ -130,16 +136,16 @@ class WeightedTotals(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionMean:
-    """A mean over the population that lies in a known share of it, with its two limits.
+    """A mean over the population of an outcome that is 0 outside a region of known size.
 
     Parameters
     ----------
     successes, failures : WeightedTotals
-        Of the outcomes within that share, and of 1 less these.
+        Totals of the outcomes x in the region, and of 1 − x.
     share : float (…, J)
-        Share of the population outside which the outcome is 0.
+        Share of the population in the region.
     shift : float (…, J)
-        A known number that is added.
+        A known constant that is added to the mean.
     """
 
     successes: WeightedTotals
@@ -169,7 +175,8 @@ def part_limits(part: RegionMean, rest: RegionMean, error: object) -> tuple[Floa
     """Return MOVER limits (…, J) of part / (part + rest), each passed with probability `error` at most.
 
     The limit r of the ratio part / rest solves (part − r rest)² = (U − part)² + r² (rest − L)², with
-    one-sided limits U of the part and L of the rest (Donner & Zou 2012, eq. 9). Nothing of either is [0, 1].
+    one-sided limits U of the part and L of the rest (Donner & Zou 2012, eq. 9). If both are 0, the limits are
+    0 and 1.
     """
     rest_share = _ratio_limit(part.value, rest.value, part.upper(error), rest.lower(error))
     lower = _ratio_limit(rest.value, part.value, rest.upper(error), part.lower(error))

@@ -30,7 +30,7 @@ class ReportRequest:
 
     @classmethod
     def of(cls, source: Any, labels: Any, estimand: str | None) -> Self:
-        """Return the parts of an estimand; of the one that a sample in a file was planned for, if it is None.
+        """Return the parts of an estimand; by default of the estimand that the sample was planned for.
 
         Raises
         ------

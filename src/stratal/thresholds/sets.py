@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,13 @@ from stratal.designs.stratum_moments import stratum_sums
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
 
-# Sets of one score, and thresholds of each of two: 20 sets accepted as much as 40, and 10 accepted 2% less.
+# Candidate sets of one score: 20 sets accepted as many units as 40, and 10 sets accepted 2% fewer.
 N_SETS = 20
 
-# Of two scores there are the pairs of so many values of each.
-N_SETS_OF_EACH = 6
-# Relative difference of weights that are equal but for rounding.
-_ROUNDING = 1e-9
+# Thresholds of each of two scores: the 36 pairs are the candidate sets.
+N_THRESHOLDS_PER_SCORE = 6
+# Weights with a smaller relative difference are equal: the difference is rounding.
+_WEIGHT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,45 +50,56 @@ class CandidateSets(Record):
 
     def codes(self, values: AnyArray) -> IntArray:
         """Return the index of the group of each unit (n,); −1 for another group."""
-        if self.groups == ("",):
-            return np.zeros(len(values), dtype=np.int64)
-        places = {name: index for index, name in enumerate(self.groups)}
-        return np.array([places.get(str(value), -1) for value in values.tolist()], dtype=np.int64)
+        return group_codes(values, self.groups)
+
+
+def group_codes(values: AnyArray, groups: tuple[str, ...]) -> IntArray:
+    """Return the index of each value (n,) among the names of groups; −1 for another value.
+
+    If all units are one group, it has an empty name and contains every value.
+    """
+    if groups == ("",):
+        return np.zeros(len(values), dtype=np.int64)
+    code_by_name = {name: code for code, name in enumerate(groups)}
+    return np.array([code_by_name.get(str(value), -1) for value in values.tolist()], dtype=np.int64)
 
 
 def candidate_sets(scores: FloatArray, group: IntArray, groups: tuple[str, ...]) -> CandidateSets:
     """Return sets with about equal numbers of drawn units between their thresholds, for each group.
 
-    The drawn units (n,) are where the design puts labels, whatever the score is worth.
+    The drawn units (n,), not the population, determine the thresholds: each set then has enough labels,
+    whatever the design.
     """
     thresholds = []
     codes = []
     for code in range(len(groups)):
-        rows = _thresholds(scores[group == code])
-        thresholds.append(rows)
-        codes.append(np.full(len(rows), code))
+        group_thresholds = _threshold_grid(scores[group == code])
+        thresholds.append(group_thresholds)
+        codes.append(np.full(len(group_thresholds), code))
     return CandidateSets(thresholds=np.concatenate(thresholds), group=np.concatenate(codes), groups=groups)
 
 
-def _thresholds(scores: FloatArray) -> FloatArray:
-    """Return the thresholds (J, S) of units (n, S), from the smallest set to that of all units."""
+def _threshold_grid(scores: FloatArray) -> FloatArray:
+    """Return the thresholds (J, S) for units (n, S), from the smallest set to the set of all units."""
     n_scores = scores.shape[1]
-    count = N_SETS if n_scores == 1 else N_SETS_OF_EACH
-    grids = [_quantiles(scores[:, column], count) for column in range(n_scores)]
+    count = N_SETS if n_scores == 1 else N_THRESHOLDS_PER_SCORE
+    grids = [_quantile_thresholds(scores[:, column], count) for column in range(n_scores)]
     return np.stack(np.meshgrid(*grids, indexing="ij"), axis=-1).reshape(-1, n_scores)
 
 
-def _quantiles(values: FloatArray, count: int) -> FloatArray:
-    """Return at most `count` decreasing thresholds, as many values between each; the last −inf."""
+def _quantile_thresholds(values: FloatArray, count: int) -> FloatArray:
+    """Return at most `count` decreasing thresholds, as many values between each two; the last is −inf."""
     ranks = np.ceil(np.arange(1, count) * len(values) / count).astype(np.int64)
     descending = np.sort(values)[::-1]
-    chosen = np.unique(descending[ranks[ranks > 0] - 1])[::-1]
-    return np.append(chosen[chosen > values.min()], -np.inf)
+    # Tied scores give the same threshold several times.
+    thresholds = np.unique(descending[ranks[ranks > 0] - 1])[::-1]
+    # A threshold at the smallest score contains all units, as −inf does.
+    return np.append(thresholds[thresholds > values.min()], -np.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledScores(Record):
-    """The labelled units (m,) with scores, and what is known of the population's units.
+    """The labelled units (m,) with scores, and the sizes of the sets in the population.
 
     Parameters
     ----------
@@ -99,7 +109,7 @@ class LabelledScores(Record):
     group : int (m,)
     stratum : int (m,)
     weights : float (m,)
-        Of the design; they add up to 1.
+        Design weights, which sum to 1.
     cluster : int (m,), optional
     sizes : int (H, J), optional
         Units of each stratum in each set; None if the population is not known.
@@ -127,12 +137,9 @@ class LabelledScores(Record):
 
     @property
     def is_simple(self) -> bool:
-        """Whether all labels have one weight and were drawn one by one, from all units."""
-        return (
-            self.has_all_strata
-            and self.cluster is None
-            and bool(np.ptp(self.weights) <= _ROUNDING * self.weights[0])
-        )
+        """Whether all labels have the same weight, every stratum has labels, and there are no clusters."""
+        has_equal_weights = bool(np.ptp(self.weights) <= _WEIGHT_TOLERANCE * self.weights[0])
+        return self.has_all_strata and self.cluster is None and has_equal_weights
 
     @property
     def has_exact_sizes(self) -> bool:
@@ -193,15 +200,16 @@ def cell_weights(
 
 
 def sampling_fraction(counts: FloatArray | IntArray | float, sizes: IntArray | int) -> FloatArray:
-    """Return (n − 1) / (N − 1), by which the hypergeometric variance is below that of independent draws.
+    """Return (n − 1) / (N − 1), the relative reduction of the variance by draws without replacement.
 
-    In strata of six units, n / N instead let a limit be passed with probability .059 at 5%.
+    It is exact for the hypergeometric distribution. With n / N, limits of strata with six units were exceeded
+    with probability .059 instead of .05.
     """
     return np.where(counts < sizes, (counts - 1.0) / np.maximum(sizes - 1.0, 1.0), 1.0)
 
 
 def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
-    """Return weights that add up to 1 in each region (m, J), from those of the design (m,)."""
+    """Return weights (m, J) that sum to 1 in each region, from design weights (m,)."""
     in_region = weights[:, None] * members
     totals = in_region.sum(axis=0)
     return RegionWeights(
@@ -214,7 +222,7 @@ def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPopulation:
-    """The population with the columns that a threshold reads.
+    """The population with its scores, groups and strata.
 
     Parameters
     ----------
@@ -230,6 +238,13 @@ class ScoredPopulation:
     scores: tuple[str, ...]
     by: str | None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the scores and of the group."""
+        if self.by is None:
+            return self.scores
+        return (*self.scores, self.by)
+
     def count(self, sets: CandidateSets) -> tuple[IntArray, IntArray]:
         """Return the numbers of units of each stratum in each set (H, J) and in each group (H, G)."""
         n_strata = self.rule.n_strata
@@ -244,12 +259,14 @@ class ScoredPopulation:
         return sizes, group_sizes
 
     def has_no_other_set(self, sets: CandidateSets, sizes: IntArray) -> bool:
-        """Return whether thresholds give no set but these of J `sizes`, because scores have few values."""
+        """Return whether every possible threshold gives one of these sets, because scores have few values.
+
+        Sets of one group with equal `sizes` (J,) are the same set.
+        """
         different_sets = set(zip(sets.group.tolist(), sizes.tolist(), strict=True))
         n_groups = len(sets.groups)
         values: list[list[set[float]]] = [[set() for _ in self.scores] for _ in range(n_groups)]
-        columns = (*self.scores, *((self.by,) if self.by else ()))
-        for batch in self.population.batches(columns):
+        for batch in self.population.batches(self.columns):
             scores, group = self.read(batch, sets)
             for code, distinct in enumerate(values):
                 for column, entries in zip(scores[group == code].T, distinct, strict=True):
@@ -261,16 +278,17 @@ class ScoredPopulation:
 
     def _batches(self, sets: CandidateSets) -> Iterator[tuple[BoolArray, IntArray, IntArray]]:
         """Yield the sets that contain the units (n, J), their group (n,) and their stratum (n,)."""
-        columns = (*self.scores, *((self.by,) if self.by else ()), *self.rule.columns)
-        for batch in self.population.batches(tuple(dict.fromkeys(columns))):
+        columns = dict.fromkeys((*self.columns, *self.rule.columns))
+        for batch in self.population.batches(tuple(columns)):
             scores, group = self.read(batch, sets)
             yield sets.members(scores, group), group, self.rule.codes_of(batch).astype(np.int64)
 
     def read(self, batch: dict[str, AnyArray], sets: CandidateSets) -> tuple[FloatArray, IntArray]:
         """Return scores (n, S) and groups (n,) of a batch."""
         scores = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in self.scores])
-        values: Any = batch[self.by] if self.by else scores[:, 0]
-        return scores, sets.codes(values)
+        if self.by is None:
+            return scores, np.zeros(len(scores), dtype=np.int64)
+        return scores, sets.codes(batch[self.by])
 
 
 def rule_of(rule: Rule | None) -> Rule:

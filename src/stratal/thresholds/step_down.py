@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from stratal.arrays import BoolArray, FloatArray
 from stratal.intervals.simultaneous import correlation_root
 
-# Draws of correlated normal variables: the error at 5% is simulated to ± .001.
+# Draws of correlated normal variables: an error of 5% is simulated to ± .001 (one standard error).
 DRAWS = 50_000
 
 # Fixed, so that the same labels accept the same set.
@@ -27,7 +27,8 @@ def _normal_draws(draws: int, dimensions: int) -> FloatArray:
 def set_correlations(weights: FloatArray) -> FloatArray:
     """Return correlations (J, J) of the estimated means of J sets from the weights (m, J) of their labels.
 
-    Outcomes of equal variance: √(n_i / n_j) for nested sets with equal weights, 0 for disjoint ones.
+    Outcomes are assumed to have equal variances. The correlation of nested sets with equal weights is
+    √(n_i / n_j), that of disjoint sets 0.
     """
     return correlations_of(weights.T @ weights)
 
@@ -71,9 +72,12 @@ def step_down(
     rank = min(int(np.ceil((1.0 - error) * (draws + 1))), draws) - 1
     remaining = len(p_values)
     while remaining > 0:
-        local_error = min(float(ndtr(-np.partition(largest[remaining - 1], rank)[rank])), error)
-        local_errors[order[:remaining]] = local_error
-        passing = order[:remaining][p_values[order[:remaining]] <= local_error]
+        quantile = np.partition(largest[remaining - 1], rank)[rank]
+        # A single hypothesis is tested at `error`; the simulated quantile may be slightly smaller.
+        local_error = min(float(ndtr(-quantile)), error)
+        candidates = order[:remaining]
+        local_errors[candidates] = local_error
+        passing = candidates[p_values[candidates] <= local_error]
         if len(passing) == 0:
             break
         rejected[passing] = True

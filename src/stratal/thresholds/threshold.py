@@ -63,19 +63,23 @@ from stratal.thresholds.sets import (
     LabelledScores,
     ScoredPopulation,
     candidate_sets,
+    group_codes,
     rule_of,
 )
 
-# Largest factor of labels that is tried where no set is accepted, and the precision of the answer.
-_MOST_LABELS = 2.0**14
-# Relative difference of weights that is rounding.
-_SAME_WEIGHT = 1e-9
-_HALVINGS = 6
-# Draws of the largest statistic there: the local error is simulated to a tenth of itself.
+# If even this multiple of the labels accepts no set, no number of labels is stated.
+_MAX_LABEL_FACTOR = 2.0**14
+# Bisections of the interval that is left, whose upper end is twice the lower one: the stated number of labels
+# is within 1.6% (1/2⁶) of the smallest.
+_N_BISECTIONS = 6
+# Draws of the largest statistic for that number: the local error is simulated to a tenth of itself.
 _DRAWS_OF_FORECAST = 2_000
 
-# Words of a column that an error quotes.
-_MOST_WORDS = 3
+# Weights with a smaller relative difference are equal: the difference is rounding.
+_WEIGHT_TOLERANCE = 1e-9
+
+# Text values of a column that an error quotes.
+_MAX_QUOTED_VALUES = 3
 
 ACCEPTED_FILE = "accepted.csv"
 REVIEW_FILE = "review.csv"
@@ -251,7 +255,7 @@ class Threshold(PageDisplay):
         return Findings(content=json_dict(content))
 
     def _calibration(self, evidence: LabelledSample) -> JsonRows:
-        """Return the rows on the calibration of the scores; none of scores that are not probabilities."""
+        """Return the rows on the calibration of the scores; none if the scores are not probabilities."""
         request = evidence.request
         try:
             options = request.keywords("predicted", "combine", "target")
@@ -265,13 +269,19 @@ class Threshold(PageDisplay):
     def _decisions(self, scored: ScoredPopulation) -> Iterator[tuple[Any, list[float], bool]]:
         """Yield the id of every unit of the population, its scores, and whether it is accepted."""
         groups = tuple(row.group or "" for row in self.chosen)
-        rows = [[-np.inf if value is None else value for value in row.thresholds] for row in self.chosen]
+        thresholds = [
+            [-np.inf if value is None else value for value in accepted.thresholds] for accepted in self.chosen
+        ]
+        n_sets = len(self.chosen)
         sets = CandidateSets(
-            thresholds=np.reshape(rows, (len(rows), len(self.scores))),
-            group=np.arange(len(rows)),
+            # If no set is chosen, the shape is (0, S), which no unit satisfies.
+            thresholds=np.reshape(thresholds, (n_sets, len(self.scores))),
+            group=np.arange(n_sets),
             groups=groups or ("",),
         )
-        columns = (UNIT_ID, *self.scores, *((self.by,) if self.by else ()))
+        columns = (UNIT_ID, *self.scores)
+        if self.by:
+            columns += (self.by,)
         for batch in scored.population.batches(columns):
             scores, group = scored.read(batch, sets)
             members = sets.members(scores, group)
@@ -296,27 +306,27 @@ def threshold(
 
     For an error, a precision or a false positive rate the largest set of units with the highest scores; for
     recall the smallest. The probability that the requirement is violated for the accepted set is at most
-    1 − `confidence_level`, whatever the score is worth: error and precision by step-down max-t over about
-    20 sets with weighted Clopper–Pearson limits, recall and the false positive rate, which change in one
-    direction, by a fixed sequence.
+    1 − `confidence_level`, even if the score is uninformative. Error and precision are tested by step-down
+    max-t over about 20 sets with weighted Clopper–Pearson limits. Recall and the false positive rate change
+    in one direction with the threshold, and are tested in a fixed sequence.
 
     Parameters
     ----------
     sample, labels, read_population
-        As `stratal.evaluate` takes them: a sample and its labels, a study, or a table with labels.
+        The arguments of `stratal.evaluate`: a sample and its labels, a study, or a table with labels.
     require : str
         `error<=.05`, `precision>=.9`, `recall>=.8` or `false_positive_rate<=.01`; of a class
         `precision:spam>=.9`.
     score : str or two of them, optional
-        The proxy, or another numeric column of the sample; the only proxy unless given. Of two, the accepted
-        units reach a threshold of each.
+        The proxy, or another numeric column of the sample; by default the only proxy. With two scores, the
+        accepted units reach a threshold of each.
     by : str, optional
         A set for each level of this group; the guarantee is for all of them together.
     target : {"population", "superpopulation"}
         Whether the guarantee is for these units or for future ones from the same source.
     population : path or Population, optional
-        What the sample was drawn from; needed if the sample was read from a file. Of a table, shares
-        are estimated without it.
+        Population that the sample was drawn from; required if the sample was read from a file. For a table
+        it is optional: without it, shares are estimated.
     confidence_level : float
     **options
         `value`, `id`, `positive`, `mapping`, `combine`, `predicted`, `predicts`, and of a table `proxy`,
@@ -329,7 +339,7 @@ def threshold(
     Raises
     ------
     InputError, LabelError
-        For an unknown metric, a score of something else, and labels without classes where a class is named.
+        For an unknown metric, a score that predicts something else, and a named class if labels have none.
 
     Examples
     --------
@@ -351,29 +361,35 @@ def threshold(
     if is_table:
         request = replace(request, population=population)
     evidence = gather(request, sample, labels)
-    names = (score,) if isinstance(score, str) else tuple(score or ())
+    if isinstance(score, str):
+        names: tuple[str, ...] = (score,)
+    else:
+        names = tuple(score or ())
     sample = evidence.sample
     is_named = bool(names)
+    warnings: tuple[Note, ...] = ()
     if evidence.table is not None and evidence.table.score is not None:
         names = names or (evidence.table.score,)
     names = names or (_default_score(sample, requirement),)
     if evidence.table is not None:
-        _require_numbers(evidence.table, names)
-        sample = _with_scores(sample, evidence, names)
+        _require_numeric_scores(evidence.table, names)
+        sample = _add_scores(sample, evidence, names)
+        warnings = evidence.table.warnings
     if len(names) > 2:
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
     source = population
     if evidence.table is not None and source is None:
         source = _population_of_table(sample, evidence, names, by)
     if source is None and sample.population is None and read_population is not None:
-        source = read_population(sample, tuple(name for name in names if name not in sample.proxy_names))
+        other_scores = tuple(name for name in names if name not in sample.proxy_names)
+        source = read_population(sample, other_scores)
     if not is_table and source is None and sample.population is None:
         raise InputError(
             "the population that the sample was drawn from is needed",
             given="a sample that was read from a file",
             action="Give its file: population= (--population FILE).",
         )
-    units = _read_population(sample, source, names, by, is_drawn=not is_table)
+    units = _scored_population(sample, source, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
     result = _decide(
@@ -386,13 +402,13 @@ def threshold(
         target,
         confidence_level,
         is_named=is_named,
-        warnings=() if evidence.table is None else evidence.table.warnings,
+        warnings=warnings,
     )
     return replace(result, evidence=replace(evidence, sample=sample))
 
 
-def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
-    """Refuse scores of a table that are words, such as a judge's verdicts."""
+def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
+    """Raise an error for scores of a table that are text, such as a judge's verdicts."""
     columns = table.recognition.columns
     for name in names:
         facts = columns.get(name)
@@ -400,11 +416,12 @@ def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
             continue
         scores = [column.name for column in columns.values() if may_be_proxy(column)]
         options = " or ".join(f"score={score!r} (--score {quote(score)})" for score in scores)
-        action = f"Name a score: {options or 'score= (--score COLUMN)'}."
+        options = options or "score= (--score COLUMN)"
+        action = f"Name a score: {options}."
         if facts.verdicts is not None:
             agreement = f"stratal estimate FILE --judge {quote(name)}"
             action += f" Whether the verdicts agree with the labels: `{agreement}`."
-        examples = ", ".join(map(repr, sorted(facts.values or ())[:_MOST_WORDS]))
+        examples = ", ".join(map(repr, sorted(facts.values or ())[:_MAX_QUOTED_VALUES]))
         raise InputError(
             f"{table.rows.label}: {name!r} holds words, and a threshold needs a score",
             given=examples or f"text in {name!r}",
@@ -413,8 +430,8 @@ def _require_numbers(table: LabelledTable, names: Sequence[str]) -> None:
         )
 
 
-def _with_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
-    """Return the sample with the scores of a table from elsewhere that are not proxies of its design."""
+def _add_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
+    """Return the sample with the scores of an external table that are not proxies of its design."""
     for name in names:
         if name not in (*sample.proxy_names, *sample.groups):
             sample = with_group(sample, name, evidence.read(name))
@@ -424,23 +441,25 @@ def _with_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str])
 def _population_of_table(
     sample: Sample, evidence: LabelledSample, scores: Sequence[str], by: str | None
 ) -> Population | None:
-    """Return the population of a table from elsewhere with a row for every unit; None for another table."""
+    """Return the population of an external table with a row for every unit; None for another table."""
     assert evidence.table is not None
     rule = rule_of(sample.design.rule)
     columns = evidence.table.rows
     ids = ids_of(columns, evidence.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
         return None
-    groups = [name for name in (*rule.columns, *((by,) if by else ())) if name not in scores]
+    groups = [name for name in rule.columns if name not in scores]
+    if by and by not in scores:
+        groups.append(by)
     return Population.from_arrays(
-        proxy={name: _numbers(columns.values(name), name) for name in scores},
+        proxy={name: _parse_scores(columns.values(name), name) for name in scores},
         groups={name: [str(value) for value in columns.values(name)] for name in dict.fromkeys(groups)},
         ids=ids,
     )
 
 
-def _numbers(values: Sequence[Any], name: str) -> FloatArray:
-    """Return a column of scores (N,), refusing what is not a number."""
+def _parse_scores(values: Sequence[Any], name: str) -> FloatArray:
+    """Return a column of scores (N,); raise an error for a value that is not a number."""
     numbers = np.array([number_of_text(str(value)) for value in values])
     if not np.all(np.isfinite(numbers)):
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
@@ -461,7 +480,7 @@ def _default_score(sample: Sample, requirement: SetRequirement) -> str:
     return only_proxy(sample)
 
 
-def _read_population(
+def _scored_population(
     sample: Sample, source: Any, scores: Sequence[str], by: str | None, *, is_drawn: bool
 ) -> ScoredPopulation | None:
     """Return the population with scores, group and the columns of the strata; None if it is not known."""
@@ -470,11 +489,16 @@ def _read_population(
     if population is None:
         return None
     if not isinstance(population, Population):
-        numbers = [*scores, *(name for name in rule.columns if name not in sample.groups)]
-        groups = [*(name for name in rule.columns if name in sample.groups), *((by,) if by else ())]
-        if not is_drawn:
+        # The strata of a drawn sample are cuts of numbers, unless the column is one of its groups. Those of
+        # an external table are always levels of a column.
+        groups = [name for name in rule.columns if name in sample.groups]
+        numbers = list(scores)
+        if is_drawn:
+            numbers += [name for name in rule.columns if name not in sample.groups]
+        else:
             groups += [name for name in rule.columns if name not in scores]
-            numbers = list(scores)
+        if by:
+            groups.append(by)
         population = Population.read(
             population,
             id=sample.question.id,
@@ -492,7 +516,8 @@ def _read_population(
                 given="a category",
                 action="Draw with it as a number: --proxy or --features.",
             )
-    for name in (*scores, *((by,) if by else ())):
+    required_columns = (*scores, by) if by else scores
+    for name in required_columns:
         if name not in columns:
             raise InputError(
                 f"the population has no column {name!r}",
@@ -529,18 +554,16 @@ def _decide(
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or unstated_target(sample, labelled)
-    scores = np.column_stack([_score(sample, name, requirement, is_named=is_named) for name in names])
+    scores = np.column_stack([_unit_scores(sample, name, requirement, is_named=is_named) for name in names])
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
-    groups: tuple[str, ...] = ("",)
-    if by is not None:
+    if by is None:
+        groups: tuple[str, ...] = ("",)
+        codes = np.zeros(sample.size, dtype=np.int64)
+    else:
         values = group_column(sample, by)
         groups = tuple(sorted({str(value) for value in values.tolist()}))
-        codes = CandidateSets(thresholds=np.empty((0, 1)), group=np.empty(0, int), groups=groups).codes(
-            values
-        )
-    else:
-        codes = np.zeros(sample.size, dtype=np.int64)
+        codes = group_codes(values, groups)
     # Where labels decided the sizes of later rounds, sets are fixed by the first.
     is_first = np.ones(sample.size, dtype=bool)
     if sample.design.rounds_by_labels and np.any(sample.round > 1):
@@ -548,18 +571,22 @@ def _decide(
     sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_first], codes[is_first], groups)
     labels = _labelled_scores(sample, outcomes, units, scores, codes, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
-    decision = decide(requirement, evidence, sets, 1.0 - confidence_level)
-    rows = _rows(requirement, evidence, labels, sets, decision)
+    error = 1.0 - confidence_level
+    decision = decide(requirement, evidence, sets, error)
+    rows = _accepted_sets(requirement, evidence, labels, sets, decision)
     warnings = (*warnings, *unrepresentative_notes(sample))
     if warnings:
         # Nothing is guaranteed by labels that are not a random sample of the table.
         rows = tuple(replace(row, accepted=False) for row in rows)
-    chosen = _chosen(requirement, rows)
-    needed = None
+    chosen = _best_set_by_group(requirement, rows)
+    labels_needed = None
     if not chosen and not warnings:
-        needed = _labels_needed(requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes))
-    # Every set's own limit counts: that all of them lie beyond is less probable than that one does.
-    lower_limits = evidence.limits(1.0 - confidence_level)[0]
+        labels_needed = _estimate_labels_needed(
+            requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes)
+        )
+    # No correction for several sets: all limits lie beyond the requirement with at most the probability that
+    # a single one does.
+    lower_limits = evidence.limits(error)[0]
     all_violated = not warnings and bool(np.all(lower_limits > requirement.faults))
     sizes = labels.sizes
     if chosen:
@@ -570,10 +597,10 @@ def _decide(
         verdict = UNDECIDED
     curve = None
     if len(names) == 1 and by is None:
-        # Of right answers, only their share among the accepted ones has a name. Recall and the false positive
-        # rate need labels in every stratum.
-        is_of_set = requirement.metric == ERROR or not labels.has_all_strata
-        metrics = (PRECISION,) if is_of_set else CURVES
+        # With correct answers as the class, only precision (the share of correct answers among the accepted
+        # ones) is a known metric. Recall and the false positive rate need labels in every stratum.
+        has_only_precision = requirement.metric == ERROR or not labels.has_all_strata
+        metrics = (PRECISION,) if has_only_precision else CURVES
         curve = curve_of(labels, sets, sample.weighting(labelled), target, confidence_level, metrics)
     return Threshold(
         requirement=requirement,
@@ -587,15 +614,15 @@ def _decide(
         chosen=chosen,
         candidates=rows,
         curve=curve,
-        labels_needed=needed,
+        labels_needed=labels_needed,
         all_violated=all_violated,
-        notes=(*warnings, *_notes(sample, outcomes, units, requirement, labels, groups, chosen)),
+        notes=(*warnings, *_threshold_notes(sample, outcomes, units, requirement, labels, groups, chosen)),
         scored=units,
     )
 
 
 def _planned_sets(sample: Sample, names: tuple[str, ...], by: str | None) -> CandidateSets | None:
-    """Return the sets between the cells of a plan for a threshold; None for other samples and scores."""
+    """Return the sets at the cut points of a plan for a threshold; None for other samples and scores."""
     goal = as_estimand(sample.question.estimand)
     strata = sample.design.strata
     if not isinstance(goal, ThresholdGoal) or strata is None or by is not None:
@@ -603,23 +630,25 @@ def _planned_sets(sample: Sample, names: tuple[str, ...], by: str | None) -> Can
     if not isinstance(strata.rule, CutPoints) or names != (strata.rule.column,):
         return None
     thresholds = strata.rule.cuts[::-1]
+    # The set of all units is a candidate only if every stratum gets labels: a stratum whose outcome counts as
+    # known gets none.
     if not np.any(strata.is_known):
         thresholds = np.append(thresholds, -np.inf)
     return CandidateSets(thresholds=thresholds[:, None], group=np.zeros(len(thresholds), dtype=np.int64))
 
 
 def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
-    """Refuse labels of unequal probabilities within a stratum, and clusters of unequal sizes.
+    """Raise an error for unequal inclusion probabilities within a stratum, and clusters of unequal sizes.
 
-    The limits count what was drawn. A unit that is rarely drawn, or a cluster that is larger than all drawn
-    ones, may hold most of the faults and leave no trace: with these, up to .9 of the accepted sets violated
-    a requirement.
+    The limits depend only on drawn units. Units with small probabilities, or a cluster that is larger than
+    all drawn ones, may contain most of the faults without a single one in the sample: with such designs, up
+    to .9 of the accepted sets violated the requirement.
     """
     if sample.design.counts is not None:
         return
     weighting = sample.weighting(labelled)
     weights = weighting.weights
-    is_equal = bool(np.ptp(weights) <= _SAME_WEIGHT * weights.max())
+    is_equal = bool(np.ptp(weights) <= _WEIGHT_TOLERANCE * weights.max())
     if isinstance(weighting, ClusterWeighting):
         is_equal = is_equal and weighting.are_sizes_equal
     elif weighting.groups is not None:
@@ -633,8 +662,8 @@ def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
         )
 
 
-def _score(sample: Sample, name: str, requirement: SetRequirement, *, is_named: bool) -> FloatArray:
-    """Return a score of the drawn units (n,), refusing one of something else than the requirement."""
+def _unit_scores(sample: Sample, name: str, requirement: SetRequirement, *, is_named: bool) -> FloatArray:
+    """Return a score of the drawn units (n,); raise an error if it predicts another outcome."""
     role = sample.question.score(name)
     if requirement.metric != ERROR and requirement.positive is not None:
         naming = "score='{column}' (--score {column})"
@@ -668,13 +697,19 @@ def _labelled_scores(
     group_sizes = None
     if units is not None:
         sizes, group_sizes = units.count(sets)
+    if is_random_in_strata:
+        stratum = sample.stratum[labelled]
+        cluster = None
+    else:
+        stratum = np.zeros(len(outcomes.values), np.int64)
+        cluster = weighting.groups
     return LabelledScores(
         outcomes=outcomes.values,
         scores=scores[labelled],
         group=codes[labelled],
-        stratum=sample.stratum[labelled] if is_random_in_strata else np.zeros(len(outcomes.values), np.int64),
+        stratum=stratum,
         weights=weights / weights.sum(),
-        cluster=None if is_random_in_strata else weighting.groups,
+        cluster=cluster,
         sizes=sizes,
         group_sizes=group_sizes,
         is_random_in_strata=is_random_in_strata,
@@ -683,14 +718,14 @@ def _labelled_scores(
     )
 
 
-def _rows(
+def _accepted_sets(
     requirement: SetRequirement,
     evidence: SetEvidence,
     labels: LabelledScores,
     sets: CandidateSets,
     decision: Decision,
 ) -> tuple[AcceptedSet, ...]:
-    """Return what is reported of each set."""
+    """Return the reported values of each set."""
     inside = sets.members(labels.scores, labels.group)
     in_group = labels.group[:, None] == sets.group
     estimates = requirement.value(evidence.estimates)
@@ -717,7 +752,7 @@ def _rows(
     )
 
 
-def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
+def _best_set_by_group(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
     """Return the accepted set of each group: the largest, for recall the smallest."""
     best: dict[str | None, AcceptedSet] = {}
     for row in rows:
@@ -730,7 +765,7 @@ def _chosen(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[A
     return tuple(best.values())
 
 
-def _labels_needed(
+def _estimate_labels_needed(
     requirement: SetRequirement, evidence: SetEvidence, sets: CandidateSets, error: float, labels: int
 ) -> int | None:
     """Return about how many labels in the same places would make a set pass, if the rates stay."""
@@ -742,10 +777,10 @@ def _labels_needed(
     high = 2.0
     while not passes(high):
         high *= 2.0
-        if high > _MOST_LABELS:
+        if high > _MAX_LABEL_FACTOR:
             return None
     low = high / 2.0
-    for _ in range(_HALVINGS):
+    for _ in range(_N_BISECTIONS):
         middle = 0.5 * (low + high)
         if passes(middle):
             high = middle
@@ -754,7 +789,7 @@ def _labels_needed(
     return int(np.ceil(labels * high))
 
 
-def _notes(
+def _threshold_notes(
     sample: Sample,
     outcomes: ThresholdOutcomes,
     units: ScoredPopulation | None,
@@ -763,7 +798,7 @@ def _notes(
     groups: Sequence[str],
     chosen: Sequence[AcceptedSet],
 ) -> tuple[str, ...]:
-    """Return what else a reader must know."""
+    """Return notes on missing labels, on an unknown population and on groups without an accepted set."""
     notes = []
     missing = sample.size - int(outcomes.labelled.sum())
     if missing:
@@ -781,7 +816,8 @@ def _notes(
             f"units in strata without a label count against {requirement}: it needs labels drawn at random "
             f"from all units; for_= (plan --for 'threshold:{requirement}') states how many"
         )
-    without = [name for name in groups if name not in {row.group or "" for row in chosen}]
-    if chosen and without:
-        notes.append(f"no set is accepted in {', '.join(map(repr, without))}: review all of these units")
+    accepted_groups = {row.group or "" for row in chosen}
+    other_groups = [repr(name) for name in groups if name not in accepted_groups]
+    if chosen and other_groups:
+        notes.append(f"no set is accepted in {', '.join(other_groups)}: review all of these units")
     return tuple(notes)

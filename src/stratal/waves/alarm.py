@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.requirement import Requirement
 from stratal.labels.labels import join_labels
@@ -35,10 +35,17 @@ ROSE = "rose"
 
 # Distance of the possible levels of the reference, as a share of the outcome's range. Between two of them the
 # bets against the larger and against the smaller one are combined, so that no level is left out.
-_STEP = 0.002
+_LEVEL_STEP = 0.002
 
-# Labels of earlier waves from which the slope of the outcome on the score is fitted.
-_LABELS_OF_SLOPE = 20
+# With fewer labels of earlier waves, the slope of the outcome on the score is 0.
+_MIN_LABELS_FOR_SLOPE = 20
+
+# Smallest ratio of the predicted variance to that of outcomes 0 and 1: earlier labels that happen to be alike
+# must not make the stakes too large.
+_MIN_VARIANCE_RATIO = 0.1
+
+# An e-value that equals the threshold except for rounding raises the alarm.
+_THRESHOLD_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +60,7 @@ class Alarm:
     wave : str, optional
         The wave in which the alarm began.
     reference : tuple of str
-        Waves that a fall is measured from; none for a level.
+        Waves that a fall or rise is measured from; empty for a level.
     waves : tuple of str
         Waves that were tested.
     e_values : tuple of float
@@ -95,21 +102,23 @@ class WaveOutcomes:
     shares : float (H,)
         W_h.
     draw : int (n,)
-        Which independent draw each unit is from: its own, or its cluster's.
+        Index of the independent draw of each unit: one per unit, or one per cluster.
     scores : float (n,), optional
         The first proxy.
     score_means : float (H,), optional
         Its means over the population of each stratum.
     score_range : (float, float, float), optional
-        Its lowest possible value, its mean over the population, and its highest possible value, of a proxy
-        with bounds.
+        Its lowest possible value, its mean over the population, and its highest possible value; None if the
+        proxy has no bounds.
     exact : bool
+        Whether the bound on false alarms is proved for the design.
     groups : (n,), optional
         The group of each unit.
     group_shares : mapping of str to float
-        Share of the population in each group, as far as it is known.
+        Share of the population in each group; groups of unknown size are left out.
     effect : float
-        Fall of the mean as a share of the fall that the bets are for.
+        Factor of the falls that the bets are for: the share of the group, since a fall in a group changes the
+        mean of all units by its share.
     """
 
     name: str
@@ -129,10 +138,13 @@ class WaveOutcomes:
     def of_group(self, group: str, level: float) -> WaveOutcomes:
         """Return the wave with the level as outcome of all units outside a group.
 
-        Its mean is below the level if that of the group is. The e-value is therefore exact for any strata,
-        also if the size of the group in each of them is unknown.
+        The mean of these outcomes is below the level exactly if the mean of the group is. The e-value is
+        therefore exact for any strata, even if the size of the group in each stratum is unknown.
         """
-        members = np.zeros(len(self.outcomes), dtype=bool) if self.groups is None else self.groups == group
+        if self.groups is None:
+            members: BoolArray = np.zeros(len(self.outcomes), dtype=bool)
+        else:
+            members = self.groups == group
         return replace(
             self,
             outcomes=np.where(members, self.outcomes, level),
@@ -144,7 +156,7 @@ class WaveOutcomes:
 
     @property
     def mirrored(self) -> WaveOutcomes:
-        """The wave with outcomes that are good where they were bad, for levels that must not be exceeded."""
+        """The wave with outcomes 1 − z: an upper limit of the level becomes a lower limit."""
         changes: Keywords = {"outcomes": 1.0 - self.outcomes}
         if self.scores is not None and self.score_means is not None:
             changes |= {"scores": -self.scores, "score_means": -self.score_means}
@@ -163,7 +175,7 @@ class WaveOutcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prediction:
-    """What earlier waves show about the outcomes of a wave.
+    """Prediction of the outcomes of a wave from earlier waves.
 
     Parameters
     ----------
@@ -172,7 +184,7 @@ class Prediction:
     slope : float
         Expected change of the outcome with the score within a stratum; 0 unless there is one stratum.
     ratio : float
-        Variance around the prediction over that of outcomes 0 and 1 with the same means.
+        Variance around the prediction, divided by the variance of outcomes 0 and 1 with the same means.
     """
 
     rates: FloatArray
@@ -181,10 +193,10 @@ class Prediction:
 
 
 def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
-    """Return the prediction of a wave's outcomes from earlier waves, and from its score before any.
+    """Return the prediction of a wave's outcomes from earlier waves; for the first wave, from its score.
 
-    It reads no label of the wave, and of its scores only what holds for the whole population: the e-value
-    would not be exact otherwise.
+    The prediction uses no label of the wave, and only population means of its scores: the e-value is exact
+    only if the prediction does not depend on the units that were drawn.
     """
     strata = len(wave.shares)
     totals: FloatArray = np.zeros(strata)
@@ -202,13 +214,13 @@ def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
     slope = 0.0
     if wave.score_means is not None and len(scores) == len(earlier):
         earlier_scores = np.concatenate(scores)
-        slope = _slope(earlier_scores, outcomes)
+        slope = _fit_slope(earlier_scores, outcomes)
         prior = np.clip(mean + slope * (wave.score_means - earlier_scores.mean()), 0.0, 1.0)
         # Strata differ from wave to wave: an earlier label counts for the stratum whose mean is nearest.
         nearest = np.argmin(np.abs(earlier_scores[:, None] - wave.score_means), axis=1)
-        belongs = np.equal.outer(nearest, np.arange(strata)).astype(np.float64)
-        totals = outcomes @ belongs
-        labels = belongs.sum(axis=0)
+        is_nearest = np.equal.outer(nearest, np.arange(strata)).astype(np.float64)
+        totals = outcomes @ is_nearest
+        labels = is_nearest.sum(axis=0)
     elif strata == 1:
         totals = np.array([outcomes.sum()])
         labels = np.array([float(len(outcomes))])
@@ -218,22 +230,23 @@ def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
     return Prediction(rates=rates, slope=slope, ratio=_variance_ratio(outcomes, mean))
 
 
-def _slope(scores: FloatArray, outcomes: FloatArray) -> float:
+def _fit_slope(scores: FloatArray, outcomes: FloatArray) -> float:
     """Return the slope of the outcome on the score (m,); 0 with few labels."""
     spread = float(scores.var())
-    if spread <= 0 or len(scores) < _LABELS_OF_SLOPE:
+    if spread <= 0 or len(scores) < _MIN_LABELS_FOR_SLOPE:
         return 0.0
     return float(np.mean((scores - scores.mean()) * (outcomes - outcomes.mean())) / spread)
 
 
 def _variance_ratio(outcomes: FloatArray, mean: float) -> float:
-    """Return the variance of earlier outcomes over that of 0 and 1 with the same mean, at least .1."""
+    """Return the variance of earlier outcomes divided by that of outcomes 0 and 1 with the same mean."""
     binary = mean * (1.0 - mean)
     if binary <= 0:
         return 1.0
-    return float(
-        np.clip((outcomes.var() * len(outcomes) + binary) / (binary * (len(outcomes) + 1)), 0.1, 1.0)
-    )
+    # One further label with the variance of outcomes 0 and 1 keeps the ratio of few labels near 1.
+    squares = outcomes.var() * len(outcomes) + binary
+    ratio = squares / (binary * (len(outcomes) + 1))
+    return float(np.clip(ratio, _MIN_VARIANCE_RATIO, 1.0))
 
 
 def wave_log_e_values(wave: WaveOutcomes, prediction: Prediction, levels: FloatArray) -> FloatArray:
@@ -280,21 +293,22 @@ def fall_process(waves: Sequence[WaveOutcomes], reference: int, fall: float) -> 
     fall : float
         As a share of the outcome's range.
     """
-    grid = np.linspace(fall, 1.0, max(round((1.0 - fall) / _STEP), 1) + 1)
+    grid = np.linspace(fall, 1.0, max(round((1.0 - fall) / _LEVEL_STEP), 1) + 1)
     first = [wave.mirrored for wave in waves[:reference]]
     log_of_reference = np.zeros((len(grid), 1))
     for place, wave in enumerate(first):
         log_of_reference = log_of_reference + wave_log_e_values(
             wave, predict(first[:place], wave), 1.0 - grid
         )
-    # Part of the capital is not staked: bets that the reference is above 1 lose almost all of it.
+    # An equal part of the capital is not staked, because bets that the reference is above 1 lose almost all.
     with_reserve = np.concatenate([log_of_reference, np.zeros((len(grid), 1))], axis=1)
     reference_evidence = np.logaddexp.reduce(with_reserve, axis=1) - np.log(with_reserve.shape[1])
-    # A reference of at most `fall` cannot fall by more.
-    least = reference_evidence[0]
+    # If the reference is at most `fall`, no later wave can be lower by more than `fall`: only evidence
+    # against such a reference counts.
+    reference_limit = reference_evidence[0]
     later = waves[reference:]
     process = _log_process(waves, later, grid[:-1] - fall)
-    combined = np.minimum(np.min(reference_evidence[1:, None] + process, axis=0), least)
+    combined = np.minimum(np.min(reference_evidence[1:, None] + process, axis=0), reference_limit)
     return np.asarray(np.exp(combined))
 
 
@@ -322,8 +336,8 @@ def raise_alarms(
     ----------
     waves : sequence of Wave
     requirements : sequence of str
-        Such as `>=.9`, `<=.05`, `value@de>=.9` for a group, `fell<=.03` and `rose<=.03`; of several, each has
-        its part of the error.
+        Such as `>=.9`, `<=.05`, `value@de>=.9` for a group, `fell<=.03` and `rose<=.03`. Several requirements
+        share the error equally (Bonferroni).
     reference : int
         Number of first waves with labels that a fall or rise is measured from.
     confidence_level : float
@@ -340,15 +354,17 @@ def raise_alarms(
     bounds = _common_bounds(labelled)
     outcomes = [_wave_outcomes(wave, bounds) for wave in labelled]
     groups = {str(group) for wave in outcomes if wave.groups is not None for group in wave.groups.tolist()}
-    parsed = [_parse(text, bounds, groups) for text in requirements]
-    return tuple(_alarm(outcomes, requirement, bounds, reference, error) for requirement in parsed)
+    parsed = [_parse_requirement(text, bounds, groups) for text in requirements]
+    return tuple(
+        _requirement_alarm(outcomes, requirement, bounds, reference, error) for requirement in parsed
+    )
 
 
 def _require_independent_draws(waves: Sequence[Wave]) -> None:
-    """Refuse waves with the same drawn items, unless independent draws selected these by chance.
+    """Raise an error for waves with the same drawn items, unless they are in independent draws by chance.
 
     Given the earlier waves, the expectation of an e-value is at most 1 only if a wave is drawn independently
-    of them. In a panel, whose error is the same in every wave, 10% to 33% of series had a false alarm.
+    of them. In a panel, where every wave has the same sampling error, 10% to 33% of series had a false alarm.
     """
     ids = [set(id_texts(wave.evaluation.sample.ids)) for wave in waves if wave.evaluation is not None]
     for place, later in enumerate(waves):
@@ -372,7 +388,7 @@ def _are_independent(later: Wave, earlier: Wave) -> bool:
     return is_drawn and samples[0].seed != samples[1].seed
 
 
-def _parse(text: str, bounds: tuple[float, float], groups: Collection[str]) -> Requirement:
+def _parse_requirement(text: str, bounds: tuple[float, float], groups: Collection[str]) -> Requirement:
     requirement = Requirement.parse(text)
     is_change = requirement.name in (FELL, ROSE)
     is_possible = 0 <= requirement.limit < bounds[1] - bounds[0]
@@ -396,7 +412,7 @@ def _parse(text: str, bounds: tuple[float, float], groups: Collection[str]) -> R
     return requirement
 
 
-def _alarm(
+def _requirement_alarm(
     waves: Sequence[WaveOutcomes],
     requirement: Requirement,
     bounds: tuple[float, float],
@@ -410,25 +426,36 @@ def _alarm(
     group = requirement.name.partition("@")[2]
     if group:
         waves = [wave.of_group(group, (requirement.limit - low) / (high - low)) for wave in waves]
-    oriented = [wave.mirrored for wave in waves] if is_upper else list(waves)
-    n_reference = min(reference, len(waves)) if is_change else 0
+    if is_upper:
+        oriented_waves = [wave.mirrored for wave in waves]
+    else:
+        oriented_waves = list(waves)
+    if is_change:
+        n_reference = min(reference, len(waves))
+    else:
+        n_reference = 0
     if is_change and n_reference < len(waves):
-        process = fall_process(oriented, n_reference, requirement.limit / (high - low))
+        process = fall_process(oriented_waves, n_reference, requirement.limit / (high - low))
     elif is_change:
         process = np.empty(0)
     else:
         level = (requirement.limit - low) / (high - low)
-        process = level_process(oriented, 1.0 - level if is_upper else level)
+        process = level_process(oriented_waves, 1.0 - level if is_upper else level)
     threshold = 1.0 / error
-    reached = np.flatnonzero(process >= threshold * (1.0 - 1e-12))
+    reached = np.flatnonzero(process >= threshold * (1.0 - _THRESHOLD_TOLERANCE))
     names = [wave.name for wave in waves]
-    verdict = NO_ALARM if len(process) else UNDECIDED
+    first_wave = None
     if len(reached):
         verdict = ALARM
+        first_wave = names[n_reference + int(reached[0])]
+    elif len(process):
+        verdict = NO_ALARM
+    else:
+        verdict = UNDECIDED
     return Alarm(
         requirement=str(requirement),
         verdict=verdict,
-        wave=names[n_reference + int(reached[0])] if len(reached) else None,
+        wave=first_wave,
         reference=tuple(names[:n_reference]),
         waves=tuple(names[n_reference:]),
         e_values=tuple(process.tolist()),
@@ -439,13 +466,11 @@ def _alarm(
 
 
 def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
-    """Return the bounds of the outcome in all waves, refusing what is not a mean of a bounded outcome."""
+    """Return the bounds of the outcome in all waves; raise an error for other estimands or no bounds."""
     bounds: set[tuple[float, float] | None] = set()
     for wave in waves:
-        if (
-            len([label for label in wave.rows if "domain" not in dict(label)]) != 1
-            or _outcomes_of_mean(wave) is None
-        ):
+        overall_rows = [label for label in wave.rows if "domain" not in dict(label)]
+        if len(overall_rows) != 1 or _outcomes_of_mean(wave) is None:
             raise InputError(
                 "an alarm is for the mean outcome of all items",
                 given=f"other estimands in wave {wave.name}",
@@ -453,10 +478,10 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
             )
         bounds.add(next(iter(wave.rows.values())).bounds)
     if len(bounds) != 1 or None in bounds:
-        given = ", ".join("none" if b is None else f"{b[0]:g} to {b[1]:g}" for b in bounds)
+        texts = ["none" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in bounds]
         raise InputError(
             "an alarm needs an outcome with the same bounds in every wave",
-            given=given,
+            given=", ".join(texts),
             action="State them: bounds=(lowest, highest) (--bounds LOW,HIGH).",
         )
     return next(pair for pair in bounds if pair is not None)
@@ -479,13 +504,29 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     score_means = None
     score_range = None
     labelled = join_labels(sample, wave.evaluation.labels).labelled
+    # Labels that are no outcome of this estimand are not in its evidence: the arrays of the sample then have
+    # other units than the outcomes.
+    has_same_units = int(labelled.sum()) == count
     by = wave.evaluation.request.by or ""
     groups_of_units = sample.groups.get(by)
-    has_groups = groups_of_units is not None and int(labelled.sum()) == count
+    if groups_of_units is not None and has_same_units:
+        labelled_groups: AnyArray | None = groups_of_units[labelled]
+    else:
+        labelled_groups = None
     totals = sample.totals.get(by, {})
-    shares = weighting.shares if weighting.random_within_strata else np.ones(1)
-    means = sample.summary.proxy_means if len(shares) > 1 else sample.summary.overall_means[None, :]
-    if sample.proxy_info and int(labelled.sum()) == count and len(means) == len(shares):
+    if weighting.random_within_strata:
+        shares = weighting.shares
+    else:
+        shares = np.ones(1)
+    if len(shares) > 1:
+        means = sample.summary.proxy_means
+    else:
+        means = sample.summary.overall_means[None, :]
+    if groups is None:
+        draw = np.arange(count)
+    else:
+        draw = np.unique(groups, return_inverse=True)[1]
+    if sample.proxy_info and has_same_units and len(means) == len(shares):
         info = sample.proxy_info[0]
         scores = sample.proxies[labelled, 0]
         score_means = means[:, 0]
@@ -497,11 +538,11 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
         weights=weighting.weights,
         stratum=weighting.stratum,
         shares=shares,
-        draw=np.arange(count) if groups is None else np.unique(groups, return_inverse=True)[1],
+        draw=draw,
         scores=scores,
         score_means=score_means,
         score_range=score_range,
         exact=weighting.random_within_strata and not weighting.has_adaptive_allocation,
-        groups=groups_of_units[labelled] if has_groups and groups_of_units is not None else None,
+        groups=labelled_groups,
         group_shares={level: size / sample.population_size for level, size in totals.items()},
     )

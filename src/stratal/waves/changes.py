@@ -27,9 +27,10 @@ class Change:
     ----------
     value, standard_error : float
     correlation : float
-        Of the two estimates: 0 if the waves have different items.
+        Correlation of the two estimates: 0 if the waves have different items.
     interval : Interval
-        Of the paired differences, or from the intervals of the two estimates (Zou & Donner 2008).
+        The interval of the paired differences, or derived from the intervals of the two estimates (Zou &
+        Donner 2008).
     is_paired : bool
         Whether it is the mean of paired differences: the waves have the same labelled items.
     """
@@ -67,7 +68,7 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
     ----------
     later, earlier : Estimate
     correlation : float
-        Of the two; see `correlation_between`.
+        Correlation of the two estimates; see `correlation_between`.
     """
     correlations = np.array([[1.0, correlation], [correlation, 1.0]])
     errors = np.array([later.standard_error, earlier.standard_error])
@@ -94,31 +95,39 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
 def paired_change(later: Wave, earlier: Wave) -> Change | None:
     """Return the change of the mean outcome of the same labelled items, from the paired differences.
 
-    None if the waves have other labelled items, or if their estimates are not plain means of the labels. The
-    interval of `change_between` ignores a positive correlation, so that it would be too long.
+    None if the labelled items differ, or if the estimates are not plain means of the labels. The interval of
+    `change_between` would be too long, because it ignores a positive correlation.
     """
     pair = (later.rows.get(()), earlier.rows.get(()))
     if any(row is None or row.outcomes is None or any(row.lam) for row in pair):
         return None
     first, second = (row for row in pair if row is not None)
-    units = _influences(later, first)
-    other_units = _influences(earlier, second)
+    units = _labelled_units(later, first)
+    other_units = _labelled_units(earlier, second)
     if not have_same_items(later, earlier) or units is None or other_units is None:
         return None
     if sorted(units.ids) != sorted(other_units.ids):
         return None
     assert later.evaluation is not None
+    # The order in which the other wave's units have the ids of this wave.
     order = np.argsort(other_units.ids)[np.argsort(np.argsort(units.ids))]
     sample = later.evaluation.sample
-    difference = ModelOutcomes.of(
+    labelled = join_labels(sample, later.evaluation.labels).labelled
+    if first.bounds == second.bounds:
+        bounds = first.bounds
+    else:
+        bounds = None
+    outcomes = ModelOutcomes.of(
         sample,
         np.column_stack([first.evidence.z, second.evidence.z[order]]),
-        join_labels(sample, later.evaluation.labels).labelled,
+        labelled,
         ("later", "earlier"),
-        bounds=first.bounds if first.bounds == second.bounds else None,
+        bounds=bounds,
         target=first.target,
-    ).difference()
+    )
+    difference = outcomes.difference()
     value = first.value - second.value
+    # The designs of the waves may weight the same units differently.
     if not np.isclose(difference.value, value, rtol=1e-9, atol=1e-12):
         return None
     return Change(
@@ -131,7 +140,7 @@ def paired_change(later: Wave, earlier: Wave) -> Change | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Influences:
+class _LabelledUnits:
     """The labelled units of an estimate: ids, design weights, and deviations from the mean, (m,) each."""
 
     ids: AnyArray
@@ -140,53 +149,54 @@ class _Influences:
 
 
 def correlation_between(later: Wave, earlier: Wave, label: RowKey) -> float:
-    """Return the correlation of two estimates, of the same items or of different ones.
+    """Return the correlation of two estimates; 0 if the waves have different items.
 
-    Of the same items, labels of the same units depend on each other. If both waves have the same labelled
-    units, their covariance is the one that the design gives. Otherwise, with w the design weights, π the
-    inclusion probabilities and d the deviations from the stratum means, it is
-    Σ w₁ w₂ d₁ d₂ − (1/N) · mean(d₁ d₂) over the units that both have. For permanent random numbers with
-    one seed this estimates S₁₂ (1/max(n₁, n₂) − 1/N), and for independent draws 0. Samples of clusters and
-    of intervals of an order have no such formula: 0, which makes the interval longer if outcomes of one item
-    agree.
+    Labels of the same item in two waves are correlated. If both waves have the same labelled units, the
+    design gives the covariance. Otherwise, with w the design weights and d the deviations from the stratum
+    means, it is Σ w₁ w₂ d₁ d₂ − (1/N) · mean(d₁ d₂) over the units in both waves. For permanent random
+    numbers with one seed, this estimates S₁₂ (1/max(n₁, n₂) − 1/N), and for independent draws 0. Cluster
+    samples and systematic samples have no such formula: the result is 0, which makes the interval too long
+    if outcomes of the same item agree.
 
     Parameters
     ----------
     later, earlier : Wave
     label
-        Which row of both waves.
+        The row of both waves.
     """
     first = later.rows[label]
     second = earlier.rows[label]
     if not have_same_items(later, earlier):
         return 0.0
-    first_units = _influences(later, first)
-    second_units = _influences(earlier, second)
+    first_units = _labelled_units(later, first)
+    second_units = _labelled_units(earlier, second)
     if first_units is None or second_units is None:
         return 0.0
-    common, places, other_places = np.intersect1d(first_units.ids, second_units.ids, return_indices=True)
-    if len(common) < 2:
+    shared_ids, positions, other_positions = np.intersect1d(
+        first_units.ids, second_units.ids, return_indices=True
+    )
+    if len(shared_ids) < 2:
         return 0.0
-    of_population = first.target == "superpopulation"
-    if len(common) == len(first_units.ids) == len(second_units.ids):
-        order = other_places[np.argsort(places)]
+    if len(shared_ids) == len(first_units.ids) == len(second_units.ids):
+        order = other_positions[np.argsort(positions)]
         pair = np.column_stack([first.evidence.residuals, second.evidence.residuals[order]])
         outcomes = np.column_stack([first.evidence.z, second.evidence.z[order]])
         covariance = _covariance(first, pair, outcomes)
         return _correlation(covariance[0, 1], covariance[0, 0], covariance[1, 1])
     if not all(_draws_single_units(row) for row in (first, second)):
         return 0.0
-    products = first_units.deviations[places] * second_units.deviations[other_places]
-    weights = first_units.weights[places]
-    other_weights = second_units.weights[other_places]
+    products = first_units.deviations[positions] * second_units.deviations[other_positions]
+    weights = first_units.weights[positions]
+    other_weights = second_units.weights[other_positions]
     covariance_of_draws = float(np.sum(weights * other_weights * products))
-    if not of_population:
+    if first.target != "superpopulation":
         shares = np.maximum(weights, other_weights)
         covariance_of_draws -= float(shares @ products / shares.sum()) / first.population_size
-    variances = [
-        _covariance(row, row.evidence.residuals[:, None], row.evidence.z[:, None])[0, 0]
-        for row in (first, second)
-    ]
+    variances = []
+    for row in (first, second):
+        residuals = row.evidence.residuals[:, None]
+        outcomes = row.evidence.z[:, None]
+        variances.append(_covariance(row, residuals, outcomes)[0, 0])
     return _correlation(covariance_of_draws, *variances)
 
 
@@ -200,7 +210,7 @@ def _covariance(row: Estimate, residuals: FloatArray, outcomes: FloatArray) -> F
 
 
 def _correlation(covariance: float, variance: float, other_variance: float) -> float:
-    """Return a correlation between −1 and 1; 0 of what does not vary."""
+    """Return a correlation between −1 and 1; 0 if an estimate has no variance."""
     if not variance > 0 or not other_variance > 0:
         return 0.0
     return float(np.clip(covariance / np.sqrt(variance * other_variance), -1.0, 1.0))
@@ -213,9 +223,9 @@ def _draws_single_units(row: Estimate) -> bool:
 
 
 def have_same_items(later: Wave, earlier: Wave) -> bool:
-    """Return whether an id in both waves is the same item.
+    """Return whether equal ids of two waves are the same item.
 
-    Row numbers occur in every file: they are the same items only if the files have the same columns.
+    Row numbers occur in every file: equal numbers are the same item only if the columns of the files agree.
     """
     samples = (later.sample, earlier.sample)
     if any(sample is None for sample in samples):
@@ -230,8 +240,8 @@ def have_same_items(later: Wave, earlier: Wave) -> bool:
     return bool(shared_columns) and not digests[0].differing(digests[1])
 
 
-def _influences(wave: Wave, row: Estimate) -> _Influences | None:
-    """Return the labelled units of an estimate; None if its arrays are of other units."""
+def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
+    """Return the labelled units of an estimate; None if its arrays do not match the labelled units."""
     evaluation = wave.evaluation
     if evaluation is None or isinstance(evaluation.labels, dict):
         return None
@@ -256,4 +266,4 @@ def _influences(wave: Wave, row: Estimate) -> _Influences | None:
         # s² has the divisor n − 1.
         factors = np.sqrt(counts / np.maximum(counts - 1, 1))
         deviations = (residuals - means[weighting.stratum]) * factors[weighting.stratum]
-    return _Influences(ids=ids[labelled], weights=weighting.weights, deviations=deviations)
+    return _LabelledUnits(ids=ids[labelled], weights=weighting.weights, deviations=deviations)

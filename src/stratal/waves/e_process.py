@@ -15,18 +15,19 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 
-# Falls, as shares of the outcome's range, for which the bets are largest; the capital is shared among them.
+# Falls, as shares of the outcome's range, for which the bets grow fastest; the capital is shared equally.
 EFFECTS = np.array([0.03, 0.08])
 
-# Labels that the prediction counts as much as, in each stratum.
+# Weight of the prior prediction of a stratum, as a number of labels.
 PRIOR_LABELS = 4.0
 
-# A predicted rate of 0 or 1 would stake everything on outcomes that have merely not been seen.
-_LOWEST_RATE = 0.05
-_HIGHEST_RATE = 0.995
+# With a predicted rate of 0 or 1, the bet would stake everything against outcomes that merely did not occur
+# yet.
+_MIN_RATE = 0.05
+_MAX_RATE = 0.995
 
-# Part of the largest stake that cannot lose everything.
-_LARGEST_STAKE = 0.95
+# Largest stake, as a share of the stake that one unfavourable draw could lose completely.
+_MAX_STAKE = 0.95
 
 # Weights of the first wave of a change: .2 on waves 1 to 5, .6 on waves 1 to 200, .2 on all later ones.
 _FIRST_WAVES = 5
@@ -45,8 +46,11 @@ def change_point_weight(wave: int) -> float:
     0.8
     """
     if wave > _PLANNED_WAVES:
+        # Σ 1 / (k (k + 1)) over k > K is 1 / (K + 1), so that these weights sum to _LATE_WEIGHT.
         return _LATE_WEIGHT * (_PLANNED_WAVES + 1) / (wave * (wave + 1))
-    return _PLANNED_WEIGHT + (_FIRST_WEIGHT if wave <= _FIRST_WAVES else 0.0)
+    if wave <= _FIRST_WAVES:
+        return _PLANNED_WEIGHT + _FIRST_WEIGHT
+    return _PLANNED_WEIGHT
 
 
 def log_e_process(log_e_values: FloatArray) -> FloatArray:
@@ -68,7 +72,9 @@ def log_e_process(log_e_values: FloatArray) -> FloatArray:
         log_capital = log_e_values[..., wave, :] + np.logaddexp(log_capital, np.log(weight))
         remaining -= weight
         mean = np.logaddexp.reduce(log_capital, axis=-1) - np.log(log_capital.shape[-1])
-        values[..., wave] = np.logaddexp(mean, np.log(max(remaining, np.finfo(float).tiny)))
+        # Rounding may leave a remaining weight of 0 or below.
+        unstaked = max(remaining, np.finfo(float).tiny)
+        values[..., wave] = np.logaddexp(mean, np.log(unstaked))
     return values
 
 
@@ -103,8 +109,8 @@ def log_e_values(
     effects : float (D,)
         δ, as shares of the outcome's range.
     copies : float (…, J), optional
-        Number of equal draws that each entry stands for; one by default. Draws of a stratum with the same
-        outcome need one entry together.
+        Number of equal draws that each entry represents; 1 by default. With copies, one entry is enough for
+        all draws of a stratum with the same outcome.
     """
     if copies is None:
         copies = np.ones(weights.shape[-1])
@@ -112,11 +118,10 @@ def log_e_values(
     # The largest loss of a draw is w (1 − m).
     loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
     count = np.asarray(labels)[..., None]
-    stakes = np.minimum(effects / (variance + effects**2 / count), _LARGEST_STAKE / loss)
+    stakes = np.minimum(effects / (variance + effects**2 / count), _MAX_STAKE / loss)
     gains = expected - outcomes
-    return np.stack(
-        [np.sum(copies * np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))], axis=-1
-    )
+    growth = [np.sum(copies * np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))]
+    return np.stack(growth, axis=-1)
 
 
 def smoothed_rates(totals: FloatArray, labels: FloatArray, prior: FloatArray) -> FloatArray:
@@ -127,10 +132,10 @@ def smoothed_rates(totals: FloatArray, labels: FloatArray, prior: FloatArray) ->
     totals, labels : float (…, H)
         Sum of the outcomes, and number of labels.
     prior : float (…, H)
-        What counts as much as `PRIOR_LABELS` labels.
+        Prior prediction, with the weight of `PRIOR_LABELS` labels.
     """
     rates = (totals + PRIOR_LABELS * prior) / (labels + PRIOR_LABELS)
-    return np.clip(rates, _LOWEST_RATE, _HIGHEST_RATE)
+    return np.clip(rates, _MIN_RATE, _MAX_RATE)
 
 
 def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> FloatArray:
@@ -148,5 +153,5 @@ def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> 
 
 def expected_variances(rates: FloatArray, ratio: float | FloatArray = 1.0) -> FloatArray:
     """Return the variance of an outcome between 0 and 1 with these means: r (1 − r), times a ratio."""
-    inside = np.clip(rates, 1.0 - _HIGHEST_RATE, _HIGHEST_RATE)
+    inside = np.clip(rates, 1.0 - _MAX_RATE, _MAX_RATE)
     return ratio * inside * (1.0 - inside)

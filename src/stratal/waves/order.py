@@ -20,8 +20,8 @@ _ENDS_IN_YEAR = re.compile(r"\d{1,2}(\d{2})?(19|20)\d\d")
 # Texts that count backwards: "2 weeks ago".
 _BACKWARDS = re.compile(r"\b(ago|before|left)\b")
 # Numbers such as 51, 52, 1, 2 begin a new year: they fall once, to at most 2, and by at least 3.
-_FIRST_OF_YEAR = 2
-_STEP_INTO_YEAR = 3
+_MAX_FIRST_NUMBER = 2
+_MIN_FALL_AT_YEAR_END = 3
 
 
 def sorted_levels(levels: Sequence[str]) -> list[str]:
@@ -45,21 +45,21 @@ def sorted_levels(levels: Sequence[str]) -> list[str]:
     runs = 1 + sum(level != previous for previous, level in pairwise(levels))
     is_contiguous = runs == len(distinct)
     if are_sortable(distinct):
-        in_order = sorted(distinct, key=_key)
+        in_order = sorted(distinct, key=_sort_key)
         if is_contiguous and in_order != distinct:
-            _refuse_restart([_key(level)[0] for level in distinct], distinct)
+            _require_no_restart([_sort_key(level)[0] for level in distinct], distinct)
         return in_order
     ambiguous = [level for level in distinct if _DAY_AND_MONTH.fullmatch(level)]
     if ambiguous:
-        raise _unclear(repr(ambiguous[0]), "Write dates such as 2026-03-02.")
+        raise _unclear_order_error(repr(ambiguous[0]), "Write dates such as 2026-03-02.")
     if not is_contiguous:
-        raise _unclear(
+        raise _unclear_order_error(
             f"{', '.join(map(repr, distinct[:3]))}, and rows of different waves are mixed",
             "Sort the rows by time, or name the waves with the year first: 2026-03, 2026-W09, 2026Q1.",
         )
     years = [_years(level) for level in distinct]
     if all(years) and sorted(years) != years:
-        raise _unclear(
+        raise _unclear_order_error(
             f"rows from {distinct[0]!r} to {distinct[-1]!r}",
             "Sort the rows by time, the earliest first, or name the waves with the year first: 2026-03.",
         )
@@ -88,7 +88,7 @@ def are_sortable(distinct: Sequence[str]) -> bool:
 
 
 def _whole_number(level: str) -> float:
-    """Return the number that a wave is, NaN for another text or a fraction."""
+    """Return the number of a wave that is a whole number, otherwise NaN."""
     number = number_of_text(level)
     if np.isfinite(number) and number == np.floor(number):
         return number
@@ -100,8 +100,8 @@ def _ends_in_year(text: str) -> bool:
     return _ENDS_IN_YEAR.fullmatch(text) is not None and _YEAR.match(text) is None
 
 
-def _key(level: str) -> tuple[float, ...]:
-    """Return the number that a wave is, or the numbers in its text."""
+def _sort_key(level: str) -> tuple[float, ...]:
+    """Return a whole number as it is, and the numbers in another text."""
     number = _whole_number(level)
     if np.isfinite(number):
         return (number,)
@@ -113,19 +113,19 @@ def _years(level: str) -> list[str]:
     return [digits for digits in _DIGITS.findall(level) if _YEAR.fullmatch(digits)]
 
 
-def _refuse_restart(numbers: Sequence[float], distinct: Sequence[str]) -> None:
-    """Refuse numbers in the order of the rows that rise, restart at 1 or 2, and rise again."""
+def _require_no_restart(numbers: Sequence[float], distinct: Sequence[str]) -> None:
+    """Raise an error for numbers in the order of the rows that rise, restart at 1 or 2, and rise again."""
     falls = [place for place in range(1, len(numbers)) if numbers[place] < numbers[place - 1]]
     if len(falls) != 1:
         return
     last = numbers[falls[0] - 1]
     first = numbers[falls[0]]
-    if first <= _FIRST_OF_YEAR and last - first >= _STEP_INTO_YEAR:
-        raise _unclear(
+    if first <= _MAX_FIRST_NUMBER and last - first >= _MIN_FALL_AT_YEAR_END:
+        raise _unclear_order_error(
             f"{distinct[falls[0]]!r} after {distinct[falls[0] - 1]!r}",
             "Name the waves with the year first: 2026-W09.",
         )
 
 
-def _unclear(given: str, action: str) -> InputError:
+def _unclear_order_error(given: str, action: str) -> InputError:
     return InputError("the order of the waves is not clear", given=given, action=action)

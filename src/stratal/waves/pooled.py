@@ -24,16 +24,16 @@ from stratal.report.text import json_dict
 
 # Largest correction, in standard errors. Near a bound of the outcome, estimates that are too far from the
 # middle have too small standard errors, and a correction by a constant share of these is worst there.
-LARGEST_CORRECTION = 0.32
-LARGEST_TOWARDS_MIDDLE = 0.06
+MAX_CORRECTION = 0.32
+MAX_CORRECTION_TO_MIDDLE = 0.06
 
 # Standard deviations of the random walk's steps, in standard errors of the latest wave.
-_STEPS = np.array([0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
+_STEP_DEVIATIONS = np.array([0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 
-# Ratios of the weights of a wave and the next one.
-_RATIOS = np.linspace(0.0, 1.0, 41)
+# Candidate ratios of the weights of a wave and the next one: from the latest wave alone (0) to all equal (1).
+_WEIGHT_RATIOS = np.linspace(0.0, 1.0, 41)
 
-# Waves from which a level is predicted.
+# A level is predicted from at least two earlier waves.
 MIN_WAVES = 3
 
 
@@ -81,10 +81,11 @@ def limited_level(
     variances = _smoothed_variances(standard_errors, labels)
     latest = values[..., -1]
     latest_variance = variances[..., -1]
-    steps = (_STEPS**2) * latest_variance[..., None]
-    mean = np.repeat(values[..., :1], len(_STEPS), axis=-1)
-    variance = np.repeat(variances[..., :1], len(_STEPS), axis=-1)
+    steps = (_STEP_DEVIATIONS**2) * latest_variance[..., None]
+    mean = np.repeat(values[..., :1], len(_STEP_DEVIATIONS), axis=-1)
+    variance = np.repeat(variances[..., :1], len(_STEP_DEVIATIONS), axis=-1)
     log_likelihood = np.zeros(mean.shape)
+    # The Kalman filter of the random walk, for each standard deviation of its steps.
     for wave in range(1, values.shape[-1]):
         variance = variance + steps
         if wave == values.shape[-1] - 1:
@@ -100,15 +101,16 @@ def limited_level(
     spread = np.sum(weights * (variance + (mean - prediction[..., None]) ** 2), axis=-1)
     correction = latest_variance / (spread + latest_variance) * (prediction - latest)
     is_towards_middle = np.abs(prediction - sum(bounds) / 2) < np.abs(latest - sum(bounds) / 2)
-    largest = np.where(is_towards_middle, LARGEST_TOWARDS_MIDDLE, LARGEST_CORRECTION)
+    largest = np.where(is_towards_middle, MAX_CORRECTION_TO_MIDDLE, MAX_CORRECTION)
     limit = largest * np.minimum(standard_errors[..., -1], np.sqrt(latest_variance))
     return np.asarray(latest + np.clip(correction, -limit, limit))
 
 
 def _smoothed_variances(standard_errors: FloatArray, labels: FloatArray) -> FloatArray:
-    """Return the variance of each wave (…, T) if those of single labels agree in all waves.
+    """Return the variance of each wave (…, T), under equal variances per label in all waves.
 
-    The variance that a wave itself shows depends on its estimate: it is small if there are few errors.
+    The estimated variance of a single wave depends on its estimate: it is too small if by chance there are
+    few errors.
     """
     of_label = np.mean(standard_errors**2 * labels, axis=-1, keepdims=True)
     return np.asarray(np.maximum(of_label, np.finfo(float).tiny) / labels)
@@ -135,10 +137,10 @@ def bounded_level(
     bounds : (float, float)
         Of the outcome.
     """
-    # The variance of a wave with few errors looks too small.
+    # The estimated variance of a wave with few errors is too small.
     variances = np.maximum(standard_errors**2, _smoothed_variances(standard_errors, labels))
     ages = np.arange(values.shape[-1])[::-1]
-    weights = labels * _RATIOS[:, None] ** ages
+    weights = labels * _WEIGHT_RATIOS[:, None] ** ages
     weights = weights / weights.sum(axis=-1, keepdims=True)
     errors = np.sqrt(variances @ (weights**2).T)
     biases = max_change * (weights @ ages)
@@ -147,7 +149,8 @@ def bounded_level(
     mean = np.take_along_axis(values @ weights.T, best, axis=-1)[..., 0]
     error = np.take_along_axis(errors, best, axis=-1)[..., 0]
     half_width = np.take_along_axis(half_widths, best, axis=-1)[..., 0]
-    # Outcomes vary more towards the middle of the bounds: half-way to the end of the interval, as Wilson's.
+    # Outcomes vary more towards the middle of the bounds. As in Wilson's interval, the standard error is that
+    # of a mean closer to the middle: half-way to the end of the interval.
     low, high = bounds
     middle = (low + high) / 2.0
     inner = mean + np.clip(middle - mean, -half_width / 2.0, half_width / 2.0)
@@ -166,6 +169,7 @@ def biased_quantile(bias: FloatArray, level: float) -> FloatArray:
     """
     low = np.maximum(bias, 0.0)
     high = low + 10.0
+    # The quantile lies above the bias, by less than 10: bisection to the precision of a float.
     for _ in range(60):
         middle = (low + high) / 2.0
         is_below = ndtr(middle - bias) - ndtr(-middle - bias) < level

@@ -40,7 +40,7 @@ def moments_of_sample(sample: Sample) -> dict[str, ScoreMoments]:
 def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments]]) -> list[JsonDict]:
     """Return the mean of each score by wave, and its shift since the previous and the first wave.
 
-    Shifts are in standard deviations of the wave that they are counted from. Only scores that two waves have.
+    Shifts are in standard deviations of the reference wave. Scores of fewer than two waves are left out.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments
         ]
         if len(waves) < 2:
             continue
-        for place, (name, moments) in enumerate(waves):
-            row = {"score": score, "wave": name, "mean": moments.mean}
+        first = waves[0][1]
+        previous: ScoreMoments | None = None
+        for name, moments in waves:
+            row: JsonDict = {"score": score, "wave": name, "mean": moments.mean}
             row["standard_deviation"] = moments.standard_deviation
-            if place:
-                row["shift_since_previous"] = _shift(moments, waves[place - 1][1])
-            else:
-                row["shift_since_previous"] = None
-            if place:
-                row["shift_since_first"] = _shift(moments, waves[0][1])
-            else:
-                row["shift_since_first"] = None
+            row["shift_since_previous"] = None
+            row["shift_since_first"] = None
+            if previous is not None:
+                row["shift_since_previous"] = _shift(moments, previous)
+                row["shift_since_first"] = _shift(moments, first)
             rows.append(row)
+            previous = moments
     return rows
 
 

@@ -27,8 +27,8 @@ from stratal.waves.pooled import MIN_WAVES, PooledLevel, pool_levels
 from stratal.waves.score import score_drift
 from stratal.waves.wave import RowKey, Wave, read_waves
 
-# Options of `stratal.evaluate` that are about one sample.
-OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
+# Options of `stratal.evaluate` that have a meaning only for a single sample.
+SINGLE_SAMPLE_OPTIONS = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
 
 LEVEL = "level"
 SINCE_PREVIOUS = "change since the previous wave"
@@ -42,13 +42,13 @@ class TrendRow:
     Parameters
     ----------
     label : mapping of str
-        What it is of, where that is not the mean of all items.
+        The group, model or metric; empty for the mean of all items.
     quantity : {"level", "change since the previous wave", "change since the first wave"}
     reference : str, optional
         The wave that a change is counted from.
     estimate : Estimate or Change
     confidence_interval : list, optional
-        Of all rows together; None where there is no interval.
+        Simultaneous for all rows; None if there is no interval.
     """
 
     label: dict[str, str | None]
@@ -95,7 +95,8 @@ class Trend(PageDisplay, PlotDisplay):
         Method of the intervals of levels.
     notes : tuple of str
     pooled : PooledLevel, optional
-        The latest level with the help of earlier waves, of three waves or more with a bounded outcome.
+        The latest level, estimated with the help of earlier waves; for three waves or more with a bounded
+        outcome.
     """
 
     waves: tuple[Wave, ...]
@@ -123,12 +124,16 @@ class Trend(PageDisplay, PlotDisplay):
     def verdict(self) -> str | None:
         """The verdict on all requirements together; None if nothing is required.
 
-        ALARM if one is violated in any wave, otherwise UNDECIDED if one is not tested yet, and NO ALARM else.
+        ALARM if one is violated in any wave, otherwise UNDECIDED if one is not tested yet, otherwise NO
+        ALARM.
         """
         if self.alarms is None:
             return None
         verdicts = {alarm.verdict for alarm in self.alarms}
-        return next((verdict for verdict in (ALARM, UNDECIDED) if verdict in verdicts), NO_ALARM)
+        for verdict in (ALARM, UNDECIDED):
+            if verdict in verdicts:
+                return verdict
+        return NO_ALARM
 
     @property
     def is_alarm(self) -> bool:
@@ -137,8 +142,8 @@ class Trend(PageDisplay, PlotDisplay):
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
-        described: JsonDict = {
-            "waves": [self._wave(wave) for wave in self.waves],
+        result: JsonDict = {
+            "waves": [self._wave_dict(wave) for wave in self.waves],
             "latest": self.latest.name,
             "rows": [row.to_dict() for row in self.rows],
             "confidence_level": self.confidence_level,
@@ -148,13 +153,13 @@ class Trend(PageDisplay, PlotDisplay):
             "notes": list(self.notes),
         }
         if self.pooled is not None:
-            described["pooled"] = self.pooled.to_dict()
+            result["pooled"] = self.pooled.to_dict()
         if self.alarms is not None:
-            described["verdict"] = self.verdict
-            described["alarms"] = [alarm.to_dict() for alarm in self.alarms]
-        return described
+            result["verdict"] = self.verdict
+            result["alarms"] = [alarm.to_dict() for alarm in self.alarms]
+        return result
 
-    def _wave(self, wave: Wave) -> JsonDict:
+    def _wave_dict(self, wave: Wave) -> JsonDict:
         """Return name, labels and estimates of a wave; its intervals are those of the wave alone."""
         sample = wave.sample
         estimates = [
@@ -162,7 +167,7 @@ class Trend(PageDisplay, PlotDisplay):
                 **dict(label),
                 "estimate": json_value(row.value),
                 "standard_error": json_value(row.standard_error),
-                "confidence_interval": row.limits(self.confidence_level, self._method(row)),
+                "confidence_interval": row.limits(self.confidence_level, self._interval_method(row)),
                 "n": row.n,
             }
             for label, row in wave.rows.items()
@@ -179,7 +184,7 @@ class Trend(PageDisplay, PlotDisplay):
             "estimates": estimates,
         }
 
-    def _method(self, row: Estimate) -> str:
+    def _interval_method(self, row: Estimate) -> str:
         if row.label:
             return "auto"
         return self.interval
@@ -205,21 +210,23 @@ class Trend(PageDisplay, PlotDisplay):
 
     def _plot(self) -> Intervals:
         first = next(iter(self.latest.rows))
-        rows = [wave.rows.get(first) for wave in self.waves]
+        rows: list[tuple[str, float | None, list[float | None] | None]] = []
+        for wave in self.waves:
+            row = wave.rows.get(first)
+            if row is None:
+                rows.append((wave.name, None, None))
+            else:
+                limits = row.limits(self.confidence_level, self._interval_method(row))
+                rows.append((wave.name, row.value, limits))
         return Intervals(
             title=f"{len(self.waves)} waves",
             x_label=" ".join(str(value) for _, value in first) or "mean outcome",
-            rows=[
-                (wave.name, None, None)
-                if row is None
-                else (wave.name, row.value, row.limits(self.confidence_level, self._method(row)))
-                for wave, row in zip(self.waves, rows, strict=True)
-            ],
+            rows=rows,
             confidence_level=self.confidence_level,
         )
 
 
-@listing(EvaluationRequest, without=OF_ONE_SAMPLE)
+@listing(EvaluationRequest, without=SINGLE_SAMPLE_OPTIONS)
 def trend(
     waves: Any,
     *,
@@ -235,7 +242,8 @@ def trend(
     ----------
     waves : list, mapping of name to wave, or table
         In their order in time. A wave is a pair (sample, labels); a folder that `draw` wrote, with the labels
-        in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels counts for the score.
+        in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels is used only for the
+        drift of the score.
     wave : str, optional
         Of one table with labels, the column of the wave. Waves are sorted if they differ in one number only
         (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1 2026) they
@@ -248,7 +256,7 @@ def trend(
     max_change : float, optional
         Assumed largest change of the level between two waves, which gives the pooled level an interval.
     **options
-        As in `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
+        Options of `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
 
     Returns
     -------
@@ -257,14 +265,15 @@ def trend(
     Raises
     ------
     InputError, LabelError
-        For fewer than two waves, no labels at all, an order of waves that is not clear, and what
-        `stratal.evaluate` refuses in a wave.
+        For fewer than two waves, no labels at all, an unclear order of waves, and errors of
+        `stratal.evaluate` for a wave.
 
     Notes
     -----
-    The intervals of the latest level, its two changes and their groups hold together (Šidák 1967); earlier
-    waves keep the interval that they had. The alarm is an e-process: the probability that it is ever raised
-    while every wave meets the requirement is at most 1 − `confidence_level`.
+    The intervals of the latest level, its two changes and their groups are simultaneous (Šidák 1967); the
+    intervals of earlier waves are not, so that a new wave does not change them. The alarm is an e-process:
+    the probability that it is ever raised while every wave meets the requirement is at most
+    1 − `confidence_level`.
 
     Examples
     --------
@@ -275,7 +284,7 @@ def trend(
     >>> round(result.rows[1].estimate.value, 2), result.rows[1].quantity
     (-0.15, 'change since the previous wave')
     """
-    for name in OF_ONE_SAMPLE:
+    for name in SINGLE_SAMPLE_OPTIONS:
         if options.pop(name, None):
             raise InputError(f"trend takes no {name}=", allowed="options that hold for every wave")
     level = options.get("confidence_level", 0.95)
@@ -293,13 +302,12 @@ def trend(
             action="Fill in the column label of each to_label.csv, or name the files: FOLDER=FILE.",
         )
     method = options.get("interval", "auto")
-    rows, row_level = _family(labelled, level, method)
-    texts = require.split(";") if isinstance(require, str) else require
-    if texts is None:
-        alarms = None
-    else:
-        alarms = raise_alarms(results, list(texts), reference, level)
-    pooled = _pooled(labelled, max_change, level)
+    rows, row_level = _simultaneous_rows(labelled, level, method)
+    alarms = None
+    if require is not None:
+        requirements = require.split(";") if isinstance(require, str) else list(require)
+        alarms = raise_alarms(results, requirements, reference, level)
+    pooled = _pooled_level(labelled, max_change, level)
     if pooled is None and max_change is not None:
         raise InputError(
             "no level can be pooled",
@@ -315,15 +323,18 @@ def trend(
         interval=method,
         notes=(
             *_order_notes(results, wave),
-            *_notes(results, rows, alarms),
-            *_larger_changes(labelled, max_change, level),
+            *_trend_notes(results, rows, alarms),
+            *_large_change_warnings(labelled, max_change, level),
         ),
         pooled=pooled,
     )
 
 
-def _pooled(labelled: Sequence[Wave], max_change: float | None, level: float) -> PooledLevel | None:
-    """Return the pooled level of all items; None of waves that share items, or have other estimands."""
+def _pooled_level(labelled: Sequence[Wave], max_change: float | None, level: float) -> PooledLevel | None:
+    """Return the pooled level of all items; None if waves share items, or have other estimands.
+
+    The method assumes independent estimates.
+    """
     rows = [wave.rows.get(()) for wave in labelled]
     estimates = [row for row in rows if row is not None]
     latest = labelled[-1]
@@ -339,14 +350,15 @@ def _pooled(labelled: Sequence[Wave], max_change: float | None, level: float) ->
     )
 
 
-def _larger_changes(labelled: Sequence[Wave], max_change: float | None, level: float) -> list[str]:
+def _large_change_warnings(labelled: Sequence[Wave], max_change: float | None, level: float) -> list[str]:
     """Return a warning if two waves in succession differ by more than the stated largest change."""
     if max_change is None:
         return []
     pair_level = level ** (1.0 / (len(labelled) - 1))
     names = []
     for earlier, later in pairwise(labelled):
-        low, high = change_between(later.rows[()], earlier.rows[()], 0.0).limits(pair_level) or (None, None)
+        change = change_between(later.rows[()], earlier.rows[()], 0.0)
+        low, high = change.limits(pair_level) or (None, None)
         if (low is not None and low > max_change) or (high is not None and high < -max_change):
             names.append(f"{earlier.name} and {later.name}")
     if not names:
@@ -355,7 +367,9 @@ def _larger_changes(labelled: Sequence[Wave], max_change: float | None, level: f
     return [f"the level changed by more than {max_change:g} between {waves}: do not use the pooled level"]
 
 
-def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[TrendRow, ...], float]:
+def _simultaneous_rows(
+    labelled: Sequence[Wave], level: float, method: str
+) -> tuple[tuple[TrendRow, ...], float]:
     """Return the rows of the latest wave with simultaneous intervals, and the level of each of these."""
     latest = labelled[-1]
     references = {}
@@ -377,23 +391,23 @@ def _family(labelled: Sequence[Wave], level: float, method: str) -> tuple[tuple[
     rows = []
     for label, quantity, reference, estimate in entries:
         if isinstance(estimate, Change):
-            ends = estimate.limits(row_level)
+            limits = estimate.limits(row_level)
         else:
-            ends = estimate.limits(row_level, "auto" if estimate.label else method)
+            limits = estimate.limits(row_level, "auto" if estimate.label else method)
         rows.append(
             TrendRow(
                 label=dict(label),
                 quantity=quantity,
                 reference=reference,
                 estimate=estimate,
-                confidence_interval=ends,
+                confidence_interval=limits,
             )
         )
     return tuple(rows), row_level
 
 
 def _order_notes(waves: Sequence[Wave], wave_column: str | None) -> list[str]:
-    """Return whether the order of the waves is that of the rows."""
+    """Return a note if the waves are in the order of the rows, which the user must check."""
     if wave_column is None or are_sortable([wave.name for wave in waves]):
         return []
     first = waves[0].name
@@ -401,18 +415,19 @@ def _order_notes(waves: Sequence[Wave], wave_column: str | None) -> list[str]:
     return [f"the waves are in the order of the rows: {first} is the first, {latest} the latest"]
 
 
-def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Alarm] | None) -> list[str]:
-    """Return what a reader must know."""
+def _trend_notes(
+    waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Alarm] | None
+) -> list[str]:
+    """Return notes on labels, shared items, the target and designs, and the warnings of the latest wave."""
     notes = []
     unlabelled = [wave.name for wave in waves if wave.evaluation is None]
     if unlabelled:
         notes.append(f"without labels, and not in any estimate: {', '.join(unlabelled)}")
-    partial = [
-        f"{wave.name} ({row.labels:,} of {row.nonresponse.drawn:,})"
-        for wave in waves
-        for row in [*wave.rows.values()][:1]
-        if row.labels < row.nonresponse.drawn
-    ]
+    partial = []
+    for wave in waves:
+        row = next(iter(wave.rows.values()), None)
+        if row is not None and row.labels < row.nonresponse.drawn:
+            partial.append(f"{wave.name} ({row.labels:,} of {row.nonresponse.drawn:,})")
     if partial:
         notes.append(
             f"not all drawn items are labelled in {', '.join(partial)}; late labels change these estimates"
@@ -429,7 +444,8 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
         notes.append(
             "waves share labelled items with a negative correlation: the interval of a change accounts for it"
         )
-    if next(iter(waves_with_labels(waves)[0].rows.values())).target == "superpopulation":
+    first_row = next(iter(waves_with_labels(waves)[0].rows.values()))
+    if first_row.target == "superpopulation":
         notes.append("levels are those of future items from the same source (target superpopulation)")
     if alarms and _share_row_numbers(waves_with_labels(waves)):
         notes.append(
@@ -447,16 +463,16 @@ def _notes(waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Ala
     # The warnings of the latest evaluation concern the level that is read first.
     latest = waves_with_labels(waves)[-1]
     if latest.evaluation is not None:
-        table = latest.evaluation.table
-        roles = () if table is None else table.recognition.notes
         evaluation = latest.evaluation
         results = (evaluation.estimate, *evaluation.tables)
         warnings = warnings_among(note for result in results for note in result.notes)
-        # That a judge is worse in a group.
-        for judge_table in (each for each in evaluation.tables if each.kind == "judge_groups"):
-            warnings += judge_table.remarks
+        for table in evaluation.tables:
+            # The remarks state that a judge is worse in a group.
+            if table.kind == "judge_groups":
+                warnings += table.remarks
         notes += [f"{latest.name}: {text}" for text in dict.fromkeys(warnings)]
-        notes += [f"{latest.name}: {text}" for text in roles]
+        if evaluation.table is not None:
+            notes += [f"{latest.name}: {text}" for text in evaluation.table.recognition.notes]
     return notes
 
 

@@ -30,7 +30,7 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.waves.order import sorted_levels
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
 
-# What an estimate is of, as pairs of a name and a value; no pair for the mean of all items.
+# The group, model or metric of an estimate, as pairs of a name and a value; empty for the mean of all items.
 RowKey = tuple[tuple[str, str | None], ...]
 
 WAVE_FORMS = (
@@ -41,7 +41,7 @@ WAVE_FORMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """The items of one week, and what their labels show.
+    """The items of one week with the evaluation of their labels.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Wave:
 
     @property
     def rows(self) -> dict[RowKey, Estimate]:
-        """The estimates by what they are of: all items first, then the groups."""
+        """The estimates by group, model or metric: all items first, then the groups."""
         if self.evaluation is None:
             return {}
         result = self.evaluation.estimate
@@ -78,12 +78,12 @@ class Wave:
         return self.evaluation.sample
 
 
-# Words in names of columns of waves.
+# Words that the name of a column of waves may contain.
 _WAVE_WORDS = frozenset(("wave", "week", "month", "date", "day", "period", "quarter", "release", "version"))
 
 
 def _wave_action(sources: Sequence[Any]) -> str | None:
-    """Return how to name the column of waves, if the only source is the file of a table."""
+    """Return the advice to name the column of waves, if the first source is the file of a table."""
     path = next(iter(sources), None)
     if not isinstance(path, str | Path) or not Path(path).is_file() or is_sample_file(Path(path)):
         return None
@@ -91,7 +91,8 @@ def _wave_action(sources: Sequence[Any]) -> str | None:
         facts.name for facts in facts_of_table(SmallTable.of(path, str(path))) if facts.words & _WAVE_WORDS
     ]
     options = " or ".join(f"wave={name!r} (--wave {quote(name)})" for name in names)
-    return f"Name the column of the waves: {options or 'wave= (--wave COLUMN)'}."
+    options = options or "wave= (--wave COLUMN)"
+    return f"Name the column of the waves: {options}."
 
 
 def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) -> list[Wave]:
@@ -100,9 +101,9 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
     Parameters
     ----------
     waves
-        As `stratal.trend` takes them.
+        The argument of `stratal.trend`.
     wave_column : str, optional
-        Of one table, the column of the wave.
+        The column of waves, if `waves` is one table.
     options
         Keywords of `stratal.evaluate`.
 
@@ -116,16 +117,20 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
     else:
         requests = [(name, source, labels, dict(options)) for name, source, labels in _named_sources(waves)]
     if len(requests) < 2:
+        action = None
+        if wave_column is None:
+            action = _wave_action([source for _, source, _, _ in requests])
         raise InputError(
             "a trend needs two waves or more",
             given=f"{len(requests)} wave",
             allowed=WAVE_FORMS,
-            action=_wave_action([source for _, source, _, _ in requests]) if wave_column is None else None,
+            action=action,
         )
     result = [_read_wave(*request) for request in requests]
     targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
     if len(targets) > 1 and options.get("target") is None:
-        # A week with all of its items labelled is known exactly, but not the level of future items.
+        # If all items of one week are labelled, its target is the population of these items, whose level has
+        # no error. All waves must have the same target.
         return read_waves(waves, wave_column, {**options, "target": "superpopulation"})
     return result
 
@@ -135,7 +140,9 @@ def _read_wave(name: str, source: Any, labels: Any, options: Keywords) -> Wave:
     request = EvaluationRequest(**options)
     if _has_labels(request, source, labels):
         evaluation = evaluate(source, labels, **options)
-        return Wave(name=name, evaluation=evaluation, scores=_scores(evaluation.sample, source, request))
+        return Wave(
+            name=name, evaluation=evaluation, scores=_score_moments(evaluation.sample, source, request)
+        )
     sample = None
     form = form_of(source, labels)
     if form == SourceForm.SAMPLE:
@@ -145,7 +152,7 @@ def _read_wave(name: str, source: Any, labels: Any, options: Keywords) -> Wave:
             sample = Sample.read(sample_file(Path(source)))
     if form == SourceForm.STUDY:
         sample = _study_sample(source)
-    return Wave(name=name, evaluation=None, scores=_scores(sample, source, request))
+    return Wave(name=name, evaluation=None, scores=_score_moments(sample, source, request))
 
 
 def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
@@ -179,7 +186,7 @@ def _study_sample(source: Any) -> Sample:
         return study.sample()
 
 
-def _scores(sample: Sample | None, source: Any, request: EvaluationRequest) -> dict[str, ScoreMoments]:
+def _score_moments(sample: Sample | None, source: Any, request: EvaluationRequest) -> dict[str, ScoreMoments]:
     """Return the moments of each proxy over all items: of the sample's summary, or of the rows of a table."""
     if not isinstance(source, SmallTable):
         if sample is None:
@@ -232,7 +239,7 @@ def _wave_names(sources: Sequence[Any]) -> list[str]:
 
 
 def _source_and_labels(wave: Any) -> tuple[Any, Any]:
-    """Return the source of a wave and its labels; of a folder that `draw` wrote the files that it names.
+    """Return the source of a wave and its labels; for a folder that `draw` wrote, its to_label.csv.
 
     `FOLDER=FILE,…` names other files of labels.
     """
@@ -251,10 +258,13 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
     path = Path(wave)
     file = sample_file(path)
     is_study = path.is_dir() and (path / DATABASE).is_file()
-    if is_study or not (file != path or path.suffix):
+    is_folder_or_file_of_draw = file != path or bool(path.suffix)
+    if is_study or not is_folder_or_file_of_draw:
         return path, None
     table = find_table_to_label(file.parent)
-    return path, None if table is None else [table]
+    if table is None:
+        return path, None
+    return path, [table]
 
 
 # ---- waves as levels of a column
@@ -290,13 +300,23 @@ def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> JsonDict:
     recognition = table.recognition
     is_compared = table.request.predicted is not None and table.request.predicted is not False
     models = request.compare or recognition.models
+    if is_compared:
+        predicted = table.request.predicted
+    elif models:
+        predicted = None
+    else:
+        predicted = NO_COLUMN
+    judge = request.judge
+    if not judge and request.estimand is None and not models:
+        # A recognised judge is a proxy; its agreement is compared over waves only if that is requested.
+        judge = (NO_COLUMN,)
+    proxy = request.proxy or (recognition.proxy or NO_COLUMN,)
     return {
         "value": request.value or recognition.value,
         "id": request.id or recognition.id,
-        "predicted": table.request.predicted if is_compared else (None if models else NO_COLUMN),
-        # A recognised judge is a proxy; its agreement is compared over waves only if that is requested.
-        "judge": request.judge or (() if request.estimand is not None or models else (NO_COLUMN,)),
-        "proxy": request.proxy or ((recognition.proxy,) if recognition.proxy else (NO_COLUMN,)),
+        "predicted": predicted,
+        "judge": judge,
+        "proxy": proxy,
         "model": request.model or recognition.model,
         "cluster": table.request.cluster,
         "compare": models,

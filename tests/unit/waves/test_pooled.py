@@ -10,8 +10,8 @@ from tests.tiers import sized
 import stratal
 from stratal.errors import InputError
 from stratal.waves.pooled import (
-    LARGEST_CORRECTION,
-    LARGEST_TOWARDS_MIDDLE,
+    MAX_CORRECTION,
+    MAX_CORRECTION_TO_MIDDLE,
     biased_quantile,
     bounded_level,
     limited_level,
@@ -50,7 +50,7 @@ def test_the_correction_is_limited_and_smaller_towards_the_middle():
     errors = np.full((2, 8), 0.03)
     correction = limited_level(values, errors, LABELS, (0.0, 1.0)) - values[:, -1]
 
-    assert correction == pytest.approx([LARGEST_CORRECTION * 0.03, -LARGEST_TOWARDS_MIDDLE * 0.03])
+    assert correction == pytest.approx([MAX_CORRECTION * 0.03, -MAX_CORRECTION_TO_MIDDLE * 0.03])
     agreeing = limited_level(np.full(8, 0.9), np.full(8, 0.03), LABELS, (0.0, 1.0))
     assert agreeing == pytest.approx(0.9)
 
