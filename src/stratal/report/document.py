@@ -50,8 +50,10 @@ def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
 
 
 def answer_lines(findings: JsonMapping) -> list[str]:
-    """Return the sentences on the estimate of a report, and that on its accepted set."""
-    lines = answer_sentences(findings) if "estimate" in findings else []
+    """Return the sentences on the estimate of a report and on its accepted set."""
+    lines = []
+    if "estimate" in findings:
+        lines += answer_sentences(findings)
     if findings.get("threshold"):
         lines.append(threshold_sentences(findings["threshold"])[0])
     return lines
@@ -129,7 +131,7 @@ def answer_markdown(result: JsonMapping, page: Page) -> str:
 
 
 def _requirements_table(result: JsonMapping, requirements: Sequence[JsonMapping]) -> ReportTable:
-    """Return the verdict on each requirement, and what would decide it."""
+    """Return the verdict on each requirement, and the labels that would decide it."""
     level = result.get("confidence_level") or result["new_version"]["confidence_level"]
     columns = {
         "verdict": "verdict",
@@ -151,8 +153,10 @@ def report_subtitle(findings: JsonMapping) -> str:
     estimate = findings.get("estimate") or findings["threshold"]
     size = estimate.get("population_size")
     design = estimate.get("design")
-    units = f" of {size:,} units" if size else ""
-    parts = [f"{estimate.get('n') or estimate['labels']:,} labels{units}"]
+    n_labels = estimate.get("n") or estimate["labels"]
+    parts = [f"{n_labels:,} labels"]
+    if size:
+        parts[0] += f" of {size:,} units"
     if design:
         parts.append(f"{design} sample")
     parts.append(str(findings["provenance"]["written"]))
@@ -162,15 +166,18 @@ def report_subtitle(findings: JsonMapping) -> str:
 def table_markdown(table: ReportTable) -> str:
     """Return a table as Markdown."""
     alignments = ["---:" if is_numeric else "---" for is_numeric in table.numeric()]
-    rows = [table.header, *table.cells()]
-    lines = ["| " + " | ".join(_escape_markdown(entry) for entry in row) + " |" for row in rows]
+    lines = []
+    for row in [table.header, *table.cells()]:
+        cells = " | ".join(_escape_markdown(entry) for entry in row)
+        lines.append(f"| {cells} |")
     return "\n".join([lines[0], "|" + "|".join(alignments) + "|", *lines[1:]])
 
 
 def table_latex(table: ReportTable) -> str:
     r"""Return a table as LaTeX."""
     alignments = "".join("r" if is_numeric else "l" for is_numeric in table.numeric())
-    header, *rows = (" & ".join(map(_escape_latex, row)) + r" \\" for row in (table.header, *table.cells()))
+    text_rows = [" & ".join(map(_escape_latex, row)) for row in (table.header, *table.cells())]
+    header, *rows = (row + r" \\" for row in text_rows)
     lines = [r"\begin{table}", r"\centering"]
     if table.title:
         lines.append(f"\\caption{{{_escape_latex(table.title)}}}")
@@ -293,7 +300,7 @@ def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | 
     return sentence
 
 
-# What the usual rules of allocation do.
+# Descriptions of the usual rules of allocation.
 _RULES = {
     "robust": "more labels where the proxy expects more variance, also if the proxy errs",
     "neyman": "in proportion to size and expected standard deviation",

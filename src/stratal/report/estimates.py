@@ -25,7 +25,7 @@ from stratal.report.text import (
     width_text,
 )
 
-# Names of estimates that an answer about a judge has side by side.
+# Names of the estimates that an answer about a judge compares.
 CORRECTED = "corrected"
 JUDGE_ONLY = "judge only"
 LABELS_ONLY = "labels only"
@@ -45,17 +45,18 @@ def answer_sentences(findings: JsonMapping) -> list[str]:
     estimate = {**findings["estimate"], "share": findings["share"]}
     board = estimate.get("leaderboard")
     if board:
-        return [_best_model(board, estimate)]
+        return [_best_model_sentence(board, estimate)]
     if findings.get("quantity"):
         estimate["quantity"] = findings["quantity"]
     return [_value_sentence(estimate), *_equivalent_labels(estimate)]
 
 
-def _best_model(board: JsonRows, estimate: JsonMapping) -> str:
+def _best_model_sentence(board: JsonRows, estimate: JsonMapping) -> str:
     """Return the sentence on the first of several models, and on those that are not distinguishable."""
     best = board[0]
     row = {**estimate, "estimate": best["mean"], "confidence_interval": best["confidence_interval"]}
     sentence = f"{best['model']} {value_with_interval(row)}, {_labels_text(estimate)}"
+    # A model whose band of ranks begins with 1 may be the best too.
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
         sentence += f"; not distinguishable from it: {', '.join(others)}"
@@ -63,9 +64,14 @@ def _best_model(board: JsonRows, estimate: JsonMapping) -> str:
 
 
 def _labels_text(estimate: JsonMapping) -> str:
-    """Return the number of labels, and of those that count for a metric if they are fewer."""
-    labelled = (estimate.get("nonresponse") or {}).get("labelled", estimate.get("labels", estimate["n"]))
-    noun = "label" if labelled == 1 else "labels"
+    """Return the number of labels, and the number that a metric uses if it is smaller."""
+    labelled = estimate.get("labels", estimate["n"])
+    nonresponse = estimate.get("nonresponse") or {}
+    labelled = nonresponse.get("labelled", labelled)
+    if labelled == 1:
+        noun = "label"
+    else:
+        noun = "labels"
     if estimate["n"] < labelled:
         return f"{estimate['n']:,} of {labelled:,} {noun}"
     return f"{labelled:,} {noun}"
@@ -74,7 +80,7 @@ def _labels_text(estimate: JsonMapping) -> str:
 def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     """Return the sentence on the number of random labels of the same precision, with its range.
 
-    No sentence where that is unknown, where all units are labelled, or where the labels are random and no
+    There is none if the number is unknown, if all units are labelled, or if the labels are random and no
     proxy is used.
     """
     if is_census(estimate):
@@ -88,7 +94,10 @@ def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     if size is None:
         return []
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
-    range_text = f" ({' to '.join(ends)})" if len(set(ends)) == 2 else ""
+    range_text = ""
+    # Ends that are equal when rounded are no range.
+    if len(set(ends)) == 2:
+        range_text = f" ({' to '.join(ends)})"
     return [f"As precise as about {size:,.0f} random labels{range_text}"]
 
 
@@ -104,29 +113,46 @@ def leaderboard_table(
     Parameters
     ----------
     rows : sequence of dict
-        `rank` (first and last that are left open, or None), `model`, `mean`, `confidence_interval`, and
-        `to_best`: difference to the best model and its interval, None for the best itself.
+        `rank` (first and last possible rank, or None), `model`, `mean`, `confidence_interval`, and `to_best`:
+        difference to the best model and its interval, None for the best itself.
     confidence_level : float
     share : bool
         Whether the means are shares, shown in percent.
     bars : bool
-        Draw the intervals with characters, where there is no picture.
+        Whether to draw the intervals with characters, for output without figures.
     """
-    intervals = [
-        row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])
-    ]
-    ends = [end for interval in intervals for end in interval] or [0.0, 1.0]
+    intervals = [row["confidence_interval"] or [None] for row in rows]
+    ends = [end for interval in intervals if None not in interval for end in interval] or [0.0, 1.0]
+    lowest = min(ends)
+    highest = max(ends)
     level = level_text(confidence_level)
+    unit = {"share": share}
+
+    def interval_entry(row: JsonMapping) -> str | None:
+        interval = row["confidence_interval"]
+        if interval is None:
+            return None
+        return interval_text(interval, share)
+
+    def difference_entry(row: JsonMapping) -> str | None:
+        if row["to_best"] is None:
+            return None
+        return _difference_text(row["to_best"], unit)
+
+    def difference_interval_entry(row: JsonMapping) -> str | None:
+        interval = row["to_best_interval"]
+        if interval is None:
+            return None
+        return _difference_interval_text(interval, unit)
+
     columns: JsonDict = {
         "rank": lambda row: rank_text(row["rank"]),
         "model": "model",
         "mean": lambda row: value_text(row["mean"], share),
-        level: lambda row: row["confidence_interval"] and interval_text(row["confidence_interval"], share),
-        "": lambda row: bar(row["confidence_interval"], row["mean"], min(ends), max(ends)),
-        "to the best": lambda row: row["to_best"] and _difference_text(row["to_best"], {"share": share}),
-        f"its {level}": lambda row: (
-            row["to_best_interval"] and _difference_ends(row["to_best_interval"], {"share": share})
-        ),
+        level: interval_entry,
+        "": lambda row: bar(row["confidence_interval"], row["mean"], lowest, highest),
+        "to the best": difference_entry,
+        f"its {level}": difference_interval_entry,
     }
     if not bars:
         del columns[""]
@@ -134,7 +160,7 @@ def leaderboard_table(
 
 
 def rank_text(rank: Sequence[int] | None) -> str:
-    """Return a rank, or the band of ranks that is left open."""
+    """Return a rank, or the band of possible ranks."""
     if rank is None:
         return "–"
     first, last = rank
@@ -147,8 +173,8 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     """Return an interval and its value as a line of characters from `low` to `high`."""
     if interval is None or None in interval or not high > low:
         return ""
-    place = [round((float(x or 0.0) - low) / (high - low) * (BAR_CHARACTERS - 1)) for x in (*interval, value)]
-    left, right, middle = place
+    scale = (BAR_CHARACTERS - 1) / (high - low)
+    left, right, middle = (round((float(x or 0.0) - low) * scale) for x in (*interval, value))
     line = [" "] * BAR_CHARACTERS
     line[left : right + 1] = "─" * (right - left + 1)
     line[left] = "├"
@@ -157,7 +183,7 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     return "".join(line)
 
 
-# Tables that an estimate's dict may carry besides its strata, and their titles in a report.
+# Tables that an estimate's dict may contain in addition to its strata, and their titles in a report.
 TABLES = {
     "estimands": "Quantities",
     "outcomes": "Quantities",
@@ -170,7 +196,12 @@ TABLES = {
     "calibration": "Calibration",
 }
 
-_KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "interval", "outcome": "outcome"}
+_METHOD_NOUNS = {
+    "design": "sample",
+    "estimator": "estimator",
+    "interval_method": "interval",
+    "outcome": "outcome",
+}
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
@@ -196,7 +227,7 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _forecasts(estimate: JsonMapping) -> list[str]:
+def _forecast_sentences(estimate: JsonMapping) -> list[str]:
     """Return the sentence on the widths that more labels are expected to give; none if they are unknown."""
     rows: JsonRows = estimate.get("more_labels") or ()
     if len(rows) < 2:
@@ -206,50 +237,51 @@ def _forecasts(estimate: JsonMapping) -> list[str]:
     last = rows[-1]
     if first["half_width"] == 0:
         return [f"With all {first['labels']:,} labels: exact"]
-    sentence = f"With {first['labels']:,} labels: interval about {_width(first, share)} wide"
+    sentence = f"With {first['labels']:,} labels: interval about {_width_of_forecast(first, share)} wide"
     if first is last:
         return [sentence]
     if last["half_width"] == 0:
         return [f"{sentence}; with all {last['labels']:,}: exact"]
-    return [f"{sentence}; with {last['labels']:,}: {_width(last, share).removesuffix(POINTS)}"]
+    return [f"{sentence}; with {last['labels']:,}: {_width_of_forecast(last, share).removesuffix(POINTS)}"]
 
 
-def _width(row: JsonMapping, share: bool) -> str:
+def _width_of_forecast(row: JsonMapping, share: bool) -> str:
     """Return the width of the interval that a number of labels is expected to give."""
     return width_text(2 * row["half_width"], share)
 
 
 def answer_page(result: JsonMapping, quantity: str = "") -> Page:
-    """Return the answer in at most `text.MOST_LINES` lines: what `estimate` prints unless it is to say more.
+    """Return the answer in at most `text.MAX_LINES` lines, which `estimate` prints by default.
 
     Parameters
     ----------
     result : dict
-        `Estimate.to_dict`, or a table of several estimates alone; with `more_labels` and `requirements` where
-        they are known.
+        `Estimate.to_dict`, or a table of several estimates; with `more_labels` and `requirements` if they are
+        known.
     quantity : str
-        What a table of several alone is of.
+        The quantity of a table of several estimates.
     """
     level = result["confidence_level"]
     board = result.get("leaderboard", ())
     notes = _notes_of_answer(result)
     if board:
         notes = without_code(notes, FIRST_MODEL)
-    if len(result.get("judge_readings", ())) > 1:  # which has the shares
+    # A sentence of the answer states the same as each of these notes.
+    if len(result.get("judge_readings", ())) > 1:
         notes = without_code(notes, JUDGE_SHARES)
-    if unlabelled(result):  # its sentence says the same, with what the missing labels could change
+    if unlabelled(result):
         notes = without_code(notes, UNLABELLED)
     tables = []
     for kind in TABLES:
         rows = result.get(kind, ())
+        # Judges and a single comparison are sentences, and each group in which a judge is worse is a note.
         is_sentence = kind in ("judge", "judge_groups") or (kind == "comparisons" and len(rows) == 1)
-        # A judge's sentences are there, and a note on each group that is worse.
-        if rows and not is_sentence:
-            ranked = board if kind == "comparisons" else ()
-            if ranked:
-                tables.append(leaderboard_table(ranked, level, share=result["share"]))
-            else:
-                tables.append(_lowest(rows, kind, level))
+        if not rows or is_sentence:
+            continue
+        if kind == "comparisons" and board:
+            tables.append(leaderboard_table(board, level, share=result["share"]))
+        else:
+            tables.append(_table_lowest_first(rows, kind, level))
     warned = result.get("warnings", ())
     return brief(Page(lines=_answer_lines(result, quantity, warned[:1]), tables=tables, notes=noted(notes)))
 
@@ -263,40 +295,48 @@ def details_page(result: JsonMapping, quantity: str = "") -> Page:
     if "estimate" in result:
         if "leaderboard" in result:
             lines += [_value_sentence(result), *_equivalent_labels(result)]
-        lines.append(_facts(result))
+        lines.append(_method_sentence(result))
         if result.get("lam"):
             lines.append(_lam_text(result))
     return Page(lines=lines, tables=_tables(result), notes=noted(_notes_of_answer(result)))
 
 
 def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> list[str]:
-    """Return the sentences of the answer, with those of its warnings that are `warned`."""
-    lines = [*([quantity] if quantity else []), *verdict_lines(result)]
+    """Return the sentences of the answer, with the warnings in `warned`."""
+    lines = []
+    if quantity:
+        lines.append(quantity)
+    lines += verdict_lines(result)
     board = result.get("leaderboard", ())
     if "estimate" in result:
         lines = sentences(result, details=False, equivalent_labels=not board)
-        if board:  # the best first: what else is known of one model alone is in the details
-            lines[0] = _best_model(board, result)
+        # With several models, the facts about a single one are part of the details only.
+        if board:
+            lines[0] = _best_model_sentence(board, result)
         else:
-            lines += _forecasts(result)
+            lines += _forecast_sentences(result)
     elif result.get("judge"):
         lines = [*judge_sentences(result["judge"]), *lines]
     if "unscored" in result and "estimate" not in result:
-        lines += _unscored(result["unscored"])
+        lines += _unscored_lines(result["unscored"])
     warnings = [f"{text[:1].upper()}{text[1:]}." for text in warned]
     omitted = len(result.get("warnings", ())) - len(warned)
     if omitted:
         warnings[-1] = f"{warnings[-1][:-1]} ({omitted} more: --details)."
-    first = 1 if "estimate" in result else len(lines)
-    lines[first:first] = warnings
+    # Warnings follow the sentence with the value; a table of several estimates has no such sentence.
+    if "estimate" in result:
+        lines[1:1] = warnings
+    else:
+        lines += warnings
     if "roles" in result:
-        lines.append(f"{result['roles']['sentence'][:1].upper()}{result['roles']['sentence'][1:]}.")
+        sentence = result["roles"]["sentence"]
+        lines.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if "post_stratified" in result:
         weighted = result["post_stratified"]
         lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
     comparisons = result.get("comparisons", ())
     if len(comparisons) == 1:
-        lines.append(_two_models(comparisons[0], result["confidence_level"]))
+        lines.append(_comparison_sentence(comparisons[0], result["confidence_level"]))
     return lines
 
 
@@ -309,17 +349,19 @@ def _notes_of_answer(result: JsonMapping) -> list[str]:
     return [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
 
 
-def _lowest(rows: JsonRows, kind: str, level: float) -> ReportTable:
-    """Return a table, of groups with the lowest first."""
+def _table_lowest_first(rows: JsonRows, kind: str, level: float) -> ReportTable:
+    """Return a table of estimates; the table of groups begins with the lowest."""
     title = TABLES[kind]
     if kind == "domains":
-        rows = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
+        defined = [row for row in rows if row["estimate"] is not None]
+        undefined = [row for row in rows if row["estimate"] is None]
+        rows = sorted(defined, key=lambda row: row["estimate"]) + undefined
         title = f"{title}, the lowest first"
     return estimates_table(title, rows, level)
 
 
-def _two_models(row: JsonMapping, level: float) -> str:
-    """Return the comparison of two models in one line; of shares in percentage points."""
+def _comparison_sentence(row: JsonMapping, level: float) -> str:
+    """Return the comparison of two models in one line; shares in percentage points."""
     first = row["a"]
     second = row["b"]
     ends = row["confidence_interval"]
@@ -327,11 +369,12 @@ def _two_models(row: JsonMapping, level: float) -> str:
     if ends is None or value is None:
         return f"{first} and {second}: undecided (no interval)."
     between = f"{first} − {second}: {_difference_text(value, row)}"
-    between += f" ({level_text(level)} {_difference_ends(ends, row)})"
-    low, high = (0.0 if end is None else end for end in ends)
-    if low > 0 or high < 0:
-        above, below = (first, second) if low > 0 else (second, first)
-        return f"{above} is above {below}. {between}"
+    between += f" ({level_text(level)} {_difference_interval_text(ends, row)})"
+    low, high = ends
+    if low is not None and low > 0:
+        return f"{first} is above {second}. {between}"
+    if high is not None and high < 0:
+        return f"{second} is above {first}. {between}"
     more_labels = row.get("more_labels")
     if more_labels is None:
         return f"{first} and {second}: undecided. {between}"
@@ -339,21 +382,21 @@ def _two_models(row: JsonMapping, level: float) -> str:
 
 
 def _difference_text(value: float | None, row: JsonMapping) -> str:
-    """Return a difference, of shares in percentage points."""
+    """Return a difference; that of shares in percentage points."""
     if row.get("share") and value is not None:
         return f"{points_text(value)}{POINTS}"
     return format_number(value)
 
 
-def _difference_ends(ends: Sequence[float | None], row: JsonMapping) -> str:
-    """Return the interval of a difference, of shares in percentage points."""
+def _difference_interval_text(ends: Sequence[float | None], row: JsonMapping) -> str:
+    """Return the interval of a difference; that of shares in percentage points."""
     if row.get("share"):
         return points_interval_text(ends)
     return interval_text(ends)
 
 
 def requirement_remark(requirement: JsonMapping) -> str:
-    """Return the reason for a verdict, or what would decide a requirement that is undecided; else ""."""
+    """Return the reason for a verdict, or the labels that would decide an undecided requirement; else ""."""
     if "reason" in requirement:
         return str(requirement["reason"])
     if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
@@ -380,7 +423,7 @@ def requirement_text(requirement: JsonMapping) -> str:
 
 
 def verdict_lines(estimate: JsonMapping) -> list[str]:
-    """Return a sentence for each verdict on what was required."""
+    """Return a sentence for the verdict on each requirement."""
     exact = is_census(estimate) and estimate.get("target") == "population"
     if exact:
         suffix = f", exactly for these {estimate['population_size']:,} units"
@@ -393,9 +436,10 @@ def verdict_lines(estimate: JsonMapping) -> list[str]:
 
 
 def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> ReportTable:
-    """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
+    """Return a table of several estimates: metrics, comparisons, domains.
 
-    Shares are in percent, and their differences in percentage points.
+    Entries that are dicts or tuples are left out. Shares are in percent, and their differences in percentage
+    points.
     """
     names = dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
@@ -404,7 +448,8 @@ def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> Repo
         for name in names
         if name not in ("more_labels", "share")
     }
-    if "estimate" in columns:  # shown even where none is defined
+    # Undefined estimates are shown as a dash.
+    if "estimate" in columns:
         columns["estimate"] = partial(table_entry, name="estimate")
         columns[headers["confidence_interval"]] = partial(table_entry, name="confidence_interval")
     if "standard error" in columns:
@@ -415,29 +460,33 @@ def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> Repo
 def table_entry(row: JsonMapping, name: str) -> Any:
     """Return an entry of a table of estimates as text: in percent, in percentage points, or as a number."""
     value = row.get(name)
-    is_difference = "p_value" in row
-    if value is None:
-        return "–" if name == "estimate" else None
-    if not row.get("share"):
+    if value is None and name == "estimate":
+        return "–"
+    if value is None or not row.get("share"):
         return value
     if name == "standard_error":
         return f"{points_text(value)}{POINTS}"
+    is_difference = "p_value" in row
+    if name == "estimate" and is_difference:
+        return _difference_text(value, row)
     if name == "estimate":
-        return _difference_text(value, row) if is_difference else value_text(value, share=True)
-    return _difference_ends(value, row) if is_difference else interval_text(value, share=True)
+        return value_text(value, share=True)
+    if is_difference:
+        return _difference_interval_text(value, row)
+    return interval_text(value, share=True)
 
 
 def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels: bool = True) -> list[str]:
     """Return an estimate in sentences: value, judge, facts, precision, missing labels and verdicts.
 
-    `details`: with the standard error, the methods and λ. `equivalent_labels`: with the number of random
-    labels that are as precise.
+    `details` adds the standard error, the methods and λ. `equivalent_labels` adds the number of random labels
+    of the same precision.
     """
     lines = [_value_sentence(estimate)]
     if estimate["estimate"] is None:
         return lines
     if "unscored" in estimate:
-        lines += _unscored(estimate["unscored"])
+        lines += _unscored_lines(estimate["unscored"])
     lines += _judge_reading_lines(estimate)
     if estimate.get("judge"):
         lines += judge_sentences(estimate["judge"])
@@ -448,7 +497,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
             "(--disagreements FILE.csv writes them)."
         )
     if details:
-        lines.append(_facts(estimate))
+        lines.append(_method_sentence(estimate))
     if equivalent_labels:
         lines += _equivalent_labels(estimate)
     if unlabelled(estimate):
@@ -456,7 +505,8 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     lines += verdict_lines(estimate)
     if "disagreements" in estimate:
         file = estimate["disagreements"]
-        if "roles" in estimate:  # of a table, which has the labels
+        # Only a table has roles, and it has the labels in the same file.
+        if "roles" in estimate:
             advice = "review them, and correct the labels in the table."
         else:
             advice = "fill in its last column, and give it after the labels."
@@ -471,7 +521,7 @@ def _lam_text(estimate: JsonMapping) -> str:
 
 
 def _undefined_sentence(estimate: JsonMapping) -> str:
-    """Return that a quantity is undefined, with the interval of all possible values where it is known."""
+    """Return the sentence that a quantity is undefined, with the interval of its possible values if known."""
     name = str(estimate.get("quantity") or "estimate")
     sentence = f"{capitalise(name)} is undefined"
     ends = estimate.get("confidence_interval")
@@ -489,21 +539,21 @@ def _value_sentence(estimate: JsonMapping) -> str:
         name = f"{estimate['probability']:g} quantile:"
     else:
         name = str(estimate.get("quantity") or "estimate")
-    answer = _value_of_all_units(estimate)
+    answer = _census_value_text(estimate)
     if answer is None and estimate["confidence_interval"] is None:
-        answer = f"{_value(estimate)}, {_labels_text(estimate)}; {_no_interval(estimate)}"
+        answer = f"{_value_text(estimate)}, {_labels_text(estimate)}; {_no_interval_reason(estimate)}"
     elif answer is None:
         answer = f"{value_with_interval(estimate)}, {_labels_text(estimate)}"
     return f"{capitalise(name)} {answer}"
 
 
 def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
-    """Return the estimates of judge and labels, alone and together, and how far the judge is off."""
+    """Return the estimates of judge and labels, alone and combined, and the error of the judge alone."""
     rows = {row["name"]: row for row in estimate.get("judge_readings") or ()}
     if len(rows) < 2:
         return []
     share = estimate["share"]
-    texts = [f"{name} {_briefly(row, share)}" for name, row in rows.items()]
+    texts = [f"{name} {_value_and_interval(row, share)}" for name, row in rows.items()]
     line = f"{', '.join(texts)}."
     lines = [capitalise(line)]
     judge = rows.get(JUDGE_ONLY)
@@ -541,33 +591,33 @@ def is_census(estimate: JsonMapping) -> bool:
     return labelled is not None and labelled == estimate.get("population_size")
 
 
-def _value_of_all_units(estimate: JsonMapping) -> str | None:
-    """Return the value from labels of all units, and what it is of; None where some are not labelled."""
+def _census_value_text(estimate: JsonMapping) -> str | None:
+    """Return the value of a census with its target; None if some units are not labelled."""
     if not is_census(estimate):
         return None
     size = estimate["population_size"]
     if estimate.get("target") == "superpopulation":
-        of_all = (
-            f"all {size:,} units are labelled, and the interval is for the superpopulation they come from"
+        return (
+            f"{value_with_interval(estimate)}; all {size:,} units are labelled, and the interval is for the "
+            "superpopulation they come from"
         )
-        return f"{value_with_interval(estimate)}; {of_all}"
     value = value_text(estimate["estimate"], estimate.get("share", False))
     return f"{value}, exact for these {size:,} units, which are all labelled"
 
 
 def value_with_interval(estimate: JsonMapping) -> str:
-    """Return an estimate's value and its interval in parentheses, or why there is none."""
+    """Return an estimate's value and its interval in parentheses, or the reason why there is none."""
     ends = estimate["confidence_interval"]
     if ends is None:
-        return f"{_value(estimate)}; {_no_interval(estimate)}"
+        return f"{_value_text(estimate)}; {_no_interval_reason(estimate)}"
     if _is_difference_of_shares(estimate):
-        interval = _difference_ends(ends, estimate)
+        interval = _difference_interval_text(ends, estimate)
     else:
         interval = interval_text(ends, bool(estimate.get("share")))
-    return f"{_value(estimate)} ({level_text(estimate['confidence_level'])} {interval})"
+    return f"{_value_text(estimate)} ({level_text(estimate['confidence_level'])} {interval})"
 
 
-def _value(estimate: JsonMapping) -> str:
+def _value_text(estimate: JsonMapping) -> str:
     """Return the value of an estimate: in percent, in percentage points, or as a number."""
     value = estimate["estimate"]
     if _is_difference_of_shares(estimate):
@@ -581,12 +631,12 @@ def _is_difference_of_shares(estimate: JsonMapping) -> bool:
     return bool(estimate.get("share")) and low_bound < 0
 
 
-def _no_interval(estimate: JsonMapping) -> str:
-    """Return why an estimate has no interval."""
+def _no_interval_reason(estimate: JsonMapping) -> str:
+    """Return the reason why an estimate has no interval."""
     return f"no interval: {estimate.get('no_interval', 'it is undefined')}"
 
 
-def _facts(estimate: JsonMapping) -> str:
+def _method_sentence(estimate: JsonMapping) -> str:
     counted = estimate["n"]
     labelled = estimate.get("labels", estimate["n"])
     labels = f"{labelled:,} labels"
@@ -594,20 +644,21 @@ def _facts(estimate: JsonMapping) -> str:
         labels += f" of {estimate['population_size']:,.0f} units"
     if counted < labelled:
         labels += f", {counted:,} of them in its denominator"
-    kinds = [f"{_proper_names(estimate[name])} {word}" for name, word in _KINDS.items() if estimate.get(name)]
-    kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
-    if "standard_error" in estimate:
-        value = estimate["standard_error"]
-        if estimate.get("share") and value is not None:
-            error = f"Standard error {points_text(value)}{POINTS}; "
-        else:
-            error = f"Standard error {format_number(value)}; "
-    else:
-        error = ""
-    return f"{error}{labels}; {', '.join(kinds)}"
+    methods = [
+        f"{_method_name(estimate[name])} {noun}" for name, noun in _METHOD_NOUNS.items() if estimate.get(name)
+    ]
+    if "target" in estimate:
+        methods.append(f"target: {estimate['target']}")
+    text = f"{labels}; {', '.join(methods)}"
+    if "standard_error" not in estimate:
+        return text
+    value = estimate["standard_error"]
+    if estimate.get("share") and value is not None:
+        return f"Standard error {points_text(value)}{POINTS}; {text}"
+    return f"Standard error {format_number(value)}; {text}"
 
 
-# Methods that have the names of persons.
+# Methods that are named after persons.
 _PROPER_NAMES = {
     "horvitz-thompson": "Horvitz–Thompson",
     "clopper-pearson": "Clopper–Pearson",
@@ -617,21 +668,21 @@ _PROPER_NAMES = {
 }
 
 
-def _proper_names(method: str) -> str:
-    """Return the name of a method with capital letters where it is named after persons."""
+def _method_name(method: str) -> str:
+    """Return the name of a method with capital letters if it is named after persons."""
     for name, proper_name in _PROPER_NAMES.items():
         method = method.replace(name, proper_name)
     return method
 
 
 def unlabelled(estimate: JsonMapping) -> int:
-    """Return how many drawn units have no label."""
+    """Return the number of drawn units without a label."""
     counts = estimate.get("nonresponse") or {"drawn": 0, "labelled": 0}
     return int(counts["drawn"] - counts["labelled"])
 
 
 def missing_text(counts: JsonMapping) -> str:
-    """Return what drawn units without a label mean for the estimate, and what it is at worst where known."""
+    """Return the sentences on drawn units without a label, with the worst case of the estimate if known."""
     missing = counts["drawn"] - counts["labelled"]
     ends = counts.get("worst_bounds")
     text = (
@@ -650,38 +701,46 @@ def missing_text(counts: JsonMapping) -> str:
 def unscored_lines(
     failed: Mapping[str, int], missing: Mapping[str, int], counted: str | None = None
 ) -> list[str]:
-    """Return the sentences on answers that failed and on scores that are missing; none where there are none.
+    """Return the sentences on failed answers and on missing scores, if there are any.
 
     Parameters
     ----------
     failed : mapping of str to int
-        Answers that failed, by the model ("" for the only one).
+        Failed answers by model; the name of a single model is "".
     missing : mapping of str to int
-        Scores that are missing, by the metric's column.
+        Missing scores by the metric's column.
     counted : str, optional
-        What failed answers count as in an estimate.
+        The value of failed answers in an estimate, as text.
     """
     lines = []
-    each = [f"{n:,}" + (f" of {model!r}" if model else "") for model, n in failed.items() if n]
-    if each:
+    counts = []
+    for model, n in failed.items():
+        if n and model:
+            counts.append(f"{n:,} of {model!r}")
+        elif n:
+            counts.append(f"{n:,}")
+    if counts:
         if sum(failed.values()) == 1:
             noun = "answer"
         else:
             noun = "answers"
-        ending = "" if counted is None else f"; {counted}"
-        lines.append(f"{', '.join(each)} {noun} failed (an error, or no output){ending}.")
+        if counted is None:
+            ending = ""
+        else:
+            ending = f"; {counted}"
+        lines.append(f"{', '.join(counts)} {noun} failed (an error, or no output){ending}.")
     lacking = [f"{n:,} of {name!r}" for name, n in missing.items() if n]
     if lacking:
         lines.append(f"Missing scores: {', '.join(lacking)}.")
     return lines
 
 
-def _unscored(counts: JsonMapping) -> list[str]:
+def _unscored_lines(counts: JsonMapping) -> list[str]:
     return unscored_lines(counts["failed_answers"], counts["missing_scores"], counts["counted"])
 
 
-# Judges that an answer has a sentence on.
-MOST_SENTENCES = 3
+# Number of judges with a sentence in an answer; `--details` has all.
+MAX_JUDGE_SENTENCES = 3
 
 
 def by_judge(rows: JsonRows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]:
@@ -693,10 +752,10 @@ def by_judge(rows: JsonRows) -> dict[str, dict[tuple[str, str | None], JsonMappi
     return rows_by_judge
 
 
-def judge_sentences(rows: JsonRows, limit: int = MOST_SENTENCES) -> list[str]:
-    """Return what labels say of each judge in one sentence, and of several how they compare.
+def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[str]:
+    """Return a sentence on the agreement of each judge with the labels, and the comparison of several judges.
 
-    Of two classes the rarer one is what a judge looks for.
+    The rarer one of two classes counts as the class that a judge detects.
     """
     agreements = []
     lines = []
@@ -707,58 +766,68 @@ def judge_sentences(rows: JsonRows, limit: int = MOST_SENTENCES) -> list[str]:
         if metrics:
             judges[judge] = metrics
     for judge, metrics in [*judges.items()][:limit]:
-        lines.append(_sentence(judge, metrics))
+        lines.append(_judge_sentence(judge, metrics))
     if len(judges) > limit:
         lines[-1] += f" {len(judges) - limit} more: --details."
-    lines += [f"Two of them agree with each other on {_briefly(row)}." for row in agreements]
-    return lines + _best_proxy(judges)
+    lines += [f"Two of them agree with each other on {_value_and_interval(row)}." for row in agreements]
+    return lines + _best_proxy_sentence(judges)
 
 
-def _sentence(judge: str, metrics: MetricRows) -> str:
+def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     if ("agreement", None) not in metrics:
         parts = [
-            f"{name.replace('_', ' ')} {_briefly(row, share=False)}" for (name, _), row in metrics.items()
+            f"{name.replace('_', ' ')} {_value_and_interval(row, share=False)}"
+            for (name, _), row in metrics.items()
         ]
         return f"{judge!r} and people: {', '.join(parts)}."
-    agreed, kappa = (metrics[name, None] for name in ("agreement", "kappa"))
-    sentence = f"{judge!r} agrees with people on {_briefly(agreed)}, kappa {_briefly(kappa, share=False)}"
+    agreement = _value_and_interval(metrics["agreement", None])
+    kappa = _value_and_interval(metrics["kappa", None], share=False)
+    sentence = f"{judge!r} agrees with people on {agreement}, kappa {kappa}"
     if ("no_verdict", None) in metrics:
         share = value_text(metrics["no_verdict", None]["estimate"], share=True)
         sentence += f"; the {share} of the units without a verdict are left out"
-    classes = _caught_first(metrics)
+    classes = _classes_by_rarity(metrics)
     if len(classes) != 2:
         return f"{sentence}."
     caught, other = classes
-    value, ends = (metrics["recall", other][name] for name in ("estimate", "confidence_interval"))
-    missed = {
-        "estimate": None if value is None else 1.0 - value,
-        "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
-    }
+    sensitivity = _value_and_interval(metrics["recall", caught])
+    false_alarms = _value_and_interval(_complement(metrics["recall", other]))
     return (
-        f"{sentence}; it catches {_briefly(metrics['recall', caught])} of the {caught!r} (sensitivity), "
-        f"with false alarms on {_briefly(missed)} of the {other!r} (1 − specificity)."
+        f"{sentence}; it catches {sensitivity} of the {caught!r} (sensitivity), "
+        f"with false alarms on {false_alarms} of the {other!r} (1 − specificity)."
     )
 
 
-# Words of verdicts on an answer that a judge is to find.
-_FAULTS = frozenset(("fail", "failed", "wrong", "incorrect", "bad", "unsafe", "no", "false", "0"))
+def _complement(row: JsonMapping) -> JsonDict:
+    """Return estimate and interval of 1 minus a rate."""
+    value = row["estimate"]
+    ends = row["confidence_interval"]
+    if value is not None:
+        value = 1.0 - value
+    if ends is not None:
+        ends = [None if end is None else 1.0 - end for end in reversed(ends)]
+    return {"estimate": value, "confidence_interval": ends}
 
 
-def _caught_first(metrics: MetricRows) -> list[str]:
-    """Return the classes whose share is known: a fault first, otherwise the rarest among people's labels.
+# Verdicts on an answer that mean a fault, which a judge should detect.
+_FAULT_WORDS = frozenset(("fail", "failed", "wrong", "incorrect", "bad", "unsafe", "no", "false", "0"))
 
-    The order of a verdict and its opposite does not depend on the labels, so that sensitivity is of one class
-    in all requests.
+
+def _classes_by_rarity(metrics: MetricRows) -> list[str]:
+    """Return the classes with a known share: faults first, then in the order of their shares of the labels.
+
+    The order of a verdict and its opposite does not depend on the labels, so that sensitivity refers to the
+    same class in all requests.
     """
-    shares = [
-        (of.casefold() not in _FAULTS, row["estimate"], of)
-        for (name, of), row in metrics.items()
-        if name == "prevalence" and of and row["estimate"] is not None
-    ]
-    return [of for _, _, of in sorted(shares)]
+    sort_keys = []
+    for (metric, class_name), row in metrics.items():
+        if metric == "prevalence" and class_name and row["estimate"] is not None:
+            is_no_fault = class_name.casefold() not in _FAULT_WORDS
+            sort_keys.append((is_no_fault, row["estimate"], class_name))
+    return [class_name for _, _, class_name in sorted(sort_keys)]
 
 
-def _briefly(row: JsonMapping, share: bool = True) -> str:
+def _value_and_interval(row: JsonMapping, share: bool = True) -> str:
     value = value_text(row["estimate"], share)
     ends = row["confidence_interval"]
     if ends is None:
@@ -766,10 +835,10 @@ def _briefly(row: JsonMapping, share: bool = True) -> str:
     return f"{value} ({interval_text(ends, share)})"
 
 
-def _best_proxy(judges: Mapping[str, MetricRows]) -> list[str]:
-    """Return which of several judges predicts people best: the correlation says what it is worth as a proxy.
+def _best_proxy_sentence(judges: Mapping[str, MetricRows]) -> list[str]:
+    """Return the sentence on the judge that correlates most with people's labels, if there are several.
 
-    With a correlation r a label is worth up to 1/(1 − r²) labels without a proxy (Cochran 1977, 7.3).
+    With a correlation r, a label is worth up to 1/(1 − r²) labels without a proxy (Cochran 1977, 7.3).
     """
     correlations = []
     for judge, metrics in judges.items():
@@ -788,23 +857,24 @@ def _best_proxy(judges: Mapping[str, MetricRows]) -> list[str]:
 
 
 def judge_notes(rows: JsonRows) -> list[str]:
-    """Return the three readings of a share, with the first judge's; nothing of more than two classes."""
+    """Return the note with three estimates of a share for the first judge; none for more than two classes."""
     judge, metrics = next(iter(by_judge(rows).items()))
-    classes = _caught_first(metrics)
+    classes = _classes_by_rarity(metrics)
     if len(classes) != 2 or ("rogan_gladen", classes[0]) not in metrics:
         return []
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")
-    ours, raw, other = (metrics[name, classes[0]] for name in names)
+    by_labels, by_judge_alone, rogan_gladen = (metrics[name, classes[0]] for name in names)
+    judge_share = value_text(by_judge_alone["estimate"], share=True)
     text = (
-        f"the share of {classes[0]!r} is {_briefly(ours)} by the labels; {judge!r} alone says "
-        f"{value_text(raw['estimate'], share=True)}, which no label corrects, and Rogan & Gladen's "
-        f"correction {_briefly(other)}, which takes labels for a random sample: take the first"
+        f"the share of {classes[0]!r} is {_value_and_interval(by_labels)} by the labels; {judge!r} alone "
+        f"says {judge_share}, which no label corrects, and Rogan & Gladen's correction "
+        f"{_value_and_interval(rogan_gladen)}, which takes labels for a random sample: take the first"
     )
     return [Note(JUDGE_SHARES, text)]
 
 
 def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
-    """Return the table of all quantities, and for each judge that of people's classes and its own."""
+    """Return the table of all quantities, and for each judge the confusion matrix with people's classes."""
     columns: JsonDict = {name: name for name in ("judge", "metric", "class")}
     columns |= {
         "estimate": partial(table_entry, name="estimate"),
@@ -816,7 +886,8 @@ def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
     for row in rows:
         if row["metric"] == "share":
             lines = shares.setdefault(row["judge"], {})
-            lines.setdefault(row["class"], {"people's label": row["class"]})[row["judged"]] = _briefly(row)
+            line = lines.setdefault(row["class"], {"people's label": row["class"]})
+            line[row["judged"]] = _value_and_interval(row)
     for judge, lines in shares.items():
         title = f"Share of all units, by people and by {judge!r}"
         judged = next(iter(lines.values()))

@@ -9,26 +9,27 @@ REMARK = "remark"
 
 # Codes of warnings, which are printed among the first lines.
 NO_MATCH = "answers-match-no-label"
-# Of labelled rows that are not a random sample of their table by a proxy, the answers or groups of rows.
+# Codes of the warnings that labelled rows are no random sample of their table: the distribution of a proxy,
+# of the answers or of groups of rows differs.
 LABELS_BY_PROXY = "labels-by-proxy"
 LABELS_BY_ANSWER = "labels-by-answer"
 LABELS_BY_GROUP = "labels-by-group"
 NOT_AT_RANDOM = frozenset({LABELS_BY_PROXY, LABELS_BY_ANSWER, LABELS_BY_GROUP})
 WARNINGS = frozenset({NO_MATCH, *NOT_AT_RANDOM})
 
-# Of the note that an estimate is of the first of several models.
+# Code of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"
 
-# Of the note on a judge's share beside that by the labels.
+# Code of the note that compares a judge's share with the share by the labels.
 JUDGE_SHARES = "judge-shares"
 
-# Of the note that the labelled rows of a table are taken as a random sample of it.
+# Code of the note that the labelled rows of a table are assumed to be a random sample of it.
 RANDOM_ROWS = "rows-at-random"
 
-# Of the note that a column's numbers are written with a decimal comma or a percent sign.
+# Code of the note that a column's numbers are written with a decimal comma or a percent sign.
 NUMBERS_AS_TEXT = "numbers-as-text"
 
-# Of the note on drawn units without a label, which a page may say in a sentence of its own.
+# Code of the note on drawn units without a label, which a page may replace by a sentence.
 UNLABELLED = "units-without-label"
 
 

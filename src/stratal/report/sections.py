@@ -37,7 +37,10 @@ def report_sections(findings: FindingsDict) -> list[Page]:
     if "estimate" in findings:
         sections = _estimate_sections(findings)
         contents["nonresponse"] = findings["estimate"]["nonresponse"]
-        contents["strata"] = findings["strata"] if len(findings["strata"]) > 1 else None
+        # A single stratum has no section.
+        contents["strata"] = None
+        if len(findings["strata"]) > 1:
+            contents["strata"] = findings["strata"]
     for name, (title, make_content_section) in _SECTIONS.items():
         if contents.get(name):
             section = make_content_section(findings, contents[name])
@@ -53,11 +56,7 @@ def _estimate_sections(findings: FindingsDict) -> list[Page]:
     sections = [replace(_answer_section(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
         if findings["estimate"].get(kind):
-            make_section = {
-                "comparisons": _models_section,
-                "judge": _judge_section,
-                "calibration": _reliability_section,
-            }.get(kind, partial(_table_section, kind=kind))
+            make_section = _TABLE_SECTIONS.get(kind, partial(_table_section, kind=kind))
             section = make_section(findings)
             sections.append(replace(section, title=section.title or title, name=section.name or kind))
     return sections
@@ -96,10 +95,11 @@ def _table_section(findings: FindingsDict, kind: str) -> Page:
     title = estimates.TABLES[kind]
     named_rows = []
     for row in rows:
-        # The entries before the estimate identify the row, except how it is shown.
+        # The entries before the estimate identify the row, except `share`, which determines the unit.
         columns = list(row)
         names = [name for name in columns[: columns.index("estimate")] if name != "share"]
-        named_rows.append({**row, "name": " · ".join(str(row[name]) for name in names if row[name])})
+        parts = [str(row[name]) for name in names if row[name]]
+        named_rows.append({**row, "name": " · ".join(parts)})
     drawing = forest_drawing(kind, title, named_rows, all(row.get("share") for row in rows))
     table = estimates.estimates_table(title, rows, findings["confidence_level"])
     return Page(drawings=[drawing], tables=[table])
@@ -124,15 +124,11 @@ def _judge_section(findings: FindingsDict) -> Page:
     rows = findings["estimate"]["judge"]
     drawings = []
     for index, judge in enumerate([*estimates.by_judge(rows)][:_MAX_JUDGES]):
-        shares = [
-            {
-                **row,
-                "name": _JUDGE_SHARES[row["metric"]].format(**row),
-                "reported": row["metric"] == "agreement",
-            }
-            for row in rows
-            if row["judge"] == judge and row["metric"] in _JUDGE_SHARES
-        ]
+        shares = []
+        for row in rows:
+            if row["judge"] == judge and row["metric"] in _JUDGE_SHARES:
+                name = _JUDGE_SHARES[row["metric"]].format(**row)
+                shares.append({**row, "name": name, "reported": row["metric"] == "agreement"})
         if shares:
             drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", shares, share=True))
     corrected = [
@@ -178,12 +174,23 @@ def _models_section(findings: FindingsDict) -> Page:
 def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     """Return the section that compares the reported estimate with other estimates from the same labels."""
     title = "Estimates side by side"
+    share = findings["share"]
+
+    def name_entry(row: JsonMapping) -> str:
+        if row["reported"]:
+            return f"{row['name']} (reported)"
+        return str(row["name"])
+
+    def interval_entry(row: JsonMapping) -> str | None:
+        interval = row["confidence_interval"]
+        if interval is None:
+            return None
+        return interval_text(interval, share)
+
     columns = {
-        "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
-        "estimate": lambda row: value_text(row["estimate"], findings["share"]),
-        level_text(findings["confidence_level"]): lambda row: (
-            row["confidence_interval"] and interval_text(row["confidence_interval"], findings["share"])
-        ),
+        "reading": name_entry,
+        "estimate": lambda row: value_text(row["estimate"], share),
+        level_text(findings["confidence_level"]): interval_entry,
         "what it is": "what",
     }
     return Page(
@@ -227,7 +234,7 @@ def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
 
 
 # A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0%.
-_MAX_UNEXPLAINED = 0.995
+_MAX_UNEXPLAINED_SHARE = 0.995
 
 
 def _proxy_quality_lines(check: JsonMapping) -> list[str]:
@@ -238,7 +245,7 @@ def _proxy_quality_lines(check: JsonMapping) -> list[str]:
         if row["correlation"] is not None
     ]
     unexplained = check["left_open"]
-    if unexplained is not None and unexplained < _MAX_UNEXPLAINED:
+    if unexplained is not None and unexplained < _MAX_UNEXPLAINED_SHARE:
         lines.append(
             f"In this estimate the proxy leaves {unexplained:.0%} of the variance of the labels unexplained."
         )
@@ -246,28 +253,34 @@ def _proxy_quality_lines(check: JsonMapping) -> list[str]:
 
 
 def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
-    """Return the sentence on the mean difference of proxy and labels, if it is known; of shares in points."""
+    """Return the sentence on the mean difference of proxy and labels, if known; that of shares in points."""
     bias = check["bias"]
     if bias is None:
         return []
     low, high = bias["confidence_interval"]
     if low * high <= 0:
-        interval = f"{level} of the difference {_gap(low, share)} to {_gap(high, share)}: it may be 0"
+        limits = f"{_difference_text(low, share)} to {_difference_text(high, share)}"
+        interval = f"{level} of the difference {limits}: it may be 0"
     else:
         # The direction is stated in words, and the interval is that of the absolute difference.
         smaller, larger = sorted((abs(low), abs(high)))
-        interval = f"{level} {_gap(smaller, share)} to {_gap(larger, share)}"
+        interval = f"{level} {_difference_text(smaller, share)} to {_difference_text(larger, share)}"
     difference = bias["estimate"]
-    direction = "above" if difference > 0 else "below"
+    if difference > 0:
+        direction = "above"
+    else:
+        direction = "below"
     size = width_text(abs(difference), share)
     return [
         f"On the labelled units, the weighted mean of the proxy is {size} {direction} theirs ({interval})."
     ]
 
 
-def _gap(value: float, share: bool) -> str:
+def _difference_text(value: float, share: bool) -> str:
     """Return one end of the interval of a difference of proxy and labels, without the unit."""
-    return points_text(value) if share else f"{value:.2g}"
+    if share:
+        return points_text(value)
+    return f"{value:.2g}"
 
 
 def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
@@ -277,6 +290,10 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
+    drawings = []
+    # A single bin is no curve.
+    if len(check["bins"]) > 1:
+        drawings.append(calibration_drawing(check))
     return Page(
         lines=[
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. If the "
@@ -285,7 +302,7 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
             *_bias_lines(check, level, findings["share"]),
             *_proxy_quality_lines(check),
         ],
-        drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
+        drawings=drawings,
         tables=[table_of("Proxy and labels", check["bins"], columns)],
     )
 
@@ -297,6 +314,7 @@ def _reliability_section(findings: FindingsDict, rows: JsonRows | None = None) -
     for score in dict.fromkeys(row["score"] for row in rows):
         bins = [
             {
+                # The text of a bin ends with its mean score.
                 "proxy_mean": float(row["bin"].rpartition(" ")[2]),
                 "outcome_mean": row["estimate"],
                 "confidence_interval": row["confidence_interval"],
@@ -306,8 +324,11 @@ def _reliability_section(findings: FindingsDict, rows: JsonRows | None = None) -
             if row["score"] == score and row["bin"]
         ]
         if len(bins) > 1:
-            of_class = next(row["class"] for row in rows if row["score"] == score)
-            outcome = "share of right answers" if of_class is None else f"share of {of_class}"
+            class_name = next(row["class"] for row in rows if row["score"] == score)
+            if class_name is None:
+                outcome = "share of right answers"
+            else:
+                outcome = f"share of {class_name}"
             drawing = calibration_drawing({"bins": bins}, f"mean {score}", outcome)
             drawings.append(
                 replace(drawing, name=f"reliability-{len(drawings)}", title=f"Outcomes by {score}")
@@ -499,6 +520,13 @@ def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
+# Function of each table of an estimate whose section has more than the table.
+_TABLE_SECTIONS: dict[str, Callable[[FindingsDict], Page]] = {
+    "comparisons": _models_section,
+    "judge": _judge_section,
+    "calibration": _reliability_section,
+}
+
 # Title and function of each section. Results come before the information that a reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version_section),
@@ -553,16 +581,21 @@ class Scale:
     def ends(self, interval: Sequence[float | None]) -> list[float]:
         """Return the positions of the limits of an interval; None is the end of the scale."""
         low, high = interval
-        return [self.start if low is None else self(low), self.end if high is None else self(high)]
+        positions = [self.start, self.end]
+        if low is not None:
+            positions[0] = self(low)
+        if high is not None:
+            positions[1] = self(high)
+        return positions
 
 
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return at most `most` + 1 round numbers from `low` to `high`."""
-    min_step = (high - low) / most
+def ticks(low: float, high: float, max_steps: int = 5) -> list[float]:
+    """Return at most `max_steps` + 1 round numbers from `low` to `high`."""
+    min_step = (high - low) / max_steps
     power = 10.0 ** math.floor(math.log10(min_step))
-    step = next(
-        power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= min_step * (1 - _ROUNDING)
-    )
+    # The smallest round step that is large enough.
+    candidates = [power * factor for factor in (1, 2, 2.5, 5, 10)]
+    step = next(candidate for candidate in candidates if candidate >= min_step * (1 - _ROUNDING))
     first = math.ceil(low / step - _ROUNDING)
     count = math.floor(high / step + _ROUNDING) - first + 1
     digits = max(0, 2 - math.floor(math.log10(step)))
@@ -669,9 +702,13 @@ def _forest_scale(rows: Sequence[ReportRow], share: bool, margin: float) -> Scal
 
 def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]:
     """Return the SVG elements of a row: name, value, interval and dot."""
-    is_reported = row.get("reported")
-    kind = "reported" if is_reported else "other"
-    name_style = "name strong" if is_reported else "name"
+    kind = "other"
+    name_style = "name"
+    radius = 4
+    if row.get("reported"):
+        kind = "reported"
+        name_style = "name strong"
+        radius = 5
     marks = [
         drawing_text(_LEFT, y - 14, _shorten(row["name"]), name_style),
         drawing_text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
@@ -681,7 +718,7 @@ def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]
         marks.append(drawing_line(low, y, high, y, f"range {kind}"))
         marks += [drawing_line(x, y - 4, x, y + 4, f"range {kind}") for x in (low, high)]
     if row["estimate"] is not None:
-        marks.append(_dot(scale(row["estimate"]), y, kind, 5 if is_reported else 4))
+        marks.append(_dot(scale(row["estimate"]), y, kind, radius))
     return marks
 
 
@@ -783,7 +820,9 @@ def plot_axes(
 
 def tick_text(tick: float, share: bool) -> str:
     """Return the label of a tick, in percent for shares."""
-    return f"{100 * tick:.6g}%" if share else f"{tick:g}"
+    if share:
+        return f"{100 * tick:.6g}%"
+    return f"{tick:g}"
 
 
 def _dot(x: float, y: float, kind: str = "reported", radius: int = 4) -> str:

@@ -20,20 +20,20 @@ _NUMERIC = "0123456789+-−–<∞"
 
 
 # Largest number of rows of a printed table, so that a report stays small. The JSON output contains all rows.
-MOST_ROWS = 300
+MAX_ROWS = 300
 
-# Widths below this one, 10 points, are printed with a decimal digit.
-_ROUNDED_WIDTH = 0.0995
+# Smaller widths are printed with a decimal digit. The limit is 10 points when rounded to two digits.
+_MIN_INTEGER_WIDTH = 0.0995
 
 # Largest number of rows of a table in a notebook.
 _NOTEBOOK_ROWS = 20
 
 # Floats outside this range are printed with an exponent.
-_SMALLEST_DECIMAL = 1e-4
-_LARGEST_DECIMAL = 1e6
+_MIN_DECIMAL = 1e-4
+_MAX_DECIMAL = 1e6
 
 # Shares below this value, .05%, would be printed as 0.0% or 0.1% with one decimal digit.
-_SMALLEST_PERCENT = 0.0005
+_MIN_PERCENT = 0.0005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class ReportTable:
     header : sequence of str
     rows : sequence of sequence
     title : str
-    most : int
+    max_rows : int
         Largest number of printed rows.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
     title: str = ""
-    most: int = MOST_ROWS
+    max_rows: int = MAX_ROWS
 
     def cells(self) -> list[list[str]]:
         """Return the entries as text."""
@@ -60,7 +60,9 @@ class ReportTable:
 
     def numeric(self) -> list[bool]:
         """Return for each column whether it contains only numbers and is aligned to the right."""
-        columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.header)
+        columns: list[tuple[str, ...]] = [()] * len(self.header)
+        if self.rows:
+            columns = list(zip(*self.cells(), strict=True))
         # The first column names the rows.
         return [
             index > 0 and all(entry[:1] in _NUMERIC for entry in column)
@@ -69,11 +71,11 @@ class ReportTable:
 
     def first(self) -> ReportTable:
         """Return the table of the printed rows; a last row states the number of other rows."""
-        n_hidden = len(self.rows) - self.most
+        n_hidden = len(self.rows) - self.max_rows
         if n_hidden <= 0:
             return self
         last_row = [f"… and {n_hidden:,} more: see --json or to_dict()", *[""] * (len(self.header) - 1)]
-        return replace(self, rows=[*self.rows[: self.most], last_row], most=self.most + 1)
+        return replace(self, rows=[*self.rows[: self.max_rows], last_row], max_rows=self.max_rows + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -128,7 +130,7 @@ def table_of(title: str, rows: Sequence[JsonMapping], columns: JsonMapping | Seq
 
 
 # Largest number of lines of an answer including the next command, so that it is visible above a prompt.
-MOST_LINES = 15
+MAX_LINES = 15
 
 # Rows of a table that an answer prints in any case.
 MIN_TABLE_ROWS = 12
@@ -143,14 +145,16 @@ _TABLE_LINES = 4
 _NOTE_LINES = 2
 
 
-def brief(page: Page, most: int = MOST_LINES - _COMMAND_LINES) -> Page:
-    """Return a page of about `most` lines: the first rows of its tables, and the notes that fit.
+def brief(page: Page, max_lines: int = MAX_LINES - _COMMAND_LINES) -> Page:
+    """Return a page of about `max_lines` lines: the first rows of its tables, and the notes that fit.
 
     Tables were requested, and have at least `MIN_TABLE_ROWS` rows. Omitted rows and notes are replaced by
     their number and the option that prints them.
     """
-    note_lines = _NOTE_LINES if page.notes else 0
-    free_lines = most - len(page.lines) - note_lines - _TABLE_LINES * len(page.tables)
+    note_lines = 0
+    if page.notes:
+        note_lines = _NOTE_LINES
+    free_lines = max_lines - len(page.lines) - note_lines - _TABLE_LINES * len(page.tables)
     tables = []
     for table in page.tables:
         rows = list(table.rows[: max(1 + free_lines, MIN_TABLE_ROWS)])
@@ -179,15 +183,22 @@ def table_text(table: ReportTable) -> str:
     lines = [list(table.header), *table.cells()]
     columns = []
     for column, is_numeric in zip(zip(*lines, strict=True), table.numeric(), strict=True):
-        width = max(map(_width, column))
-        spaces = [" " * (width - _width(entry)) for entry in column]
-        pairs = zip(spaces, column, strict=True)
-        columns.append([space + entry if is_numeric else entry + space for space, entry in pairs])
+        width = max(map(_terminal_width, column))
+        aligned = []
+        for entry in column:
+            spaces = " " * (width - _terminal_width(entry))
+            if is_numeric:
+                aligned.append(spaces + entry)
+            else:
+                aligned.append(entry + spaces)
+        columns.append(aligned)
     text_rows = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
-    return "\n".join([table.title, *text_rows] if table.title else text_rows)
+    if table.title:
+        text_rows.insert(0, table.title)
+    return "\n".join(text_rows)
 
 
-def _width(text: str) -> int:
+def _terminal_width(text: str) -> int:
     """Return the width of a text in a terminal, where wide characters take two columns."""
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
@@ -197,7 +208,7 @@ def cell(entry: object) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, float):
-        if entry == 0 or _SMALLEST_DECIMAL <= abs(entry) < _LARGEST_DECIMAL:
+        if entry == 0 or _MIN_DECIMAL <= abs(entry) < _MAX_DECIMAL:
             return f"{entry:.4f}"
         return f"{entry:.3g}"
     if isinstance(entry, list):
@@ -228,9 +239,9 @@ def value_text(value: float | None, share: bool = False) -> str:
 
 def _percent(value: float) -> str:
     """Return a share in percent with one decimal digit; with more digits close to 0% and 100%."""
-    if value == 0 or _SMALLEST_PERCENT <= abs(value) <= 1.0 - _SMALLEST_PERCENT or abs(value) >= 1.0:
+    if value == 0 or _MIN_PERCENT <= abs(value) <= 1.0 - _MIN_PERCENT or abs(value) >= 1.0:
         return f"{100 * value:.1f}"
-    if abs(value) < _SMALLEST_PERCENT:
+    if abs(value) < _MIN_PERCENT:
         return f"{100 * value:.2g}"
     # 99.97 instead of 100.0: one significant digit of the distance to 100.
     n_digits = -math.floor(math.log10(100 * (1.0 - abs(value))))
@@ -244,8 +255,12 @@ def interval_text(
     low, high = ends
     if share and low is not None and high is not None:
         return f"{_percent(low)}% to {_percent(high)}%"
-    low_text = "−∞" if low is None else write(low)
-    high_text = "∞" if high is None else write(high)
+    low_text = "−∞"
+    high_text = "∞"
+    if low is not None:
+        low_text = write(low)
+    if high is not None:
+        high_text = write(high)
     return f"{low_text} to {high_text}"
 
 
@@ -274,7 +289,7 @@ def width_text(width: float, share: bool) -> str:
     """Return the width of an interval, of a share in percentage points."""
     if not share:
         return format_number(width)
-    if width < _ROUNDED_WIDTH:
+    if width < _MIN_INTEGER_WIDTH:
         return f"{100 * width:.2g}{POINTS}"
     return f"{100 * width:.0f}{POINTS}"
 
@@ -326,10 +341,9 @@ def table_html(table: ReportTable) -> str:
         caption = ""
     table = table.first()
     classes = [' class="number"' if is_numeric else "" for is_numeric in table.numeric()]
-    header = "".join(
-        f'<th scope="col"{class_}>{escape(entry)}</th>'
-        for entry, class_ in zip(table.header, classes, strict=True)
-    )
+    header = ""
+    for entry, class_ in zip(table.header, classes, strict=True):
+        header += f'<th scope="col"{class_}>{escape(entry)}</th>'
     body = ""
     for row in table.cells():
         cells = (f"<td{class_}>{escape(entry)}</td>" for entry, class_ in zip(row, classes, strict=True))
@@ -363,7 +377,7 @@ class PageDisplay:
 
     def _repr_html_(self) -> str:
         page = self.summary()
-        tables = [replace(table, most=min(table.most, _NOTEBOOK_ROWS)) for table in page.tables]
+        tables = [replace(table, max_rows=min(table.max_rows, _NOTEBOOK_ROWS)) for table in page.tables]
         return page_html(replace(page, tables=tables))
 
 
@@ -379,7 +393,7 @@ class TableDisplay:
     def _repr_html_(self) -> str:
         columns = self._columns()
         rows = list(zip(*map(_as_list, columns.values()), strict=True))
-        table = ReportTable(header=list(columns), rows=rows, most=_NOTEBOOK_ROWS)
+        table = ReportTable(header=list(columns), rows=rows, max_rows=_NOTEBOOK_ROWS)
         return page_html(Page(tables=[table]))
 
     def to_pandas(self) -> Any:
@@ -397,4 +411,6 @@ class TableDisplay:
 
 def _as_list(values: Any) -> list[Any]:
     """Return a column as a list of Python objects."""
-    return list(values.tolist() if isinstance(values, np.ndarray) else values)
+    if isinstance(values, np.ndarray):
+        return list(values.tolist())
+    return list(values)

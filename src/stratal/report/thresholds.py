@@ -19,35 +19,36 @@ from stratal.report.sections import (
 )
 from stratal.report.text import Page, ReportTable, interval_text, table_of, value_text
 
-_NAMES = {
+_METRIC_NAMES = {
     "error": "error",
     "precision": "precision",
     "recall": "recall",
     "false_positive_rate": "false positive rate",
     "f1": "F1",
 }
-# Metrics whose limit is an upper one.
-_UPPER = ("error", "false_positive_rate")
-_OF_TARGET = {
+# Metrics with an upper limit; the others have a lower one.
+_UPPER_LIMIT_METRICS = ("error", "false_positive_rate")
+_TARGET_TEXTS = {
     "population": "for these items",
     "superpopulation": "for future items from the same source",
 }
-# Groups that are listed in sentences.
-_SENTENCES = 5
+# Number of groups with a sentence; the table has all.
+_MAX_GROUP_SENTENCES = 5
 
 
 def threshold_page(result: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of `Threshold.to_dict`: the verdict and the accepted sets, and the curve.
 
-    Without details, the candidate sets of an error, and the curve of other metrics.
+    Without details there is one table: the candidate sets for an error, and the curve for other metrics.
     """
     curve = _curve_table(result)
-    tables = [_candidate_table(result), *([curve] if curve is not None else [])]
-    if not details:
-        if result["metric"] == "error":
-            tables = tables[:1]
-        else:
-            tables = tables[-1:]
+    tables = [_candidate_table(result)]
+    if curve is not None:
+        tables.append(curve)
+    if not details and result["metric"] == "error":
+        tables = tables[:1]
+    elif not details:
+        tables = tables[-1:]
     return Page(
         lines=threshold_sentences(result), tables=tables, notes=[f"Note: {note}" for note in result["notes"]]
     )
@@ -62,45 +63,50 @@ def threshold_sections(result: JsonMapping) -> list[Page]:
 
 
 def threshold_sentences(result: JsonMapping) -> list[str]:
-    """Return the verdict and, for each accepted set, what is guaranteed."""
+    """Return the verdict and the guarantee for each accepted set."""
     head = f"{result['requirement']}: {result['verdict']}"
     chosen = result["chosen"]
     if not chosen:
-        return [f"{head}. {_without_a_set(result)}"]
+        return [f"{head}. {_no_set_sentence(result)}"]
     level = f"{100 * result['confidence_level']:g}% confidence"
-    scope = " for all groups together" if result["by"] else ""
-    guarantee = f"With {level}{scope}, {_OF_TARGET[result['target']]}."
-    sentences = [_sentence(result, row) for row in chosen[:_SENTENCES]]
+    scope = ""
+    if result["by"]:
+        scope = " for all groups together"
+    guarantee = f"With {level}{scope}, {_TARGET_TEXTS[result['target']]}."
+    sentences = [_set_sentence(result, row) for row in chosen[:_MAX_GROUP_SENTENCES]]
     lines = [f"{head}. {sentences[0]}", *sentences[1:]]
-    if len(chosen) > _SENTENCES:
-        lines.append(f"… and {len(chosen) - _SENTENCES} more groups: see the table.")
+    if len(chosen) > _MAX_GROUP_SENTENCES:
+        lines.append(f"… and {len(chosen) - _MAX_GROUP_SENTENCES} more groups: see the table.")
     return [*lines, guarantee]
 
 
-def _sentence(result: JsonMapping, row: JsonMapping) -> str:
-    """Return what is accepted, and the metric of it with its limit."""
-    group = "" if row["group"] is None else f"{row['group']}: "
-    if row["items"] is None:
-        items = ""
-    else:
+def _set_sentence(result: JsonMapping, row: JsonMapping) -> str:
+    """Return the condition of an accepted set, and its metric with the limit."""
+    group = ""
+    items = ""
+    if row["group"] is not None:
+        group = f"{row['group']}: "
+    if row["items"] is not None:
         items = f"{row['items']:,} items, "
-    metric = _NAMES[result["metric"]]
-    if result["metric"] in _UPPER:
+    metric = _METRIC_NAMES[result["metric"]]
+    if result["metric"] in _UPPER_LIMIT_METRICS:
         side = "at most"
     else:
         side = "at least"
+    limit = _conservative_limit_text(row["limit"], result["metric"])
     return (
         f"{group}Accept {_set_text(result, row)} without review: {items}{_share_text(row['share'])} of "
-        f"all; their {metric} is {side} {_outward(row['limit'], result['metric'])} (estimated "
-        f"{value_text(row['estimate'], True)} from {row['labels']:,} labels)."
+        f"all; their {metric} is {side} {limit} (estimated {value_text(row['estimate'], True)} from "
+        f"{row['labels']:,} labels)."
     )
 
 
-def _outward(limit: float, metric: str) -> str:
-    """Return a limit in percent, rounded to the side on which it still holds."""
+def _conservative_limit_text(limit: float, metric: str) -> str:
+    """Return a limit in percent, rounded up for an upper limit and down for a lower one."""
+    # Near 0% and 100%, one decimal digit is too coarse.
     if not 0.001 < limit < 0.999:
         return value_text(limit, True)
-    if metric in _UPPER:
+    if metric in _UPPER_LIMIT_METRICS:
         rounded = math.ceil(limit * 1000 - 1e-9)
     else:
         rounded = math.floor(limit * 1000 + 1e-9)
@@ -114,8 +120,8 @@ def _set_text(result: JsonMapping, row: JsonMapping) -> str:
     return " and ".join(parts) or "everything"
 
 
-def _without_a_set(result: JsonMapping) -> str:
-    """Return why no set is accepted, and what would change it."""
+def _no_set_sentence(result: JsonMapping) -> str:
+    """Return the reason why no set is accepted, and the number of labels that would probably change it."""
     labels = f"these {result['labels']:,} labels"
     if result["all_violated"]:
         if result["verdict"] == "FAIL":
@@ -123,9 +129,10 @@ def _without_a_set(result: JsonMapping) -> str:
         else:
             others = "sets above the highest hold too few labels to tell"
         count = len(result["candidates"])
-        where = (
-            "the only candidate threshold" if count == 1 else f"each of the {count:,} candidate thresholds"
-        )
+        if count == 1:
+            where = "the only candidate threshold"
+        else:
+            where = f"each of the {count:,} candidate thresholds"
         return f"At {where}, {labels} show that it is violated; {others}."
     needed = result["labels_needed"]
     if needed is None:
@@ -137,7 +144,7 @@ def _without_a_set(result: JsonMapping) -> str:
 
 def _candidate_table(result: JsonMapping) -> ReportTable:
     """Return the table of the candidate sets."""
-    metric = _NAMES[result["metric"]]
+    metric = _METRIC_NAMES[result["metric"]]
     columns: JsonDict = {"group": "group"}
     for place, name in enumerate(result["scores"]):
         columns[f"{name} ≥"] = lambda row, place=place: _threshold_text(row["thresholds"][place])
@@ -149,7 +156,7 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
         "limit": lambda row: value_text(row["limit"], True),
         "accepted": lambda row: "yes" if row["accepted"] else "no",
     }
-    rows = _shown(result["candidates"], result["chosen"])
+    rows = _selected_candidates(result["candidates"], result["chosen"])
     if len(rows) == len(result["candidates"]):
         shown = ""
     else:
@@ -158,17 +165,20 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
 
 
 # Candidate sets in the table of a terminal; the JSON output has all.
-_MOST_SETS = 10
+_MAX_TABLE_SETS = 10
 
 
-def _shown(rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, object]]) -> list[JsonMapping]:
-    """Return about ten of the candidate sets, with those that are chosen."""
-    step = max(1, -(-len(rows) // _MOST_SETS))
+def _selected_candidates(
+    rows: Sequence[Mapping[str, object]], chosen: Sequence[Mapping[str, object]]
+) -> list[JsonMapping]:
+    """Return about ten of the candidate sets, and all accepted ones."""
+    # Division rounded up.
+    step = max(1, -(-len(rows) // _MAX_TABLE_SETS))
     return [row for place, row in enumerate(rows) if (place + 1) % step == 0 or row in chosen]
 
 
 def _share_text(share: float) -> str:
-    """Return a share of units in percent, with two digits where it is small: sets of a rare class differ."""
+    """Return a share of units in percent, a small one with two digits: sets of a rare class are small."""
     if share < 0.01:
         return f"{100 * share:.2g}%"
     return value_text(share, True)
@@ -190,7 +200,7 @@ def _curve_table(result: JsonMapping) -> ReportTable | None:
         "share": lambda row: _share_text(row["share"]),
     }
     for name in curve["points"][0]["metrics"]:
-        columns[_metric_name(result, name)] = lambda row, name=name: _with_band(row["metrics"][name])
+        columns[_metric_name(result, name)] = lambda row, name=name: _band_text(row["metrics"][name])
     best = curve["best_f1"]
     title = f"By threshold, with {100 * curve['confidence_level']:g}% bands for all thresholds together"
     if best is not None:
@@ -199,13 +209,13 @@ def _curve_table(result: JsonMapping) -> ReportTable | None:
 
 
 def _metric_name(result: Mapping[str, object], name: str) -> str:
-    """Return the name of a curve's metric; of right answers, a precision is the accuracy of the accepted."""
+    """Return the name of a curve's metric; the precision of correct answers is called accuracy."""
     if result["metric"] == "error" and name == "precision":
         return "accuracy"
-    return _NAMES[name]
+    return _METRIC_NAMES[name]
 
 
-def _with_band(value: JsonMapping) -> str:
+def _band_text(value: JsonMapping) -> str:
     if value["estimate"] is None:
         return interval_text(value["simultaneous"], True)
     return f"{value_text(value['estimate'], True)} ({interval_text(value['simultaneous'], True)})"
@@ -213,7 +223,7 @@ def _with_band(value: JsonMapping) -> str:
 
 # Height of a curve above its axis in SVG units, and below it: ticks, thresholds, and the title.
 _CURVE_BOTTOM = 212
-_BELOW_AXIS = 60
+_AXIS_HEIGHT = 60
 # Space of the text of a threshold below the axis.
 _THRESHOLD_WIDTH = 46
 
@@ -246,7 +256,9 @@ def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
     required = _required_value(result, name)
     values = [end for point in points for end in point["simultaneous"]]
     x_scale = Scale.of([0.0, *(point["share"] for point in points)], PLOT_LEFT, DRAWING_WIDTH - 16)
-    ends = rounded_ends([*values, *([] if required is None else [required])])
+    if required is not None:
+        values.append(required)
+    ends = rounded_ends(values)
     y_scale = Scale.of(ends, _CURVE_BOTTOM, PLOT_TOP)
     x_title = f"accepted share of the units; below it: {result['scores'][0]} ≥"
     marks = plot_axes(x_scale, y_scale, x_title, metric, share=True, title_offset=52)
@@ -262,21 +274,22 @@ def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
     for row in result["chosen"]:
         x = x_scale(row["share"])
         marks.append(drawing_line(x, y_scale.start, x, y_scale.end, "diagonal"))
-    free = x_scale.start
+    # Thresholds are printed below the axis where the text does not overlap the previous one.
+    free_from = x_scale.start
     for point in points:
         x = x_scale(point["share"])
-        if x >= free and point["threshold"] is not None:
+        if x >= free_from and point["threshold"] is not None:
             text = _threshold_text(point["threshold"])
-            inside = min(x, DRAWING_WIDTH - 0.5 * _THRESHOLD_WIDTH)
-            marks.append(drawing_text(inside, _CURVE_BOTTOM + 31, text, "tick", "middle"))
-            free = x + _THRESHOLD_WIDTH
-    description = "; ".join(f"{_set_name(result, point)}: {_with_band(point)}" for point in points)
+            text_x = min(x, DRAWING_WIDTH - 0.5 * _THRESHOLD_WIDTH)
+            marks.append(drawing_text(text_x, _CURVE_BOTTOM + 31, text, "tick", "middle"))
+            free_from = x + _THRESHOLD_WIDTH
+    description = "; ".join(f"{_set_name(result, point)}: {_band_text(point)}" for point in points)
     title = f"{metric[:1].upper()}{metric[1:]} by threshold"
-    return Drawing(f"curve-{name}", title, description, _CURVE_BOTTOM + _BELOW_AXIS, marks)
+    return Drawing(f"curve-{name}", title, description, _CURVE_BOTTOM + _AXIS_HEIGHT, marks)
 
 
 def _required_value(result: JsonMapping, name: str) -> float | None:
-    """Return the required value of a curve's metric; None of the others."""
+    """Return the required value of a curve's metric; None for the other metrics."""
     if result["metric"] == "error" and name == "precision":
         return 1.0 - float(result["required"])
     if result["metric"] == name:
@@ -284,9 +297,9 @@ def _required_value(result: JsonMapping, name: str) -> float | None:
     return None
 
 
-def _coordinates(places: Sequence[tuple[float, float]]) -> str:
+def _coordinates(points: Sequence[tuple[float, float]]) -> str:
     """Return points as the text of an SVG attribute."""
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _set_name(result: JsonMapping, point: JsonMapping) -> str:

@@ -22,7 +22,7 @@ from stratal.report.text import (
 
 _LEVEL = "level"
 # Entries of a row that are not part of its label.
-_NUMBERS = frozenset(
+_VALUE_FIELDS = frozenset(
     (
         "quantity",
         "reference",
@@ -35,32 +35,38 @@ _NUMBERS = frozenset(
     )
 )
 # Waves in the table of a terminal; the JSON output has all.
-_MOST_WAVES = 16
+_MAX_TABLE_WAVES = 16
 
 
 def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of `Trend.to_dict`.
 
-    Without details, the latest waves, and groups only where a change is shown.
+    Without details, the table has only the latest waves.
     """
     tables = [_wave_table(result, details=details)]
-    groups = [row for row in result["rows"] if _name(row)]
+    groups = [row for row in result["rows"] if _row_label(row)]
     if groups:
         tables.append(_group_table(result, groups))
-    return Page(lines=_sentences(result), tables=tables, notes=noted(result["notes"]))
+    return Page(lines=_trend_sentences(result), tables=tables, notes=noted(result["notes"]))
 
 
 def trend_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Trend.to_dict`."""
     share = _is_share(result)
-    lines = _sentences(result)
+    lines = _trend_sentences(result)
     sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
-    for place, label in enumerate(dict.fromkeys(_name(row) for row in result["rows"])):
+    for place, label in enumerate(dict.fromkeys(_row_label(row) for row in result["rows"])):
         rows = [
-            {"name": wave["wave"], **_estimate_of(wave, label), "reported": wave["wave"] == result["latest"]}
+            {
+                "name": wave["wave"],
+                **_wave_estimate(wave, label),
+                "reported": wave["wave"] == result["latest"],
+            }
             for wave in result["waves"]
         ]
-        title = f"Level by wave{f': {label}' if label else ''}"
+        title = "Level by wave"
+        if label:
+            title += f": {label}"
         drawing = forest_drawing(f"wave-{place}", title, rows, share)
         sections.append(Page(title=title, name=f"waves-{place}", drawings=[drawing]))
     sections.append(Page(title="Waves", name="waves", tables=[_wave_table(result, details=True)]))
@@ -85,30 +91,34 @@ def _is_share(result: JsonMapping) -> bool:
     return bool(result["outcome"] == "binary")
 
 
-def _name(row: JsonMapping) -> str:
-    """Return what a row is of, empty for the mean of all items."""
-    return " ".join(str(value) for name, value in row.items() if name not in _NUMBERS and value is not None)
+def _row_label(row: JsonMapping) -> str:
+    """Return the group, model or metric of a row; empty for the mean of all items."""
+    return " ".join(
+        str(value) for name, value in row.items() if name not in _VALUE_FIELDS and value is not None
+    )
 
 
-def _estimate_of(wave: JsonMapping, label: str) -> JsonDict:
-    """Return estimate and interval of a row of a wave; None where it has none."""
+def _wave_estimate(wave: JsonMapping, label: str) -> JsonDict:
+    """Return estimate and interval of the row with a label; None if the wave has no such row."""
     for row in wave["estimates"]:
-        if _name(row) == label:
+        if _row_label(row) == label:
             return {"estimate": row["estimate"], "confidence_interval": row["confidence_interval"]}
     return {"estimate": None, "confidence_interval": None}
 
 
-def _sentences(result: JsonMapping) -> list[str]:
+def _trend_sentences(result: JsonMapping) -> list[str]:
     """Return the verdicts, the latest level with its changes, and the drift of the score."""
     share = _is_share(result)
     lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
-    first = _name(result["rows"][0])
-    rows = [row for row in result["rows"] if _name(row) == first]
+    first = _row_label(result["rows"][0])
+    rows = [row for row in result["rows"] if _row_label(row) == first]
     labels = next(wave["labels"] for wave in result["waves"] if wave["wave"] == result["latest"])
-    subject = f"{first} in" if first else "In"
-    lines.append(
-        f"{subject} {_wave_text(result['latest'])}: {_with_interval(rows[0], share)}, from {labels:,} labels."
-    )
+    if first:
+        subject = f"{first} in"
+    else:
+        subject = "In"
+    level_of_latest = _value_and_interval(rows[0], share)
+    lines.append(f"{subject} {_wave_text(result['latest'])}: {level_of_latest}, from {labels:,} labels.")
     lines += [_change_sentence(row, share) for row in rows[1:]]
     level = level_text(result["confidence_level"])
     if len(result["rows"]) > 1:
@@ -129,7 +139,10 @@ def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
             "hardly less otherwise; it has no interval."
         )
     interval = interval_text(pooled["confidence_interval"], share)
-    change = format_number(100 * pooled["max_change"]) + " points" if share else pooled["max_change"]
+    if share:
+        change = format_number(100 * pooled["max_change"]) + " points"
+    else:
+        change = str(pooled["max_change"])
     return (
         f"Pooled with earlier waves: {value} ({interval}; {level}), if the level changes by at most {change} "
         "between two waves."
@@ -163,7 +176,7 @@ def _range_text(names: Sequence[str]) -> str:
     return f"{names[0]} to {names[-1]}"
 
 
-def _with_interval(row: JsonMapping, share: bool) -> str:
+def _value_and_interval(row: JsonMapping, share: bool) -> str:
     text = value_text(row["estimate"], share)
     if row["confidence_interval"] is None:
         return text
@@ -178,13 +191,13 @@ def _wave_text(name: str) -> str:
 
 
 def _change_sentence(row: JsonMapping, share: bool) -> str:
-    """Return a change in points or in the outcome's units, and whether it is shown."""
+    """Return a change in points or in the outcome's units, and its direction if the interval excludes 0."""
     ends = row["confidence_interval"]
     head = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], share)}"
     if ends is None or row["estimate"] is None:
         return f"{head}, no interval."
     low, high = ends
-    limits = f"{_signed(low, share)} to {_signed(high, share)}"
+    limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
     if low is not None and low > 0:
         verdict = "it rose"
     elif high is not None and high < 0:
@@ -195,12 +208,14 @@ def _change_sentence(row: JsonMapping, share: bool) -> str:
 
 
 def _change_text(value: float | None, share: bool) -> str:
-    unit = " points" if share else ""
-    return f"{_signed(value, share)}{unit}"
+    text = _signed_change(value, share)
+    if share:
+        return f"{text} points"
+    return text
 
 
-def _signed(value: float | None, share: bool) -> str:
-    """Return a change with its sign, of shares in percentage points."""
+def _signed_change(value: float | None, share: bool) -> str:
+    """Return a change with its sign; that of shares in percentage points."""
     if value is None:
         return "unlimited"
     if share:
@@ -209,7 +224,7 @@ def _signed(value: float | None, share: bool) -> str:
 
 
 def _score_sentences(result: JsonMapping) -> list[str]:
-    """Return a line for each score: how its mean over all items moved."""
+    """Return a line for each score with the change of its mean over all items."""
     lines = []
     for score in dict.fromkeys(row["score"] for row in result["score"]):
         rows = [row for row in result["score"] if row["score"] == score]
@@ -230,23 +245,33 @@ def _score_sentences(result: JsonMapping) -> list[str]:
 def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
     share = _is_share(result)
-    first = _name(result["rows"][0])
-    rows = [{**wave, **_estimate_of(wave, first)} for wave in result["waves"]]
+    first = _row_label(result["rows"][0])
+    rows = [{**wave, **_wave_estimate(wave, first)} for wave in result["waves"]]
     title = "Waves"
-    if not details and len(rows) > _MOST_WAVES:
-        title = f"Waves: the last {_MOST_WAVES} of {len(rows)} (--details: all)"
-        rows = rows[-_MOST_WAVES:]
+    if not details and len(rows) > _MAX_TABLE_WAVES:
+        title = f"Waves: the last {_MAX_TABLE_WAVES} of {len(rows)} (--details: all)"
+        rows = rows[-_MAX_TABLE_WAVES:]
     ends = [
         end for row in rows for end in row["confidence_interval"] or (row["estimate"],) if end is not None
     ]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    low = min(ends, default=0.0)
+    high = max(ends, default=1.0)
+
+    def estimate_entry(row: JsonMapping) -> str | None:
+        if row["estimate"] is None:
+            return None
+        return value_text(row["estimate"], share)
+
+    def interval_entry(row: JsonMapping) -> str | None:
+        if row["confidence_interval"] is None:
+            return None
+        return interval_text(row["confidence_interval"], share)
+
     columns: JsonDict = {
         "wave": "wave",
         "labels": "labels",
-        "estimate": lambda row: None if row["estimate"] is None else value_text(row["estimate"], share),
-        level_text(result["confidence_level"]): lambda row: (
-            None if row["confidence_interval"] is None else interval_text(row["confidence_interval"], share)
-        ),
+        "estimate": estimate_entry,
+        level_text(result["confidence_level"]): interval_entry,
         "": lambda row: bar(row["confidence_interval"], row["estimate"], low, high),
     }
     return table_of(title, rows, columns)
@@ -258,11 +283,12 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
 
     def text(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
-            return _with_interval(row, share)
+            return _value_and_interval(row, share)
         low, high = row["confidence_interval"]
-        return f"{_change_text(row['estimate'], share)} ({_signed(low, share)} to {_signed(high, share)})"
+        limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
+        return f"{_change_text(row['estimate'], share)} ({limits})"
 
-    names = list(dict.fromkeys(_name(row) for row in rows))
+    names = list(dict.fromkeys(_row_label(row) for row in rows))
     table: list[JsonDict] = [{"group": name or "all"} for name in names]
     columns = {"group": "group", "level": "level"}
     for row in rows:
@@ -270,7 +296,7 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
             column = "level"
         else:
             column = f"since {row['reference']}"
-        table[names.index(_name(row))][column] = text(row)
+        table[names.index(_row_label(row))][column] = text(row)
         columns[column] = column
     return table_of(f"{result['latest']}, simultaneous intervals", table, columns)
 

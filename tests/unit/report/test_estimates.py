@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.report.estimates import answer_page, details_page, estimates_table
 from stratal.report.notes import UNLABELLED, Note
-from stratal.report.text import MOST_ROWS, Page, page_text
+from stratal.report.text import MAX_ROWS, Page, page_text
 
 FOUND = {
     "quantity": "accuracy",
@@ -104,8 +104,8 @@ def test_of_thousands_of_rows_the_first_are_printed_and_the_page_says_where_all_
     rows = {"strata": strata, "domains": domains}[name]
     text = page_text(details_page(FOUND | {name: rows(5_000)}))
 
-    assert f"… and {5_000 - MOST_ROWS:,} more: see --json or to_dict()" in text
-    assert "more" not in page_text(details_page(FOUND | {name: rows(MOST_ROWS)}))
+    assert f"… and {5_000 - MAX_ROWS:,} more: see --json or to_dict()" in text
+    assert "more" not in page_text(details_page(FOUND | {name: rows(MAX_ROWS)}))
 
 
 def test_rows_with_different_entries_share_a_table():

@@ -1,7 +1,7 @@
 """What was drawn, in words: what is shown of thousands of strata."""
 
 from stratal.report.pages import draw_page
-from stratal.report.text import MOST_ROWS, page_text
+from stratal.report.text import MAX_ROWS, page_text
 
 DRAWN = {
     "n": 25_000,
@@ -23,6 +23,6 @@ def strata(count):
 def test_of_thousands_of_strata_the_first_are_shown_and_the_page_says_where_all_are():
     text = page_text(draw_page(DRAWN, strata(5_000)))
 
-    assert f"s{MOST_ROWS - 1} " in text
-    assert f"s{MOST_ROWS} " not in text
-    assert f"… and {5_000 - MOST_ROWS:,} more: see --json or to_dict()" in text
+    assert f"s{MAX_ROWS - 1} " in text
+    assert f"s{MAX_ROWS} " not in text
+    assert f"… and {5_000 - MAX_ROWS:,} more: see --json or to_dict()" in text
