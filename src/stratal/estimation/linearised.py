@@ -14,6 +14,7 @@ from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval_types import SkewedInterval
 from stratal.intervals.proportion import skewnesses_of
+from stratal.intervals.stratified import labels_of_either_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -301,6 +302,23 @@ def pseudo_label_share(
     share /= 1.0 + (equal_weights * shown_df / _WELL_KNOWN_DF) ** _DF_POWER
     deviations = centred(result.variable[:, None], weighting.stratum, len(weighting.counts))[:, 0]
     return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))
+
+
+def adaptive_label_share(positive: BoolArray, weighting: Weighting) -> FloatArray:
+    """Return the share (n,) of each label that counts as one of mixed class, if labels chose the allocation.
+
+    A stratum whose first labels agree gets fewer further ones, so that its rate is biased away from one half.
+    The labels that compensate for it are those of the mean (`shrink_to_half`). 0 for other designs.
+    """
+    if not weighting.has_adaptive_allocation:
+        return np.zeros(len(positive))
+    counts = weighting.counts.astype(np.float64)
+    positive_counts = np.bincount(weighting.stratum, positive, minlength=len(counts))
+    rates = positive_counts / np.maximum(counts, 1.0)
+    parts = weighting.variance_factors * rates * (1.0 - rates)
+    left = 1.0 - weighting.sampled_fractions
+    pseudo_labels = 2.0 * labels_of_either_class(rates, counts, left, parts, np.ones(()))
+    return np.asarray((pseudo_labels / np.maximum(counts + pseudo_labels, 1.0))[weighting.stratum])
 
 
 def skewed_interval(

@@ -27,6 +27,7 @@ from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.linearised import (
     ROUNDING_ERROR,
     Linearised,
+    adaptive_label_share,
     numeric_gradient,
     of_variable,
     pseudo_label_share,
@@ -217,7 +218,10 @@ def _smoothed(
     pair_share, degrees_of_freedom = pseudo_label_share(result, weighting, _exceptions(x, y, weighting))
     steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
     pairs = [np.roll(np.arange(n), int(step)) for step in steps]
-    shares = np.repeat([1.0 - pair_share, *(pair_share / len(pairs) for _ in pairs)], n)
+    unit_shares = np.full(n, pair_share)
+    if len(np.unique(y)) == 2:
+        unit_shares = np.maximum(unit_shares, adaptive_label_share(y == y.max(), weighting))
+    shares = np.concatenate([1.0 - unit_shares, *(unit_shares / len(pairs) for _ in pairs)])
     weights = shares * np.tile(weighting.weights, 1 + len(pairs))
     both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
     value, influence = statistic(*both, weights / weights.sum())

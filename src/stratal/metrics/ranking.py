@@ -19,7 +19,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import Linearised, of_variable, pseudo_label_share
+from stratal.estimation.linearised import Linearised, adaptive_label_share, of_variable, pseudo_label_share
 from stratal.estimation.resolve import class_column, none_labelled, number_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval import Interval
@@ -132,6 +132,7 @@ def _smoothed(
     stratum_share = (1.0 / (weighting.counts + 1.0))[weighting.stratum]
     stratum_share /= 1.0 + (n_rarer / _ENOUGH_OF_A_CLASS) ** 2
     label_share, _ = pseudo_label_share(result, weighting)
+    stratum_share = np.maximum(stratum_share, adaptive_label_share(positive, weighting))
     other_share = np.maximum(stratum_share, label_share) / 2.0
     classes = np.concatenate([positive, ~positive])
     shares = np.concatenate([1.0 - other_share, other_share])
