@@ -164,7 +164,7 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
         mine = study.assigned("bob")[0]
         assert 0 < mine < apart
         assert bob.inner_text(".count") == f"Decision 1 of {mine}"
-        assert "1 said this" in bob.inner_text(".questions")
+        assert "1 gave this answer" in bob.inner_text(".questions")
         press(bob, "1", "Enter")
         assert said(bob) == "Decided."
         assert study.progress("bob").disagreements == apart - 1
@@ -174,13 +174,13 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
         settled(bob)
         for _ in range(mine):
             press(bob, "1", "Enter")
-        assert said(bob) == "Your decisions are done; the rest are others'."
+        assert said(bob) == "You have made all your decisions; the remaining ones are for others."
         bob.click(".judge")
         settled(bob)
         assert bob.inner_text(".count") == f"Decision 1 of {apart - mine}"
         for _ in range(apart - mine):
             press(bob, "1", "Enter")
-        assert said(bob) == "No disagreement is left."
+        assert said(bob) == "There are no more disagreements."
         assert study.progress("bob").disagreements == 0
         assert check_study(study).problems == ()
         values = [value for value in study.labels().values if value is not None]
@@ -397,7 +397,7 @@ def test_answers_of_an_outage_survive_a_reload_and_are_sent(tmp_path, opened):
         first = study.next_item("ann").id
         window.route("**/api/act", lambda route: route.abort())
         press(window, "1", "Enter")
-        assert "does not answer" in window.inner_text(".banner")
+        assert "does not respond" in window.inner_text(".banner")
         assert window.inner_text(".waiting") == "1 answer waits"
         assert window.locator(".questions input:checked").count() == 0
         shot(window, "light-no-server")

@@ -184,7 +184,7 @@ def test_a_window_that_saw_another_ones_answer_wait_learns_that_it_was_sent(tmp_
         while not answers:
             other.wait_for_timeout(10)
         looks[0].continue_()
-        one.wait_for_selector(".said:text-is('The server is back. All answers are saved.')")
+        one.wait_for_selector(".said:text-is('The server is available again. All answers are saved.')")
         answers[0].continue_()
         recovered(one)
 

@@ -68,7 +68,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const got = await run(async () => {
       if (transport.items && KEEPS && !box.lasting()) {
         box.remove(entry);
-        throw new Error("This browser could not save this: its storage is full. Download your labels now.");
+        throw new Error("This browser could not save your answer: its storage is full. Download your labels now.");
       }
       if (transport.items) return local();
       if (box.all()[0].body.request !== entry.body.request) { send(); return local(); }
@@ -121,7 +121,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   function leave(error) {
     away = error.message;
-    trouble(`${away} Your answers are kept in this browser and sent by themselves.`);
+    trouble(`${away} Your answers are saved in this browser and will be sent automatically.`);
     clearTimeout(timer);
     timer = setTimeout(send, PAUSES[Math.min(failures, PAUSES.length - 1)]);
     failures += 1;
@@ -152,7 +152,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     away = null; failures = 0;
     trouble(refused);
     take(got);
-    if (recovered && !refused) say("The server is back. All answers are saved.");
+    if (recovered && !refused) say("The server is available again. All answers are saved.");
     if (shown === null && deciding === null) await onward();
     count();
   }
@@ -233,7 +233,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       const given = answers.flatMap((said) => [said.value?.[question.name] ?? []].flat());
       for (const node of fields(k)) {
         const mine = node.type === "text" ? typed(k, given) : given.filter((one) => one === node.value);
-        const text = node.type === "text" ? mine.join(" / ") : question.kind === "scale" ? `×${mine.length}` : `${mine.length} said this`;
+        const text = node.type === "text" ? mine.join(" / ") : question.kind === "scale" ? `×${mine.length}` : `${mine.length} gave this answer`;
         if (mine.length) node.closest("label").append(make("span", { className: "tally", dir: "auto" }, text));
       }
     }
@@ -250,7 +250,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
         part.classList.toggle("folded", closed);
         body.style.maxHeight = closed ? `${Math.max(160, Math.round(room * 0.6))}px` : "";
         more.setAttribute("aria-expanded", String(!closed));
-        more.firstChild.textContent = closed ? "Show all" : "Fold";
+        more.firstChild.textContent = closed ? "Show all" : "Show less";
         if (remember) kept.set(name, closed ? "" : "yes");
       };
       body.after(more);
@@ -261,10 +261,10 @@ export function annotate(root, transport, { keys, tools = [] }) {
   function rest() {
     const { progress } = state, open_ = progress.done < progress.total;
     let text = "All done. Thank you.";
-    if (away) text = "Waiting for the server. Nothing is lost; this page goes on by itself.";
+    if (away) text = "Waiting for the server. Nothing is lost; this page continues automatically.";
     else if (progress.enough) text = "The interval is as narrow as requested: labelling can stop.";
-    else if (open_) text = "Nothing is free for you right now: the remaining items are with others, or you skipped them.";
-    const again = open_ && !away && !progress.enough ? [button("Look again", "Enter", open)] : [];
+    else if (open_) text = "No item is available for you right now: the remaining items are assigned to others, or you skipped them.";
+    const again = open_ && !away && !progress.enough ? [button("Check again", "Enter", open)] : [];
     return [make("div", { className: "rest" }, make("p", {}, text), ...again)];
   }
 
@@ -274,10 +274,10 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const mine = p.submitted, all = Math.max(p.share, mine);
     // Items that nobody has are divided among those at work, so that a share grows if others pause.
     if (share !== null && !deciding && Math.abs(all - share) > Math.max(2, 0.05 * share)) {
-      say(`Your share is now ${all} items: the open items are divided among the annotators at work.`);
+      say(`Your share is now ${all} items: the open items are divided among the active annotators.`);
     }
     share = all;
-    $(".count").title = "Your answers, and your share of the items: open items are divided among the annotators at work.";
+    $(".count").title = "Your answers, and your share of the items: open items are divided among the active annotators.";
     $(".count").textContent = deciding ? `Decision ${deciding.at + 1} of ${deciding.total}`
       : `${mine} of your ${all}` + (p.skipped ? `, ${p.skipped} skipped` : "");
     $("progress").max = Math.max(1, deciding ? deciding.total : all);
@@ -317,8 +317,8 @@ export function annotate(root, transport, { keys, tools = [] }) {
     $(".help").replaceChildren(
       make("h2", {}, "Keys"),
       make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)])),
-      option("stratal-keys", "Single keys work as shown", true),
-      option("stratal-at-once", "Submit as soon as every question has its choice", form.submit_on_choice),
+      option("stratal-keys", "Use the single-key shortcuts shown", true),
+      option("stratal-at-once", "Submit as soon as every question has an answer", form.submit_on_choice),
       button("Close", "Esc", () => $(".help").close()));
   }
 
@@ -427,7 +427,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     take(got);
     if (place > 0) { place -= 1; count(); await moveTo(trail[place].item); }
     else { place = -1; trail = []; await onward(); }
-    say(away ? "Kept in this browser." : text);
+    say(away ? "Saved in this browser." : text);
   };
 
   // The item to label now; where there is none, the decisions that wait for this adjudicator.
@@ -447,7 +447,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       place = -1; trail = []; show(item); say("Undone.");
       return true;
     }
-    if (last) { say("You can undo this once the server answers."); return undefined; }
+    if (last) { say("You can undo this when the server is available again."); return undefined; }
     return act({ action: "undo" }, (got) => { take(got); place = -1; trail = []; show(live); say("Undone."); });
   }
 
@@ -459,7 +459,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       shown.flagged = on;
       if (live !== null && live.id === shown.id) live.flagged = on;
       $(".flag").setAttribute("aria-pressed", String(on));
-      say(on ? "Flagged." : "No longer flagged.");
+      say(on ? "Flagged." : "Flag removed.");
     });
   }
 
@@ -483,7 +483,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
         if (more === undefined) return;
         trail = [...trail, ...more.answers];
       }
-      if (place + 1 >= trail.length) { say(away ? "Earlier items need the server." : "There is nothing earlier."); return; }
+      if (place + 1 >= trail.length) { say(away ? "Earlier items are available only while the server is reachable." : "There is no earlier item."); return; }
       place += 1;
       await moveTo(trail[place].item);
     } else if (place > 0) {
@@ -513,7 +513,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   function nextDecision() {
     const first = deciding.queue[0] ?? null;
-    if (first === null) { deciding = null; show(live); say(state.progress.disagreements ? "Your decisions are done; the rest are others'." : "No disagreement is left."); return; }
+    if (first === null) { deciding = null; show(live); say(state.progress.disagreements ? "You have made all your decisions; the remaining ones are for others." : "There are no more disagreements."); return; }
     show(first, first.answers);
   }
 
@@ -526,7 +526,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       deciding.queue = more?.disagreements ?? [];
     }
     nextDecision();
-    if (deciding !== null) say(away ? "Kept in this browser." : "Decided.");
+    if (deciding !== null) say(away ? "Saved in this browser." : "Decided.");
   }
 
   function takeBack() {
@@ -606,7 +606,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     button("Note", "N", write, "writes"), button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
   $(".tools").append(button("", "", judge, "judge"), button("Rubric", "", showRubric, "showrubric"), button("Help", "?", help), ...tools);
   $(".which").append(button("‹", "", () => turn(-1), "before"), make("span"), button("›", "", () => turn(1), "after"));
-  $(".which .before").ariaLabel = "The question before"; $(".which .after").ariaLabel = "The next question";
+  $(".which .before").ariaLabel = "Previous question"; $(".which .after").ariaLabel = "Next question";
   $(".bar").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   $(".bar").addEventListener("input", () => { conditions(); keepDraft(); });
   $(".judge").hidden = true; $(".showrubric").hidden = true;

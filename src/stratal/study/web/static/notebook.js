@@ -8,7 +8,7 @@ function render({ model, el }) {
   const waiting = new Map();
   const ask = (what, body = null) => new Promise((done, fail) => {
     const id = request();
-    const late = { id, error: { message: "The kernel does not answer." } };
+    const late = { id, error: { message: "The kernel does not respond." } };
     waiting.set(id, { done, fail, timer: setTimeout(() => heard(late), PATIENCE) });
     model.send({ id, what, body });
   });

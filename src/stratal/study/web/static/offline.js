@@ -33,7 +33,7 @@ function progress(said) {
   return {
     submitted: answers.length - skipped, skipped, done: answers.length, total, share: total, disagreements: 0, enough: false,
     seconds_left: times.length ? times[Math.floor(times.length / 2)] * (total - answers.length) : null,
-    message: box.lasting() ? "" : "This browser keeps nothing: download your labels before you close the page.",
+    message: box.lasting() ? "" : "This browser does not store anything: download your labels before you close the page.",
   };
 }
 

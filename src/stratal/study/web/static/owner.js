@@ -34,7 +34,7 @@ function outcome(found, stop, only) {
   const made = found.estimate;
   if (made) parts.push(make("p", { className: "figure" }, `${capital(made.quantity)} `, make("strong", {}, shown(made.estimate, made.share)),
     ` (${level(made.confidence_level)} interval ${ends(made.confidence_interval, made.share)} if labelling stops now)`));
-  if (found.anytime_interval) parts.push(make("p", {}, `Valid at every moment: ${ends(found.anytime_interval, made?.share)}`));
+  if (found.anytime_interval) parts.push(make("p", {}, `Valid at any time: ${ends(found.anytime_interval, made?.share)}`));
   const agreed = found.agreement;
   if (agreed) {
     parts.push(make("p", {}, `Agreement: Krippendorff's α ${number(agreed.alpha, 2)}`));
@@ -120,7 +120,7 @@ function render(found) {
       Labelled: (row) => row.labelled, "Only skipped": (row) => row.skipped, Open: (row) => row.open }),
     ...table("Flagged", found.flags, { Item: (row) => row.item, By: (row) => row.annotator, Note: (row) => row.note }),
     ...table("Notes", found.notes_of_annotators, { Item: (row) => row.item, By: (row) => row.annotator, Note: (row) => row.note }),
-    make("p", { className: "fresh" }, `As of ${new Date().toLocaleTimeString()}; this page only reads.`));
+    make("p", { className: "fresh" }, `As of ${new Date().toLocaleTimeString()}; this page is read-only.`));
   document.title = `${answers} of ${wanted} – ${found.question}`;
 }
 
@@ -129,11 +129,11 @@ async function look() {
   try {
     const answer = await fetch("api/status", { cache: "no-store", credentials: "omit" });
     const text = await answer.text();
-    if (!answer.ok) throw new Error(JSON.parse(text).error?.message ?? `The server says ${answer.status}.`);
+    if (!answer.ok) throw new Error(JSON.parse(text).error?.message ?? `The server returned status ${answer.status}.`);
     root.querySelector(".banner")?.remove();
     if (text !== last) { last = text; render(JSON.parse(text)); }
   } catch (error) {
-    const message = error instanceof TypeError ? "The server does not answer. This page tries again by itself." : error.message;
+    const message = error instanceof TypeError ? "The server does not respond. This page retries automatically." : error.message;
     root.querySelector(".banner")?.remove();
     root.prepend(make("p", { className: "banner", role: "alert" }, message));
   }

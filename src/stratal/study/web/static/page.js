@@ -10,9 +10,9 @@ async function once(path, body) {
     const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
     const said = await answer.json().catch(() => ({}));
     if (answer.ok) return said;
-    throw Object.assign(new Error(said.error?.message ?? `The server says ${answer.status}.`), { kind: said.error?.kind ?? "failed" });
+    throw Object.assign(new Error(said.error?.message ?? `The server returned status ${answer.status}.`), { kind: said.error?.kind ?? "failed" });
   } catch (error) {
-    throw error.kind ? error : new Error("The server does not answer.");
+    throw error.kind ? error : new Error("The server does not respond.");
   }
 }
 

@@ -18,11 +18,11 @@ export const SKELETON = `
 <dialog class="help" aria-label="Help and keys" tabindex="-1" autofocus></dialog>`;
 
 export const KEYS = [
-  ["1, 2, …", "choose an answer to the marked question (the key stands beside it)"], ["↑ ↓", "the choice before or after"],
-  ["Tab", "the next question"], ["Enter", "submit"], ["S or Backspace", "skip"], ["U", "undo: take your last answer back"],
-  ["← →", "earlier and later items; submit again there to change an answer"], ["F", "flag, or take the flag away"],
+  ["1, 2, …", "choose an answer to the highlighted question (the key is shown next to it)"], ["↑ ↓", "previous or next choice"],
+  ["Tab", "next question"], ["Enter", "submit"], ["S or Backspace", "skip"], ["U", "undo: withdraw your last answer"],
+  ["← →", "previous or next item; submit it again to change your answer"], ["F", "flag the item, or remove the flag"],
   ["N", "write a note (Esc leaves it, Ctrl+Enter submits)"], ["/", "type an answer in your own words"],
-  [".", "unfold long texts"], ["?", "this help"],
+  [".", "expand long texts"], ["?", "this help"],
 ];
 
 export function make(tag, fields = {}, ...children) {
