@@ -267,15 +267,17 @@ def describe_threshold_method(
     else:
         test = "All sets are tested together, by step-down max-t."
         sources += ["fay", "romano"]
-    assumptions = [*_SAMPLE_ASSUMPTIONS, "Units without a label are like the labelled ones of their stratum."]
+    assumptions = [*_SAMPLE_ASSUMPTIONS, _MISSING_AT_RANDOM]
     if has_rounds_by_labels:
-        assumptions.append("Sizes of rounds that depend on labels are covered by simulation, not by a proof.")
+        assumptions.append(
+            "The sizes of rounds depend on labels: the guarantee was checked by simulation, not proved."
+        )
     return {
         "sentences": [
             f"{result['labels']:,} of {result['population_size']:,} units were labelled, drawn as "
             f"{description}.",
-            f"The {len(result['candidates']):,} candidate sets depend on no label, and the limit of each is "
-            f"a Clopper–Pearson limit for unequal weights. {test}",
+            f"The {len(result['candidates']):,} candidate sets do not depend on labels, and the limit of "
+            f"each is a Clopper–Pearson limit for unequal weights. {test}",
         ],
         "assumptions": assumptions,
         "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
@@ -296,22 +298,24 @@ def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | 
             sentence += f" ({_RULES[allocation]})"
     sentence += "."
     if estimate["n"] != n_labelled:
-        sentence += f" The estimate rests on {estimate['n']:,} of them."
+        sentence += f" The estimate is based on {estimate['n']:,} of them."
     return sentence
 
 
 # Descriptions of the usual rules of allocation.
 _RULES = {
-    "robust": "more labels where the proxy expects more variance, also if the proxy errs",
+    "robust": "more labels where the proxy predicts more variance, with protection against its errors",
     "neyman": "in proportion to size and expected standard deviation",
     "proportional": "in proportion to size",
 }
 
 # Assumptions of every estimate and guarantee.
 _SAMPLE_ASSUMPTIONS = (
-    "The labels are right: errors of the annotators are not corrected.",
+    "The labels are correct: errors of the annotators are not corrected.",
     "The units were drawn at random as described, and none was replaced by hand.",
 )
+
+_MISSING_AT_RANDOM = "Units without a label are similar to the labelled units of their stratum."
 
 
 def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
@@ -319,24 +323,23 @@ def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
     assumptions = [*_SAMPLE_ASSUMPTIONS]
     nonresponse = estimate["nonresponse"]
     if nonresponse is not None and nonresponse["labelled"] < nonresponse["drawn"]:
-        assumptions.append("Units without a label are like the labelled ones of their stratum.")
+        assumptions.append(_MISSING_AT_RANDOM)
     if estimate["target"] == "population":
         assumptions.append(
-            f"The answer is about these {estimate['population_size']:,} units; nothing is claimed about "
-            "units of another kind or time."
+            f"The estimate is for these {estimate['population_size']:,} units, not for units of another kind "
+            "or time."
         )
     else:
-        assumptions.append(
-            "The units themselves are a random draw from the distribution that is asked about."
-        )
+        assumptions.append("The units themselves are a random sample from the distribution of interest.")
     if estimate["outcome"] == "unbounded":
         assumptions.append(
-            "The mean of the labels is nearly normal: no outcome is so rare and large that none was seen."
+            "The mean of the labels is nearly normal: the sample missed no rare outcomes that are very large."
         )
     if assumption:
         assumptions.append(assumption)
     if estimate["estimator"] in ("ppi++", "stratppi"):
         assumptions.append(
-            "λ was fitted on the same labels; the loss of precision is counted, the small bias is not."
+            "λ was fitted on the same labels; the interval includes the loss of precision, not the "
+            "small bias."
         )
     return assumptions

@@ -509,7 +509,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
         if "roles" in estimate:
             advice = "review them, and correct the labels in the table."
         else:
-            advice = "fill in its last column, and give it after the labels."
+            advice = "fill in its last column, and pass it after the labels."
         lines.append(f"Disagreements: {file['items']:,} items in {file['file']}; {advice}")
     if details and estimate.get("lam"):
         lines.append(_lam_text(estimate))
@@ -572,7 +572,7 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     name = repr(judge["judge"])
     if errors[0] <= 0.0 <= errors[1]:
         low, high = (f"{error:+.3g}" for error in errors)
-        return [*lines, f"These labels do not show that {name} alone is off: {low} to {high}{unit}."]
+        return [*lines, f"These labels do not show a bias of {name} alone: {low} to {high}{unit}."]
     direction = "low"
     if errors[0] > 0.0:
         direction = "high"
@@ -687,7 +687,7 @@ def missing_text(counts: JsonMapping) -> str:
     ends = counts.get("worst_bounds")
     text = (
         f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
-        "their stratum stand for them, as if labels were missing at random."
+        "their stratum represent them, as if labels were missing at random."
     )
     if ends is None:
         return text
@@ -785,7 +785,7 @@ def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     sentence = f"{judge!r} agrees with people on {agreement}, kappa {kappa}"
     if ("no_verdict", None) in metrics:
         share = value_text(metrics["no_verdict", None]["estimate"], share=True)
-        sentence += f"; the {share} of the units without a verdict are left out"
+        sentence += f"; the {share} of units without a verdict are excluded"
     classes = _classes_by_rarity(metrics)
     if len(classes) != 2:
         return f"{sentence}."
@@ -850,7 +850,7 @@ def _best_proxy_sentence(judges: Mapping[str, MetricRows]) -> list[str]:
     (best, name), *others = sorted(correlations, reverse=True)
     rest = ", ".join(f"{judge!r} {format_number(value)}" for value, judge in others)
     if 0.0 < best < 1.0:
-        gain = f"; a label is worth up to {1.0 / (1.0 - best**2):.1f} with it"
+        gain = f"; with it, a label is worth up to {1.0 / (1.0 - best**2):.1f}"
     else:
         gain = ""
     return [f"Best proxy on these labels: {name!r}, correlation {format_number(best)} ({rest}){gain}."]
@@ -867,8 +867,9 @@ def judge_notes(rows: JsonRows) -> list[str]:
     judge_share = value_text(by_judge_alone["estimate"], share=True)
     text = (
         f"the share of {classes[0]!r} is {_value_and_interval(by_labels)} by the labels; {judge!r} alone "
-        f"says {judge_share}, which no label corrects, and Rogan & Gladen's correction "
-        f"{_value_and_interval(rogan_gladen)}, which takes labels for a random sample: take the first"
+        f"gives {judge_share}, which is not corrected, and Rogan & Gladen's correction gives "
+        f"{_value_and_interval(rogan_gladen)}, which assumes that the labels are a random sample: use the "
+        "first"
     )
     return [Note(JUDGE_SHARES, text)]
 

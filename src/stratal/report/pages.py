@@ -200,7 +200,7 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
     if labels:
         proxy = ""
         if labels["proxy_mean"] is not None:
-            proxy = f", where the proxy says {labels['proxy_mean']:.3g}"
+            proxy = f", and the mean of their proxy is {labels['proxy_mean']:.3g}"
         lines.append(
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
@@ -214,7 +214,8 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
     if plan.get("looks"):
         boundary, n_looks = plan["looks"].split(":")
         lines.append(
-            f"That is the interval at the last of {n_looks} looks ({boundary}); all of them hold together."
+            f"This is the interval at the last of {n_looks} looks ({boundary}); the intervals of all looks "
+            "hold simultaneously."
         )
     if efficiency is not None and efficiency > 1 and not plan.get("estimands") and not rounds:
         lines.append(f"As precise as about {efficiency * budget:,.0f} random labels")
@@ -236,7 +237,7 @@ def _plan_sentence(plan: JsonMapping) -> str:
     else:
         sentence += f", by a {design} sample"
     if rounds and rounds["total"] > budget:
-        sentence += f", and {rounds['total'] - budget:,} more in a second round where the first labels show"
+        sentence += f", and {rounds['total'] - budget:,} more in a second round, by the first labels"
     return sentence
 
 
@@ -257,25 +258,27 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
         else:
             what = "units that are not of the class"
         if needed is None:
-            return [f"{require} cannot be guaranteed: by the score there are no {what}."]
+            return [f"{require} cannot be guaranteed: according to the score, there are no {what}."]
         if needed > total:
             verdict = "cannot be guaranteed"
         else:
             verdict = "can be guaranteed"
         return [
-            f"{require} {verdict} by {total:,} labels: it takes {cases:,} {what} without a fault, at the "
-            f"rate of the score about {needed:,} random labels."
+            f"{require} {verdict} by {total:,} labels: this takes {cases:,} {what} without an error, which "
+            f"the score expects among about {needed:,} random labels."
         ]
     if rounds["largest_items"] is None:
         return []
     if needed is None:
-        return [f"{require} cannot be guaranteed: by the score no set of some size satisfies it."]
+        return [
+            f"{require} cannot be guaranteed: according to the score, no sufficiently large set satisfies it."
+        ]
     lines = [
         f"If the score is a probability, about {rounds['expected_items']:,} of {size:,} units are accepted "
         f"for {require}; the largest set that satisfies it has {rounds['largest_items']:,}."
     ]
     if needed > total:
-        lines.append(f"Half of that set takes about {needed:,} labels.")
+        lines.append(f"A guarantee for half of that set takes about {needed:,} labels.")
     return lines
 
 
@@ -307,8 +310,8 @@ def detection_page(detection: JsonMapping) -> Page:
         lines=[f"Labels to detect a difference of {detection['detect']:g} with {power} ({level}):"],
         tables=[table_of("", detection["detections"], ("comparison", "labels"))],
         notes=[
-            "A label is of one item, for the answers of both. With a file of answers the plan knows where "
-            "they differ: stratal plan FILE --estimand difference:A,B --detect D."
+            "One label covers the answers of both to an item. With a file of answers, the plan uses the "
+            "items on which they differ: stratal plan FILE --estimand difference:A,B --detect D."
         ],
     )
 
@@ -342,7 +345,7 @@ def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:
     """Return the page of a new study; `has_predictions` if the model's answers are known (`--predicted`)."""
     lines = [
         f"{_draw_text(study)} into {study['study']}.",
-        f"{study['answers']:,} answers wanted from {', '.join(study['annotators'])}.",
+        f"{study['answers']:,} answers needed from {', '.join(study['annotators'])}.",
     ]
     columns = {
         "choice": "name",
@@ -364,7 +367,7 @@ def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
     """Return the notes on hidden columns, on choices without values, and on pictures and sounds."""
     notes = []
     if not study["shown"]:
-        notes.append("annotators see nothing but the ids: no column is shown (--show)")
+        notes.append("annotators see only the ids: no column is shown (--show)")
     question = study["question"]
     choices = question["choices"]
     are_classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
@@ -373,10 +376,10 @@ def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
         example = ",".join(f"{choice['name']}={value}" for choice, value in zip(choices, values, strict=True))
         notes.append(
             "these choices count as classes: they can be compared with the model's answers (--predicted) but "
-            f"not averaged. To average them say what each counts as, such as --choices {example}"
+            f"not averaged. To average them, give each a value, such as --choices {example}"
         )
     notes += [
-        f"column {name!r} names pictures or sounds: {action}"
+        f"column {name!r} contains names of images or audio files: {action}"
         for name, action in study.get("pictures", {}).items()
     ]
     return notes
@@ -387,9 +390,9 @@ _IMPORT_COUNTS = {
     "new": "items without an answer of this annotator",
     "changed": "the annotator had given another answer",
     "skipped": "skips among these",
-    "same": "the study has them already",
-    "repeated": "taken in before and changed in the study since: they stay as they are there",
-    "unmatched": "items that are not in this study: left out",
+    "same": "already in the study",
+    "repeated": "imported before and changed in the study since then: the study's answers are kept",
+    "unmatched": "items that are not in this study: ignored",
 }
 
 
@@ -401,7 +404,7 @@ def import_page(result: JsonMapping) -> Page:
     if result["applied"]:
         outcome = f"saved {answers}."
     else:
-        outcome = f"would save {answers}; nothing was saved yet."
+        outcome = f"would save {answers}; nothing has been saved yet."
     notes = change_lines(result)
     if result["strangers"]:
         notes.append(f"not in this study: {', '.join(map(repr, result['strangers']))}")
@@ -417,7 +420,7 @@ def import_page(result: JsonMapping) -> Page:
 _CHANGE_TITLES = {
     "new_answers": "new answers",
     "changed_answers": "answers that replace earlier ones",
-    "withdrawn_answers": "answers taken back",
+    "withdrawn_answers": "withdrawn answers",
 }
 
 
@@ -469,7 +472,7 @@ def status_page(status: JsonMapping) -> Page:
     notes = list(status["notes"])
     agreement = status["agreement"] or {}
     if agreement.get("note"):
-        notes.append(f"how far the annotators agree: {agreement['note']}")
+        notes.append(f"agreement of the annotators: {agreement['note']}")
     return Page(lines=lines, tables=tables, notes=noted(notes))
 
 
@@ -498,12 +501,12 @@ def _current_estimate_lines(status: JsonMapping) -> list[str]:
         if status["anytime_interval"] is not None:
             level = level_text(estimate["confidence_level"])
             interval = interval_text(status["anytime_interval"], estimate["share"])
-            lines.append(f"{level} that is valid at every moment: {interval}")
+            lines.append(f"{level} that is valid at any time: {interval}")
         interim = status.get("planned_look")
         if interim is not None:
             lines.append(
                 f"Look {interim['look']} of {interim['of']}, at {interim['estimate']['n']:,} labels: "
-                f"{value_with_interval(interim['estimate'])}; it holds at all looks together"
+                f"{value_with_interval(interim['estimate'])}; the intervals of all looks hold simultaneously"
             )
     other_questions = [row for row in status["questions"][1:] if row["estimate"] is not None]
     lines += [f"{row['outcome']}: {value_with_interval(row['estimate'])}" for row in other_questions]
@@ -550,7 +553,7 @@ def _confusion_table(pair: JsonMapping) -> ReportTable:
 
 def check_page(check: JsonMapping) -> Page:
     """Return the page of a check of a study."""
-    size = f"{check['items']:,} items, {check['lines']:,} lines of journal"
+    size = f"{check['items']:,} items, {check['lines']:,} journal entries"
     n_problems = len(check["problems"])
     if check["sound"]:
         verdict = "sound"

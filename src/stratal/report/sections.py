@@ -46,7 +46,7 @@ def report_sections(findings: FindingsDict) -> list[Page]:
             section = make_content_section(findings, contents[name])
             lines = list(section.lines)
             if name in _SINGLE_MODEL_SECTIONS and _compares_models(findings):
-                lines = [f"Of one model alone: {findings['quantity']}.", *lines]
+                lines = [f"For one model only: {findings['quantity']}.", *lines]
             sections.append(replace(section, title=title, name=name.replace("_", "-"), lines=lines))
     return sections
 
@@ -112,7 +112,7 @@ _MAX_JUDGES = 6
 _JUDGE_SHARES = {
     "agreement": "{judge} agrees with people",
     "recall": "finds {class!r}",
-    "false_discovery_rate": "wrong to say {class!r}",
+    "false_discovery_rate": "wrong when it says {class!r}",
 }
 
 # Metrics of agreement beyond chance.
@@ -140,7 +140,8 @@ def _judge_section(findings: FindingsDict) -> Page:
     return Page(
         lines=[
             *estimates.judge_sentences(rows, _MAX_JUDGES),
-            "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
+            "People's labels are assumed to be correct. The rates are estimates for all units, by the design "
+            "of the sample.",
         ],
         drawings=drawings,
         tables=estimates.judge_tables(rows, level_text(findings["confidence_level"])),
@@ -163,10 +164,10 @@ def _models_section(findings: FindingsDict) -> Page:
         title="Models",
         name="models",
         lines=[
-            "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
-            "simultaneous intervals of all differences leave open."
+            "The models, best first, on the same labels. A rank such as 1 to 3 is the range of ranks that "
+            "the simultaneous intervals of all differences allow."
         ],
-        drawings=[forest_drawing("models", "Models from the best", ranked_rows, findings["share"])],
+        drawings=[forest_drawing("models", "Models, best first", ranked_rows, findings["share"])],
         tables=[table, *section.tables],
     )
 
@@ -218,16 +219,16 @@ def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
     # A proportional allocation differs from the exact shares by the rounding to whole labels.
     is_proportional = all(abs(row["drawn"] - n_drawn * row["size"] / n_units) <= 1 for row in rows)
     if is_proportional:
-        allocation = "Each has its share of the labels."
+        allocation = "Each stratum has the same share of the labels as of the units."
     else:
         allocation = (
-            "Some have a larger share of the labels than of the units, by the rule that is explained under "
+            "Some have a larger share of the labels than of the units, by the rule described in the section "
             "Method."
         )
     return Page(
         lines=[
-            f"The population was divided into {len(rows):,} strata. {allocation} Each counts by its share of "
-            "the units, whatever its share of the labels."
+            f"The population was divided into {len(rows):,} strata. {allocation} In the estimate, the "
+            "weight of a stratum is its share of the units, regardless of its share of the labels."
         ],
         tables=[table_of("Strata", rows, _STRATUM_COLUMNS)],
     )
@@ -272,7 +273,8 @@ def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
         direction = "below"
     size = width_text(abs(difference), share)
     return [
-        f"On the labelled units, the weighted mean of the proxy is {size} {direction} theirs ({interval})."
+        f"On the labelled units, the weighted mean of the proxy is {size} {direction} that of the labels "
+        f"({interval})."
     ]
 
 
@@ -356,25 +358,26 @@ def _new_version_lines(new: JsonMapping) -> list[str]:
     """Return the sentences on changed, missing and unknown answers of a new version."""
     blank = ""
     if new["blank"]:
-        blank = f", of these {new['blank']:,} none at all (blank)"
+        blank = f" ({new['blank']:,} of them are blank)"
     lines = [
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
-        f"answer and {new['changed']:,} another{blank}."
+        f"answer and {new['changed']:,} have a different one{blank}."
     ]
     lines += [f"{capitalise(note)}." for note in new.get("warnings", ())]
     if new["missing"]:
         lines.append(
-            f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
-            "of them is not known."
+            f"{new['missing']:,} drawn units have no new answer, so the result of the new version is unknown "
+            "for them."
         )
     if new["complete"]:
-        lines.append("The labels that you have settle the new version too: nothing has to be labelled.")
+        lines.append("The existing labels suffice for the new version: no further labels are needed.")
     else:
         n_unknown = len(new["needs_labels"]) + len(new["needs_answers"])
         lines.append(
-            f"Of the {new['labelled']:,} labelled units, on which old, new and difference all rest, "
-            f"{n_unknown:,} have no known new outcome. At worst and at best these are all as bad or as good "
-            "as they can be; the interval holds for both, and for everything between."
+            f"Old version, new version and difference are estimated from {new['labelled']:,} labelled units. "
+            f"For {n_unknown:,} of them, the new outcome is unknown. The lowest and the highest value assume "
+            "that these outcomes are all as bad or as good as possible; the interval is valid for both, and "
+            "for all cases between them."
         )
     return lines
 
@@ -430,7 +433,7 @@ def _nonresponse_section(findings: FindingsDict, counts: Mapping[str, object]) -
     return Page(
         lines=[
             estimates.missing_text(counts),
-            "They are not missing at random if they were left out because they are hard.",
+            "Labels are not missing at random if units were left out because they are difficult.",
         ],
         tables=[table_of("By stratum", rows, columns)],
     )
@@ -443,14 +446,15 @@ def _agreement_section(_: FindingsDict, agreement: JsonMapping) -> Page:
     else:
         alpha = f"{agreement['alpha']:.3f}"
     lines = [
-        f"Krippendorff's α ({agreement['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."
+        f"Krippendorff's α ({agreement['level']}): {alpha}. 1 is perfect agreement, and 0 is "
+        "agreement by chance."
     ]
     if agreement.get("units") is not None:
         lines.append(
             f"{len(agreement['annotators']):,} annotators gave {agreement['answers']:,} answers; "
-            f"{agreement['shared']:,} of {agreement['units']:,} units have several. Of "
-            f"{agreement['open']:,} units the answers differ and nobody has decided; "
-            f"{agreement['decided']:,} were decided."
+            f"{agreement['shared']:,} of {agreement['units']:,} units have several answers. For "
+            f"{agreement['open']:,} units, the answers differ without a decision; disagreements about "
+            f"{agreement['decided']:,} units were decided."
         )
     tables = []
     pairs = agreement.get("pairs", ())
@@ -464,10 +468,12 @@ def _review_section(_: FindingsDict, rows: JsonRows) -> Page:
     n_changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
     return Page(
         lines=[
-            f"{len(rows):,} items were looked at again: in {n_changed:,} of {len(rows):,} the first label "
-            "was wrong. The estimate takes the later ones."
+            f"{len(rows):,} items were reviewed: the first label of {n_changed:,} of {len(rows):,} was "
+            "wrong. The estimate uses the later labels."
         ],
-        tables=[table_of("Second look", rows, {"item": "id", "first label": "first", "label now": "now"})],
+        tables=[
+            table_of("Reviewed labels", rows, {"item": "id", "first label": "first", "label now": "now"})
+        ],
     )
 
 
@@ -490,7 +496,7 @@ def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
     return Page(
         lines=[
             f"With {current['labels']:,} labels the {level} is {current_width} wide; {forecast}.",
-            "Forecast from the labels so far; each further round is allocated where it helps most.",
+            "Forecast from the current labels, if each further round is allocated by the existing labels.",
         ],
         tables=[table_of("Expected widths", rows, columns)],
     )
@@ -498,7 +504,7 @@ def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
 
 def _method_section(_: FindingsDict, method: JsonMapping) -> Page:
     """Return the section on the method and its assumptions."""
-    lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
+    lines = [" ".join(method["sentences"]), "The result relies on these assumptions, which may not hold:"]
     return Page(lines=lines, notes=method["assumptions"])
 
 
@@ -508,14 +514,14 @@ def _provenance_section(_: FindingsDict, provenance: JsonMapping) -> Page:
         f"{name} {value}" for name, value in provenance.items() if name != "commands" and value is not None
     ]
     return Page(
-        lines=["The same sample and labels give the same figures.", f"{capitalise(', '.join(versions))}."],
+        lines=["The same sample and labels give the same results.", f"{capitalise(', '.join(versions))}."],
         commands=provenance["commands"],
     )
 
 
 def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
     """Return the section of units for which proxy and label differ most."""
-    lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
+    lines = ["Units as the annotators saw them, with the largest differences between proxy and label first."]
     names = list(dict.fromkeys(name for row in examples for name in row))
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
@@ -530,15 +536,15 @@ _TABLE_SECTIONS: dict[str, Callable[[FindingsDict], Page]] = {
 # Title and function of each section. Results come before the information that a reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version_section),
-    "more_labels": ("What more labels would give", _more_labels_section),
+    "more_labels": ("Expected precision with more labels", _more_labels_section),
     "examples": ("Examples", _examples_section),
     "side_by_side": ("With and without the design", _side_by_side_section),
     "reliability": ("Calibration", _reliability_section),
-    "calibration": ("The proxy, and how good it is", _calibration_section),
+    "calibration": ("Quality of the proxy", _calibration_section),
     "strata": ("Strata", _strata_section),
     "nonresponse": ("Units without a label", _nonresponse_section),
     "agreement": ("Agreement of the annotators", _agreement_section),
-    "second_look": ("Second look", _review_section),
+    "second_look": ("Review of labels", _review_section),
     "method": ("Method", _method_section),
     "sources": ("Sources", lambda _, references: Page(notes=references)),
     "provenance": ("To reproduce", _provenance_section),

@@ -127,7 +127,7 @@ def _no_set_sentence(result: JsonMapping) -> str:
         if result["verdict"] == "FAIL":
             others = "the score has no other thresholds"
         else:
-            others = "sets above the highest hold too few labels to tell"
+            others = "sets above the highest contain too few labels for a decision"
         count = len(result["candidates"])
         if count == 1:
             where = "the only candidate threshold"
@@ -136,10 +136,8 @@ def _no_set_sentence(result: JsonMapping) -> str:
         return f"At {where}, {labels} show that it is violated; {others}."
     needed = result["labels_needed"]
     if needed is None:
-        return (
-            f"No threshold is guaranteed by {labels}; at these rates, more labels alone would not change it."
-        )
-    return f"No threshold is guaranteed by {labels}; about {needed:,} would do, if the rates stay."
+        return f"No threshold is guaranteed by {labels}; at these rates, more labels would not change this."
+    return f"No threshold is guaranteed by {labels}; about {needed:,} would suffice at the same rates."
 
 
 def _candidate_table(result: JsonMapping) -> ReportTable:
@@ -236,8 +234,8 @@ def _curve_sections(result: JsonMapping) -> list[Page]:
     drawings = [_curve_drawing(result, name) for name in result["curve"]["points"][0]["metrics"]]
     level = f"{100 * result['curve']['confidence_level']:g}%"
     line = (
-        f"The light band holds for all thresholds together ({level}), the dark one for each alone. Dashed "
-        "lines are the required value and the accepted set."
+        f"The light band holds for all thresholds together ({level}), the dark one for each separately. "
+        "Dashed lines mark the required value and the accepted set."
     )
     shown = [drawing for drawing in drawings if drawing is not None]
     return [Page(title="By threshold", name="curve", lines=[line], drawings=shown, tables=[table])]

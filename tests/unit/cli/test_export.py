@@ -133,7 +133,7 @@ def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_pat
     (tmp_path / "items.csv").write_text(filled)
 
     label_driven = run("study", "import", study, "items.csv", "--dry-run")
-    assert "would save 3 answers of ann; nothing was saved yet" in label_driven.output
+    assert "would save 3 answers of ann; nothing has been saved yet" in label_driven.output
     done = run("study", "import", study, "items.csv")
     again = json.loads(run("study", "import", study, "items.csv", "--json").output)
 

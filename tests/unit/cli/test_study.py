@@ -179,7 +179,7 @@ def test_status_says_what_is_so_in_words(audit):
     assert "48 of 48 answers" in text
     assert "Krippendorff" in text
     assert "ann \\ bob" in text
-    assert "valid at every moment" in text
+    assert "valid at any time" in text
 
 
 def test_a_sound_study_and_one_that_was_changed(audit):

@@ -100,7 +100,7 @@ def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     assert any("in 3 of 5 the first label was wrong" in note for note in after["notes"])
     assert report.status == 0
     text = Path("r.md").read_text(encoding="utf-8")
-    assert "5 items were looked at again: in 3 of 5 the first label was wrong." in text
+    assert "5 items were reviewed: the first label of 3 of 5 was wrong." in text
     assert f"| {rows[0][0]} | {rows[0][5]} | {rows[0][3]} |" in text
 
 

@@ -105,7 +105,7 @@ def test_a_report_of_a_difference_is_that_of_its_estimate(two_models):
     assert found["quantity"] == "difference of new, old"
     assert found["estimate"]["confidence_interval"] == pytest.approx([*made.confidence_interval()])
     assert found["estimate"]["estimator"] == made.estimator
-    assert "What more labels would give" in stratal.findings(sample, truth[sample.ids])._repr_html_()
+    assert "Expected precision with more labels" in stratal.findings(sample, truth[sample.ids])._repr_html_()
 
 
 def test_a_report_of_accuracy_is_that_of_a_mean(two_models):

@@ -49,7 +49,7 @@ def test_of_several_models_the_table_comes_first_and_the_rest_says_whose_labels_
     assert [section.name for section in sections][:3] == ["answer", "models", "more-labels"]
     assert sections[1].tables[1].title == "Differences"
     assert not any("Standard error" in line for line in sections[0].lines)
-    of_one = [section.name for section in sections if "Of one model alone: accuracy of a." in section.lines]
+    of_one = [section.name for section in sections if "For one model only: accuracy of a." in section.lines]
     assert of_one == ["more-labels", "side-by-side", "calibration", "strata"]
 
 
@@ -62,7 +62,8 @@ def test_what_is_not_there_has_no_section(audit):
 
 
 @pytest.mark.parametrize(
-    ("allocation", "said"), [("proportional", "has its share of the labels"), ("robust", "under Method")]
+    ("allocation", "said"),
+    [("proportional", "the same share of the labels"), ("robust", "the section Method")],
 )
 def test_how_labels_were_shared_is_said_as_it_was(population, truth, allocation, said):
     plan = stratal.plan(population, budget=100, allocation=allocation, n_strata=5)
@@ -91,7 +92,7 @@ def test_the_proxys_error_is_said_with_its_sign(audit):
     sample, _ = audit
     wrong = named(stratal.findings(sample, [0.0, 0.0, 0.0, 1.0] * 25))["calibration"]
 
-    assert "points above theirs (95% interval" in wrong.lines[1]
+    assert "points above that of the labels (95% interval" in wrong.lines[1]
 
 
 def test_only_tables_of_shares_are_in_percent(audit):
