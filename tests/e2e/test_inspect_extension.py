@@ -51,6 +51,6 @@ def test_human_labels_are_scores_of_the_log_with_the_estimate_as_metric(n_epochs
     metrics = result["scores"]["human_labels"]
     assert metrics["estimate"] == pytest.approx(estimate["estimate"])
     assert (metrics["estimate_low"], metrics["estimate_high"]) == pytest.approx((low, high))
-    assert metrics["labels"] == estimate["n"]
+    assert metrics["estimate_labels"] == estimate["n"]
     assert result["labelled"] == len(ids)
     assert "match" in result["scores"]

@@ -309,7 +309,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
 def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
     from stratal.labels.label_files import ANNOTATOR_NAMES
-    from stratal.question.recognition import ID_NAMES
+    from stratal.question.column_words import ID_NAMES
     from stratal.tables.column_facts import facts_of_table
 
     lines: list[Any] = [f"{file}: {len(table):,} rows, items of {home} by the column {ids!r}."]

@@ -270,8 +270,8 @@ class Planning(Reading, frozen=True, kw_only=True):
     half_width : WIDTH,…
         Target half-width of the interval, instead of --budget. For several estimands, one value for each or
         one for all.
-    strata : int, default 10, 15 from 200 labels, fewer below 50
-        Number of strata.
+    strata : int, default up to 10, or 15 from 200 labels, with 5 or more labels per stratum
+        Number of strata; with --by, the number within each category.
     stratify : str, default robust-neyman; k-means for scores without a scale; neyman with --estimand
         robust-neyman, k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean,
         gaussian-mixture, features, category or none.

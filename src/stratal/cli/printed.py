@@ -294,6 +294,7 @@ class TrendResult(Struct, kw_only=True):
     confidence_level: float
     row_level: float
     outcome: str
+    share: bool
     score: Objects
     notes: list[str]
     pooled: Object | UnsetType = UNSET

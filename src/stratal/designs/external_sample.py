@@ -19,7 +19,7 @@ from stratal.population.population import Population
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
-from stratal.question.recognition import ID_NAMES
+from stratal.question.column_words import ID_NAMES
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
 from stratal.question.tags import NO_SETS, read_set

@@ -586,13 +586,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
 
 
 class ComputedRows(Sequence[Estimate], ABC):
-    """Estimates that are computed when they are read, because there may be too many to store.
-
-    Examples
-    --------
-    >>> issubclass(ComputedRows, Sequence)
-    True
-    """
+    """Estimates that are computed when they are read, because there may be too many to store."""
 
     __slots__ = ()
 

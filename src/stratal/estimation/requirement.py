@@ -340,7 +340,7 @@ def estimate_figures(estimate: JsonMapping) -> dict[str, float]:
         "estimate": estimate["estimate"],
         "estimate_low": low,
         "estimate_high": high,
-        "standard_error": estimate["standard_error"],
-        "labels": estimate.get("labels", estimate["n"]),
+        "estimate_standard_error": estimate["standard_error"],
+        "estimate_labels": estimate.get("labels", estimate["n"]),
     }
     return {name: float(value) for name, value in figures.items() if value is not None}

@@ -9,28 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import number_of_text
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_sample import ids_of
-from stratal.designs.sample import Sample, with_declared_scores
+from stratal.designs.sample import Sample
 from stratal.errors import (
     InputError,
     MissingExtraError,
-    check_choice,
     listing,
     no_effect_error,
-    suggest_names,
 )
-from stratal.estimation.entry_points import at_look, compared_answers, estimate
-from stratal.estimation.estimand import Estimand, as_estimand
+from stratal.estimation.entry_points import compared_answers, estimate
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.outcome_means import unused_proxy_reason
-from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
-from stratal.evaluation.request import BRIER, CONFUSION, LABEL, MISSING, WRONG, EvaluationRequest
+from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
+from stratal.evaluation.requested_tables import compute_tables
 from stratal.labels.annotators import measure_agreement
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
@@ -38,9 +35,7 @@ from stratal.planning import next_round
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 from stratal.protocols import JsonDict
-from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.selection import UNKNOWN
-from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
@@ -613,7 +608,7 @@ def _evaluate_evidence(evidence: LabelledSample) -> Evaluation:
     result, labels = _estimate_and_labels(evidence, columns)
     if isinstance(result, Estimates):
         _refuse_single_estimand_options(request)
-    tables = _compute_tables(evidence)
+    tables = compute_tables(evidence)
     remarks = _remarks(evidence, of_columns=bool(columns))
     for table in tables:
         if table.kind == "judge":
@@ -755,204 +750,8 @@ def _verdicts(
         failed_is_lowest = Requirement.parse(text).sign == ">="
         strict = evidence.with_failed_as_wrong(lowest=failed_is_lowest)
         strict_result, _ = _estimate_and_labels(strict, columns)
-        verdicts += held_against(strict_result, [text], tables=_compute_tables(strict), **level)
+        verdicts += held_against(strict_result, [text], tables=compute_tables(strict), **level)
     return verdicts
-
-
-def _compute_tables(evidence: LabelledSample) -> list[Estimates]:
-    """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
-    request = evidence.request
-    sample = evidence.sample
-    tables = []
-    if request.metric:
-        tables.append(_metric_table(evidence))
-    if evidence.models:
-        from stratal.metrics.comparison import compare
-
-        outcomes = {name: evidence.read(name) for name in evidence.models}
-        tables.append(compare(sample, outcomes, bounds=evidence.bounds, **request.target_option))
-    if request.judge:
-        tables += _judge_tables(evidence)
-    if evidence.questions:
-        tables.append(_question_table(evidence))
-    if request.by is not None:
-        options = request.estimand_options | request.estimator_options | {"bounds": evidence.bounds}
-        tables.append(estimate(sample, evidence.labels, by=request.by, **options))
-    if request.look is None:
-        return tables
-    return [at_look(table, sample, request.look) for table in tables]
-
-
-def _metric_table(evidence: LabelledSample) -> Estimates:
-    """Return the metrics of classes that are requested, the confusion matrix and the Brier score."""
-    for name in evidence.request.metric:
-        _require_metric(name)
-    tables = []
-    names = tuple(name for name in evidence.request.metric if name not in (BRIER, CONFUSION))
-    if names:
-        tables.append(_class_table(evidence, names))
-    if CONFUSION in evidence.request.metric:
-        tables.append(_confusion_matrix(evidence))
-    if BRIER in evidence.request.metric:
-        tables.append(_brier_score(evidence))
-    if len(tables) == 1:
-        return tables[0]
-    return replace(tables[0], estimates=tuple(row for table in tables for row in table), joint=None)
-
-
-def _require_metric(name: str) -> None:
-    """Refuse what is not a metric of classes, naming similar ones, or the option for other quantities."""
-    from stratal.metrics.confusion import METRICS, is_f_measure
-
-    metrics = (*METRICS, CONFUSION, BRIER)
-    if name in metrics or is_f_measure(name):
-        return
-    action = None
-    if Estimand.of_kind(name) is not None or average_name(name) is not None:
-        action = f"It is an estimand: estimand={name!r} (--estimand {name})."
-    raise InputError(
-        "no such metric",
-        given=repr(name),
-        allowed=suggest_names(name, metrics, synonyms=METRIC_SYNONYMS),
-        action=action,
-    )
-
-
-def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
-    """Return metrics of classes."""
-    from stratal.metrics.class_report import ClassReport
-
-    request = evidence.request
-    sample = evidence.sample
-    labels = evidence.labels
-    columns = {"labels": labels, "predicted": request.answer_column}
-    classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
-    for name in request.classes:
-        check_choice("class among the labels and answers", name, sorted(classes - {"None"}))
-    report = ClassReport(names, request.classes, predicted=request.answer_column)
-    table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
-    return table
-
-
-def _brier_score(evidence: LabelledSample) -> Estimates:
-    """Return the Brier score of the proxies that are probabilities; of classes, that of the named class."""
-    options = evidence.request.target_option
-    sample = _with_score_of_class(evidence)
-    table: Estimates = estimate(sample, evidence.labels, estimand="calibration", **options)
-    rows = [
-        replace(row, label={"metric": BRIER, "class": row.label["class"]})
-        for row in table
-        if row.label["metric"] == BRIER
-    ]
-    return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
-
-
-def _with_score_of_class(evidence: LabelledSample) -> Sample:
-    """Return the sample with its proxy as the probability of the requested class, if labels are classes."""
-    request = evidence.request
-    sample = evidence.sample
-    are_declared = any(score.of_class is not None for score in sample.question.scores)
-    if are_declared or compared_column(sample, evidence.labels, request.predicted) is None:
-        return sample
-    names = sample.proxy_names
-    if len(request.classes) != 1 or len(names) != 1:
-        raise InputError(
-            "brier is of the probability of one class",
-            given=f"classes {', '.join(map(repr, request.classes)) or 'none'}; "
-            f"probabilities {', '.join(map(repr, names)) or 'none'}",
-            allowed="one class and its probability",
-            action="Name them: classes= (--class CLASS) and proxy= (--proxy COL); or declare each: predicts= "
-            "(--predicts COL=class:CLASS).",
-        )
-    return with_declared_scores(sample, {names[0]: f"class:{request.classes[0]}"})
-
-
-def _confusion_matrix(evidence: LabelledSample) -> Estimates:
-    """Return the share of all units of each pair of a label and an answer of the model."""
-    from stratal.metrics.judges import JudgeReport
-
-    answer = evidence.request.answer_column or evidence.sample.question.answer
-    if answer is None:
-        raise InputError(
-            "a confusion matrix needs the model's answers",
-            action="Name their column: predicted= (--predicted COL).",
-        )
-    options = evidence.request.target_option
-    table: Estimates = estimate(evidence.sample, evidence.labels, estimand=JudgeReport((answer,)), **options)
-    rows = [
-        replace(row, label={"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]})
-        for row in table
-        if row.label["metric"] == "share"
-    ]
-    return replace(table, estimates=tuple(rows), kind="metrics", joint=None)
-
-
-def _judge_tables(evidence: LabelledSample) -> list[Estimates]:
-    """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
-    from stratal.metrics.judges import JudgeReport
-
-    request = evidence.request
-    sample = evidence.sample
-    judges = JudgeReport(request.judge)
-    judges_are_proxies = set(judges.judges) <= set(sample.proxy_names)
-    if judges_are_proxies:
-        labels = evidence.labels
-    else:
-        labels = evidence.in_words
-    tables = []
-    # Groups first, so that a group with a worse judge is visible.
-    if request.by is not None and not judges_are_proxies:
-        tables.append(estimate(sample, labels, estimand=judges, by=request.by, **request.target_option))
-    tables.append(estimate(sample, labels, estimand=judges, **request.target_option))
-    return [_in_words_of_labels(table, evidence) for table in tables]
-
-
-def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates:
-    """Return a judge's table with the classes 0 and 1 named as people write them, such as pass and fail."""
-    texts, mapping = evidence.in_words.interpreted()
-    words = {
-        f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
-    }
-    classes = {str(row.label[name]) for row in table for name in _CLASS_LABELS if row.label.get(name)}
-    verdicts = {text: number_of_text(TRUTH_VALUES.get(text, text)) for text in classes - words}
-    if not verdicts or not set(verdicts.values()) <= {0.0, 1.0}:
-        return table
-    word_of = {number: word for word, number in mapping.numbers(words).items()}
-    if len(word_of) < len(words):
-        return table
-    names = {text: word_of.get(number, text) for text, number in verdicts.items()}
-    rows = [
-        replace(
-            row,
-            label={
-                key: names.get(str(value), value) if key in _CLASS_LABELS else value
-                for key, value in row.label.items()
-            },
-        )
-        for row in table
-    ]
-    return replace(table, estimates=tuple(rows))
-
-
-# Entries of a row's label that are classes.
-_CLASS_LABELS = ("class", "judged")
-
-
-def _question_table(evidence: LabelledSample) -> Estimates:
-    """Return an estimate for each question of a study that has answers."""
-    from stratal.study import estimate_study, open_study
-
-    rows = []
-    remarks = []
-    assert evidence.study is not None
-    with open_study(evidence.study, reading=True) as study:
-        for name in evidence.questions:
-            if study.labels(name).answered:
-                row = estimate_study(study, name, **evidence.request.target_option)
-                rows.append(replace(row, label={"question": name}))
-            else:
-                remarks.append(f"question {name!r} has no answers yet, so it has no estimate")
-    return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
 
 
 def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:

@@ -19,16 +19,10 @@ from stratal.labels.label_values import LabelMapping
 from stratal.labels.missing_codes import is_missing_code, refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
+from stratal.question.column_words import ID_NAMES, NO_COLUMN
+from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
-from stratal.question.recognition import (
-    ID_NAMES,
-    NO_COLUMN,
-    ColumnFacts,
-    Recognition,
-    StatedRoles,
-    are_answers,
-    recognise,
-)
+from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
 from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
 from stratal.report.notes import RANDOM_ROWS, Note, without_code
 from stratal.tables.column_facts import facts_of_table

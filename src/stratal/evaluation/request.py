@@ -10,8 +10,8 @@ from stratal.arrays import field_values
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.protocols import JsonDict, JsonMapping, Keywords
+from stratal.question.column_words import NO_COLUMN
 from stratal.question.question import NOT_COMPARED
-from stratal.question.recognition import NO_COLUMN
 from stratal.question.roles import DeclaredRoles
 from stratal.question.selection import RowSelection
 from stratal.question.vocabulary import metric_name

@@ -49,7 +49,7 @@ from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED,
 from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
-from stratal.question.recognition import ID_NAMES
+from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
 from stratal.randomness import id_text
 from stratal.tables import files

@@ -31,7 +31,7 @@ _MAX_VOCABULARY_WORDS = 50
 # Longest list of values in a note or an error message. More distinct numbers are summarised by their range.
 _MAX_ROWS_SHOWN = 10
 # Longest list of values in an error message about a mapping.
-_MAX_VALUES_SHOWN = 5
+MAX_VALUES_SHOWN = 5
 # More distinct values with decimals are measurements and not classes.
 _MAX_FRACTIONS = 10
 # Number of labels from which it is not a coincidence that none of them equals an answer of the model.
@@ -172,7 +172,7 @@ class LabelMapping:
         unused = [str(label) for label in mapping or () if _comparison_key(label) not in keys.values()]
         notes: tuple[str, ...] = ()
         if unused:
-            notes = (f"no label is {' or '.join(map(repr, unused[:_MAX_VALUES_SHOWN]))}, as mapped",)
+            notes = (f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, as mapped",)
         if positive is not None:
             return cls._of_positive(texts, class_text(positive), meanings, notes)
         if not partly:
@@ -416,7 +416,7 @@ def _require_complete_mapping(
     missing = [text for text in texts if text not in meanings and (maps_numbers or not _is_number(text))]
     if missing:
         raise LabelError(
-            f"labels: the mapping leaves out {', '.join(map(repr, missing[:_MAX_VALUES_SHOWN]))}",
+            f"labels: the mapping leaves out {', '.join(map(repr, missing[:MAX_VALUES_SHOWN]))}",
             given=", ".join(map(str, mapping)),
             action="Add them to the mapping; an empty value means no answer (--map Unsure=).",
         )
@@ -516,7 +516,7 @@ def refuse_no_answer_words(
         as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
     raise LabelError(
         f"{source}: {no_answer_words[0]!r} says that there is no answer",
-        given=", ".join(map(repr, no_answer_words[:_MAX_VALUES_SHOWN])),
+        given=", ".join(map(repr, no_answer_words[:MAX_VALUES_SHOWN])),
         allowed="an empty label where there is none",
         action=f"If it is not an answer: {as_no_answer}; if it is {as_answer}.",
     )
@@ -573,7 +573,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
         raise LabelError(
             f"no label is ever among the model's answers (first: {labels[0]!r})",
-            allowed=", ".join(map(repr, sorted(distinct_answers)[:_MAX_VALUES_SHOWN])),
+            allowed=", ".join(map(repr, sorted(distinct_answers)[:MAX_VALUES_SHOWN])),
             action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
             "classes: leave out predicted= (--predicted) and estimands of classes. Their mean is the share "
             "of right answers, or of wins.",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -30,6 +29,7 @@ from stratal.arrays import (
 from stratal.errors import LabelError, type_text
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
+    MAX_VALUES_SHOWN,
     LabelMapping,
     LabelValue,
     are_numeric_labels,
@@ -75,11 +75,11 @@ def restore_spreadsheet_ids(
     if annotators is not None:
         row_annotators = annotators
     answered_pairs = {(text, by) for text, by in zip(ids, row_annotators, strict=True) if text in sample_ids}
-    candidates = _SpreadsheetIds(sample_ids)
+    sample_texts = _SpreadsheetIds(sample_ids)
     result = list(ids)
     first_change = None
     for row in unmatched_rows:
-        originals = candidates.become(ids[row])
+        originals = sample_texts.originals_of(ids[row])
         if len(originals) == 1 and (originals[0], row_annotators[row]) not in answered_pairs:
             result[row] = originals[0]
             first_change = first_change or (ids[row], originals[0])
@@ -95,7 +95,7 @@ def restore_spreadsheet_ids(
 
 
 class _SpreadsheetIds:
-    """Finds the ids that a spreadsheet could have turned into `text`."""
+    """The ids of a sample, by the texts that a spreadsheet could turn them into."""
 
     def __init__(self, sample_ids: Collection[str]) -> None:
         self._forms: dict[str, list[str]] = {}
@@ -106,7 +106,7 @@ class _SpreadsheetIds:
                 self._numbers.append((Decimal(text.replace(",", ".")), text))
         self._rounded: dict[int, dict[str, list[str]]] = {}
 
-    def become(self, text: str) -> list[str]:
+    def originals_of(self, text: str) -> list[str]:
         """Return the ids that a spreadsheet could have turned into `text`."""
         scientific = _SCIENTIFIC.fullmatch(text.strip())
         if scientific is None:
@@ -117,7 +117,9 @@ class _SpreadsheetIds:
             for number, original in self._numbers:
                 rounded.setdefault(f"{number:.{digits}E}", []).append(original)
             self._rounded[digits] = rounded
-        return self._rounded[digits].get(f"{Decimal(text.strip().replace(',', '.')):.{digits}E}", [])
+        # Spreadsheets of some languages write decimal commas.
+        number = Decimal(text.strip().replace(",", "."))
+        return self._rounded[digits].get(f"{number:.{digits}E}", [])
 
 
 def normalize_id(text: str) -> str:
@@ -164,9 +166,6 @@ SUBMITTED = "submitted"
 FAILED_ANSWER = "failed answer"
 # Annotator of a label that was decided after annotators disagreed.
 ADJUDICATED = "adjudicated"
-
-# Values that are shown of labels in one line.
-_VALUES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -238,36 +237,36 @@ class Labels(Record):
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
         if not all(isinstance(column, Sized) for column in columns) or len(set(map(len, columns))) > 1:
             problem = "ids, values and annotators of labels must be lists of one length"
-            lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else type_text(c) for c in columns)
+            lengths = ", ".join(
+                str(len(column)) if isinstance(column, Sized) else type_text(column) for column in columns
+            )
             action = "Give one id, one value and one annotator for each answer."
             raise LabelError(problem, given=lengths, action=action)
-        for column, accepted_type in (
+        for argument, accepted_type in (
             (self.positive, str | int | float | None),
             (self.mapping, Mapping | None),
         ):
-            if not isinstance(column, accepted_type):
+            if not isinstance(argument, accepted_type):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
-                raise LabelError(
-                    "what labels count as cannot be read", given=type_text(column), allowed=allowed
-                )
+                raise LabelError("invalid meaning of labels", given=type_text(argument), allowed=allowed)
+        # Ids are usually texts already; `id_text` of each would take most of the time of a large file.
         are_plain_texts = set(map(type, self.ids)) <= {str} and "\0" not in "".join(self.ids)
-        if not are_plain_texts:
-            self._set(ids=tuple(map(id_text, self.ids)))
-        self._set(ids=tuple(self.ids), values=tuple(self.values))
+        ids = tuple(self.ids) if are_plain_texts else tuple(map(id_text, self.ids))
+        self._set(ids=ids, values=tuple(self.values))
         if not set(map(type, self.values)) <= _NO_LISTS and any(map(_is_list, self.values)):
             self._read_lists()
         are_plain_numbers = set(map(type, self.values)) <= {float, int}
         if not are_plain_numbers or any(value != value for value in self.values):
             # Labels have few distinct texts, so that each is converted once.
             cleaned_texts = {text: unquote_cell(text.strip()) or None for text in distinct_texts(self.values)}
-            rows = enumerate(self.values)
             cleaned_values = (
-                cleaned_texts[e] if isinstance(e, str) else self._value(row, e) for row, e in rows
+                cleaned_texts[entry] if isinstance(entry, str) else self._plain_value(row, entry)
+                for row, entry in enumerate(self.values)
             )
             self._set(values=tuple(cleaned_values))
         for row, annotator in enumerate(self.annotators or ()):
             if not isinstance(annotator, str | int | np.generic):
-                raise self._not_one("annotator", row, annotator, "one name")
+                raise self._container_error("annotator", row, annotator, "one name")
 
     def _read_lists(self) -> None:
         """Read the values that are lists of tags as the texts of their sets."""
@@ -284,10 +283,8 @@ class Labels(Record):
                 values.append(text)
         self._set(values=tuple(values), sets=sets)
 
-    def _value(self, row: int, entry: object) -> Any:
-        """Return a value as a Python object, None if it is missing."""
-        if isinstance(entry, str):
-            return unquote_cell(entry.strip()) or None
+    def _plain_value(self, row: int, entry: object) -> Any:
+        """Return a value that is not a text as a Python object, None if it is missing."""
         if is_missing(entry):
             return None
         if isinstance(entry, date | time | timedelta | np.datetime64 | np.timedelta64):
@@ -303,7 +300,7 @@ class Labels(Record):
         if isinstance(entry, Decimal):
             return float(entry)
         if isinstance(entry, Iterable | Sized) and not isinstance(entry, str | bytes):
-            raise self._not_one("label", row, entry, "one number or text")
+            raise self._container_error("label", row, entry, "one number or text")
         return entry
 
     def refuse_sets(self) -> None:
@@ -320,14 +317,15 @@ class Labels(Record):
                     "draw.",
                 )
 
-    def _not_one(self, noun: str, row: int, entry: object, allowed: str) -> LabelError:
-        noun = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
+    def _container_error(self, noun: str, row: int, entry: object, allowed: str) -> LabelError:
+        """Return the error about a label or an annotator that is a container."""
+        problem = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
-        return LabelError(noun, given=reprlib.repr(entry), allowed=allowed, action=action)
+        return LabelError(problem, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     def __repr__(self) -> str:
         counts = Counter(class_text(value) for value in self.values if value is not None)
-        commonest = counts.most_common(_VALUES_SHOWN)
+        commonest = counts.most_common(MAX_VALUES_SHOWN)
         values = ", ".join(f"{text!r}: {count:,}" for text, count in commonest)
         if len(counts) > len(commonest):
             values += f" and {len(counts) - len(commonest):,} more values"
@@ -351,18 +349,20 @@ class Labels(Record):
         if self.positive is None and self.mapping is None and value_types <= {float, int}:
             try:
                 return np.array(self.values, dtype=np.float64), LabelMapping()
-            except OverflowError:
+            except OverflowError:  # a whole number beyond the range of floats is a class
                 pass
         texts = np.full(len(self.values), None, dtype=object)
         class_texts = {None: None} | {text: class_text(text) for text in distinct_texts(self.values)}
         text_types = (str, type(None))
-        texts[:] = [class_texts[e] if isinstance(e, text_types) else class_text(e) for e in self.values]
-        replaced_values: Sequence[Any] = ()
+        texts[:] = [
+            class_texts[value] if isinstance(value, text_types) else class_text(value)
+            for value in self.values
+        ]
+        distinct = dict.fromkeys(texts.tolist())
         if self.replaced is not None:
-            replaced_values = self.replaced.values
-        distinct = dict.fromkeys(
-            [*texts.tolist(), *(e if e is None else class_text(e) for e in replaced_values)]
-        )
+            # A mapping must cover them too: they enter the agreement of annotators.
+            answers = (value for value in self.replaced.values if value is not None)
+            distinct |= dict.fromkeys(map(class_text, answers))
         distinct.pop(None, None)
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
@@ -482,8 +482,10 @@ class Labels(Record):
         worst = min if lowest else max
         if classes:
             return FAILED_ANSWER, self.mapping
+        if self.positive is not None and not lowest:
+            return self.positive, self.mapping
         if self.positive is not None:  # every label but the positive one counts as 0
-            return (FAILED_ANSWER if lowest else self.positive), self.mapping
+            return FAILED_ANSWER, self.mapping
         numbers = [value for value in (self.mapping or {}).values() if isinstance(value, int | float)]
         if self.mapping is not None and numbers:
             return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst(numbers))}
@@ -640,8 +642,6 @@ class JoinedLabels(Record):
             modes = multimode(unit_answers.tolist())
             if len(modes) == 1:
                 majority_answers[unit] = modes[0]
-            else:
-                majority_answers[unit] = None
         return majority_answers
 
     def table(
@@ -758,17 +758,18 @@ def labels_with_sample_ids(
     sample: UnitRows,
     labels: object,
     array_name: str = "an array of labels",
-    sample_ids: AbstractSet[str] = frozenset(),
+    sample_ids: KeysView[str] | None = None,
 ) -> Labels:
     """Convert labels to `Labels`, and restore ids that a spreadsheet changed.
 
-    `sample_ids` are the ids of the sample as texts, if they are available.
+    `sample_ids` are the ids of the sample as texts, in its order, if they are available.
     """
     unit_labels = as_labels(labels, sample, array_name)
     outcome = sample.question.outcome
     if unit_labels.positive is None and unit_labels.mapping is None:
         unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
-    sample_ids = sample_ids or dict.fromkeys(id_texts(sample.ids)).keys()
+    if sample_ids is None:
+        sample_ids = dict.fromkeys(id_texts(sample.ids)).keys()
     if _are_in_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
         return unit_labels
     ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
@@ -777,8 +778,8 @@ def labels_with_sample_ids(
     return unit_labels
 
 
-def _are_in_order(labels: Labels, sample_ids: AbstractSet[str]) -> bool:
-    """Return whether the labels are one for each drawn unit, in the order of the sample: most files are."""
+def _are_in_order(labels: Labels, sample_ids: KeysView[str]) -> bool:
+    """Return whether there is one label for each drawn unit, in the order of the sample, as in most files."""
     return labels.annotators is None and labels.ids == tuple(sample_ids)
 
 
@@ -866,16 +867,15 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
             action=f"Labels can only be joined to drawn units; check that they belong to this sample "
             f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
         )
+    # An annotator answers a unit once, but several annotators may answer it.
     answer_keys: Sequence[Any] = unit_labels.ids
     if unit_labels.annotators is not None:
         answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
     if len(set(answer_keys)) < len(answer_keys):
         row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
-        if unit_labels.annotators:
-            annotator = unit_labels.annotators[row]
-        else:
-            annotator = ""
-        by = f" by annotator {annotator!r}" if annotator else ""
+        by = ""
+        if unit_labels.annotators and unit_labels.annotators[row]:
+            by = f" by annotator {unit_labels.annotators[row]!r}"
         raise LabelError(
             f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",
             allowed="one label per unit and annotator",
@@ -961,12 +961,12 @@ def _join_answers(
         is_answered = np.array(
             [text is not None and text not in no_answer_texts for text in values.tolist()], dtype=bool
         )
-        unanswered = count_values(
-            np.array([t for t in values.tolist() if t in no_answer_texts], dtype=object)
-        )
+        no_answers = [text for text in values.tolist() if text in no_answer_texts]
+        unanswered = count_values(np.array(no_answers, dtype=object))
     else:
         is_answered = ~np.isnan(values)
     rows = np.flatnonzero(is_answered)
+    # `np.argsort` is skipped for the usual file, whose rows are in the order of the sample.
     if (units[1:] <= units[:-1]).any():
         rows = rows[np.argsort(units[rows], kind="stable")]
     labelled = np.zeros(sample.size, dtype=bool)

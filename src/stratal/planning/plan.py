@@ -260,7 +260,15 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     def is_share(self) -> bool:
         """Whether the estimate will be a share, which is shown in percent."""
         kind = None if self.estimand is None else str(self.estimand.get("kind"))
-        return is_share({"estimand": kind}, labels_are_shares=self.strata.bounds == (0.0, 1.0))
+        return self._is_share_of(kind)
+
+    def _is_share_of(self, estimand: str | None) -> bool:
+        """Return whether the estimate of an estimand will be a share."""
+        return is_share({"estimand": estimand}, labels_are_shares=self.strata.bounds == (0.0, 1.0))
+
+    def _estimand_rows(self) -> list[JsonDict]:
+        """Return the expected precision of each of several estimands."""
+        return [asdict(part) | {"share": self._is_share_of(part.estimand)} for part in self.parts]
 
     @property
     def expected_half_width(self) -> float | None:
@@ -407,7 +415,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "designs": [asdict(row) for row in self.designs],
             "allocations": self.allocations,
             "strata": self._stratum_rows(),
-            "estimands": [asdict(part) for part in self.parts] or None,
+            "estimands": self._estimand_rows() or None,
             "assumptions": self.assumptions,
             "notes": self.notes,
         }

@@ -12,8 +12,8 @@ from stratal.errors import InputError, MissingColumnError, same_name, suggest_na
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
+from stratal.question.column_words import ID_NAMES
 from stratal.question.question import Outcome
-from stratal.question.recognition import ID_NAMES
 from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format

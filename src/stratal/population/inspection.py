@@ -15,7 +15,8 @@ from stratal.population import declaration
 from stratal.population.declaration import DECIMAL_POINT, Declaration
 from stratal.population.summary import proxy_info_for
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.question.recognition import ID_NAMES, MODEL_NAMES, StatedRoles, recognise
+from stratal.question.column_words import ID_NAMES, MODEL_NAMES
+from stratal.question.recognition import StatedRoles, recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import facts_of_description, may_be_whole
 from stratal.tables.frames import register_columns

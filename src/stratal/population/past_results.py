@@ -14,19 +14,17 @@ import numpy as np
 from stratal.arrays import AnyArray
 from stratal.errors import InputError
 from stratal.proxy.history import History, fit_history
-from stratal.question.recognition import ID_NAMES
+from stratal.question.column_words import ID_NAMES
+from stratal.question.vocabulary import BINARY_VOCABULARIES
 from stratal.tables.engine import arrow_reader
 from stratal.tables.frames import frame_table
+from stratal.tables.no_answer import EMPTY_CELL_TEXTS
 from stratal.tables.readers import open_table
 from stratal.tables.row_index import require_unique_index
 from stratal.tables.source import EveryColumn, FileReading, Rows, Table, translate_engine_errors
 
 # Name of the column of models in a table with a row for each result.
 MODEL = "model"
-
-RIGHT_WORDS = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
-WRONG_WORDS = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
-NOTHING = ("", "na", "n/a", "nan", "null", "none")
 
 # Rows per batch: fewer in a wide table, which may have a thousand columns.
 _WIDE_BATCH_ROWS = 2_048
@@ -36,7 +34,9 @@ _LONG_BATCH_ROWS = 65_536
 _UNREAD = -2
 _INVALID_RESULT = 2
 
-_CODES_BY_WORD = dict.fromkeys(RIGHT_WORDS, 1) | dict.fromkeys(WRONG_WORDS, 0) | dict.fromkeys(NOTHING, -1)
+# The code of each text that a cell may contain.
+_CODES_BY_WORD = {word: int(number) for words in BINARY_VOCABULARIES for word, number in words.items()}
+_CODES_BY_WORD |= {"1": 1, "1.0": 1, "0": 0, "0.0": 0} | dict.fromkeys(EMPTY_CELL_TEXTS, -1)
 
 
 def as_history(source: object, ids: object = None, within: FileReading | None = None) -> History:

@@ -6,279 +6,36 @@ to type. An optional role with several candidates is not used, and a note names 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
-from stratal.arrays import number_of_text
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError
 from stratal.protocols import JsonDict
-from stratal.question.decoding import TRUTH_VALUES
-from stratal.question.vocabulary import count_words
+from stratal.question.column_words import (
+    ANSWER_WORDS,
+    CLASS_NAMES,
+    CORRECTNESS_WORDS,
+    HUMAN_WORDS,
+    ID_NAMES,
+    JUDGE_WORDS,
+    LABEL_NAMES,
+    MACHINE_WORDS,
+    MEASUREMENT_WORDS,
+    MODEL_NAMES,
+    MODEL_WORDS,
+    NO_COLUMN,
+    NO_LABEL_WORDS,
+    OUTCOME_WORDS,
+    PEOPLE_WORDS,
+    PROBABILITY_WORDS,
+    PROXY_WORDS,
+    WEAK_LABEL_WORDS,
+)
+from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
 
-# Names of a column of ids, in order of preference.
-ID_NAMES = ("id", "item_id")
-
-# Names of a column of the models' names, in order of preference.
-MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
-
-# Value that states that no column has a role.
-NO_COLUMN = "none"
-
-
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Words in the names of columns. A name is split at punctuation, at capitals and before digits.
-_HUMAN_WORDS = _word_set(
-    """
-    human humans gold golden truth groundtruth expert experts manual manually annotation annotated
-    annotator adjudicated reviewer review rater
-    """
-)
-_PEOPLE_WORDS = _word_set("annotator expert experts reviewer rater")
-_MACHINE_WORDS = _word_set(
-    """
-    judge llm llmjudge autorater grader grading evaluator critic verifier auto automatic ai gpt claude
-    gemini llama mistral qwen deepseek bot machine model classifier pred preds predicted prediction
-    predictions
-    """
-)
-_JUDGE_WORDS = _word_set(
-    """
-    judge llm llmjudge autorater grader evaluator critic verifier auto automatic verdict grade gpt
-    claude gemini ai
-    """
-)
-_MODEL_WORDS = _word_set(
-    """
-    gpt claude gemini llama mistral mixtral qwen deepseek phi gemma grok opus sonnet haiku model system
-    """
-)
-_ANSWER_WORDS = _word_set(
-    """
-    pred preds predicted prediction predictions output outputs answer response choice completion yhat
-    """
-)
-_PROXY_WORDS = _word_set(
-    """
-    proxy confidence conf score scores prob probs probability proba p likelihood certainty rating
-    similarity faithfulness relevancy relevance correctness toxicity hallucination precision recall
-    coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu
-    """
-)
-_PROBABILITY_WORDS = _word_set("prob probs probability proba p")
-# Names of columns of labels: a label in every row may also be the model's answer.
-_LABEL_NAMES = _word_set(
-    """
-    label labels y_true ytrue true_label ground_truth groundtruth gt y
-    """
-)
-_WEAK_LABEL_WORDS = _word_set(
-    """
-    target expected reference actual verdict outcome winner rating feedback thumbs correct
-    """
-)
-# Names of outcomes of a benchmark that has a row per item and model.
-_OUTCOME_WORDS = _word_set(
-    """
-    correct acc accuracy score success passed pass match reward right outcome result resolved
-    """
-)
-# Names of columns of true classes, as of scikit-learn: 0 and 1 in them are classes.
-_CLASS_NAMES = _word_set("y_true ytrue true_label ground_truth groundtruth gt")
-# Words in names of columns of labels that mean right and wrong.
-_CORRECTNESS_WORDS = _word_set(
-    """
-    correct correctness right accurate accuracy acc passed pass success match
-    """
-)
-# Words in names of columns that describe a label but do not contain one.
-_NO_LABEL_WORDS = _word_set(
-    """
-    comment comments note notes reason reasoning explanation rationale by at name email id ids count
-    agreement confidence status duration url link
-    """
-)
-# Words of measurements, positions and dates, which predict nothing about the quality of an answer.
-_MEASUREMENT_WORDS = _word_set(
-    """
-    cost costs price usd eur dollars tokens token latency duration time times ms sec secs seconds
-    minutes hours elapsed date datetime timestamp ts created updated modified start end index idx
-    position pos rank row number no num nr width height area bbox box lat lon lng latitude
-    longitude length len count counts size bytes age year month day week weekday hour version seed step
-    epoch run repeat trial temperature line page offset char chars words iscrowd crowd segmentation zip
-    postcode phone code salary amount total weight weights stratum cluster inclusion fold split unnamed
-    """
-)
-
-# Words in names of columns of repeated runs, and of the questions that are run.
-_RUN_WORDS = _word_set(
-    """
-    run runs repeat repetition replicate rep trial epoch attempt seed iteration
-    """
-)
-_QUESTION_WORDS = _word_set(
-    """
-    question item task problem prompt doc document example instance sample query
-    """
-)
-
-_WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
-
-# A judge says yes, no or, at most, undecided.
-_MAX_VERDICTS = 3
-
-# Mean characters: longer texts are answers in sentences and no classes.
-_MAX_CLASS_LENGTH = 60
-# Mean rows of a group below which groups say little more than single rows.
-_LEAST_GROUP_SIZE = 1.2
-# Share of the rows that have an entry in a column of groups.
-_LEAST_PRESENT = 0.95
 # Whole numbers with more distinct values are not ratings.
 _MAX_RATINGS = 11
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
-    """Facts of a column from which its role is recognised.
-
-    Parameters
-    ----------
-    name : str
-    rows, present, distinct : int
-        Rows of the table, entries that are not missing, and distinct entries.
-    is_number : bool
-        Whether every entry is a number.
-    minimum, maximum : float, optional
-        Of numbers.
-    is_whole : bool
-        Whether every number is whole.
-    values : frozenset of str, optional
-        The distinct entries as text; None if they are many or unknown.
-    is_date, is_nested : bool
-        Whether entries are dates or times, or lists and objects.
-    mean_length : float
-        Mean number of characters of an entry.
-    is_metric : bool
-        Whether an evaluation tool's log declares the column as a score.
-    """
-
-    name: str
-    rows: int
-    present: int
-    distinct: int
-    is_number: bool = False
-    minimum: float | None = None
-    maximum: float | None = None
-    is_whole: bool = False
-    values: frozenset[str] | None = None
-    is_date: bool = False
-    is_nested: bool = False
-    mean_length: float = 0.0
-    is_metric: bool = False
-
-    @property
-    def words(self) -> frozenset[str]:
-        """The words of the name."""
-        return frozenset(word.casefold() for word in _WORD_BREAKS.split(self.name) if word)
-
-    @property
-    def plain_name(self) -> str:
-        """The name without differences in case and surrounding spaces."""
-        return self.name.strip().casefold()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every row has an entry."""
-        return self.present == self.rows
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some rows have an entry and others do not."""
-        return 0 < self.present < self.rows
-
-    @property
-    def is_measurement(self) -> bool:
-        """Whether the name or the content is that of a measurement, a position or a date."""
-        is_named = bool(self.words & _MEASUREMENT_WORDS) or self.plain_name in ("x", "y", "w", "h")
-        is_position = self.is_position and not self.words & (_PROXY_WORDS | _JUDGE_WORDS)
-        return self.is_date or self.is_nested or is_named or is_position
-
-    @property
-    def may_be_groups(self) -> bool:
-        """Whether equal entries may be groups of rows, such as the answers to a question."""
-        is_category = not self.is_number or self.is_whole
-        is_plain = self.present >= _LEAST_PRESENT * self.rows and not self.is_nested
-        has_groups = self.distinct > 1 and _LEAST_GROUP_SIZE * self.distinct <= self.present
-        return is_category and is_plain and has_groups
-
-    @property
-    def may_be_runs(self) -> bool:
-        """Whether the entries may number repeated runs, or be their seeds."""
-        return bool(self.words & _RUN_WORDS) and not self.is_date and 1 < self.distinct < self.rows
-
-    @property
-    def may_have_runs(self) -> bool:
-        """Whether the entries may be questions that are run repeatedly."""
-        is_named = "id" in self.words or bool(self.words & _QUESTION_WORDS)
-        is_run = bool(self.words & _RUN_WORDS) or self.plain_name in MODEL_NAMES
-        return is_named and not is_run and not self.is_nested and 1 < self.distinct < self.rows
-
-    @property
-    def is_position(self) -> bool:
-        """Whether the entries are distinct whole numbers of at least 0, such as row numbers."""
-        if not self.is_number or not self.is_whole or self.distinct != self.rows:
-            return False
-        return self.minimum is not None and self.maximum is not None and self.minimum >= 0
-
-    @property
-    def verdicts(self) -> dict[str, float] | None:
-        """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
-        if self.values is None or not 0 < self.distinct <= _MAX_VERDICTS or self.is_nested:
-            return None
-        return verdict_numbers(self.values)
-
-    @property
-    def are_truth_values(self) -> bool:
-        """Whether the entries are 0 and 1, or True and False."""
-        texts = self.values or frozenset[str]()
-        return self.verdicts is not None and all(
-            number_of_text(TRUTH_VALUES.get(text, text)) in (0.0, 1.0) for text in texts
-        )
-
-    @property
-    def are_classes(self) -> bool:
-        """Whether the entries may be classes: text or whole numbers, each of several rows."""
-        if self.is_nested or self.is_date or self.distinct > max(2, self.present / 2):
-            return False
-        if self.is_number:
-            return self.is_whole
-        return self.mean_length <= _MAX_CLASS_LENGTH
-
-    @property
-    def is_probability(self) -> bool:
-        """Whether the entries are numbers from 0 to 1."""
-        return (
-            self.minimum is not None and self.maximum is not None and 0 <= self.minimum <= self.maximum <= 1
-        )
-
-
-def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
-    """Return the number of each verdict.
-
-    None if the words are unknown or ambiguous, or if there are other numbers.
-    """
-    texts = list(values)
-    numbers = [number_of_text(TRUTH_VALUES.get(text, text)) for text in texts]
-    if set(numbers) <= {0.0, 1.0}:
-        return dict(zip(texts, numbers, strict=True))
-    try:
-        return count_words(texts)
-    except LabelError:
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,20 +165,21 @@ class Recognition:
         if self.models:
             parts.append(f"models: {', '.join(f'`{name}`' for name in self.models)}")
         if self.model is not None:
+            count = ""
             if self.model in self.columns:
-                count = self.columns[self.model].distinct
-            else:
-                count = 0
-            parts.append(f"models: `{self.model}`{f' ({count:,})' if count else ''}")
+                count = f" ({self.columns[self.model].distinct:,})"
+            parts.append(f"models: `{self.model}`{count}")
         if self.judges:
             judges = ", ".join(self._with_values(name) for name in self.judges)
-            is_unused = unused is not None and self.proxy in self.judges
-            correction = f", which does not correct the estimate ({unused})" if is_unused else ""
+            correction = ""
+            if unused is not None and self.proxy in self.judges:
+                correction = f", which does not correct the estimate ({unused})"
             parts.append(f"judge: {judges}{correction}")
         if self.answer is not None:
             parts.append(f"the model's answer: `{self.answer}`")
         if self.proxy is not None and self.proxy not in self.judges:
-            parts.append(f"proxy: `{self.proxy}`{f' (not used: {unused})' if unused else ''}")
+            reason = f" (not used: {unused})" if unused else ""
+            parts.append(f"proxy: `{self.proxy}`{reason}")
         if self.value is not None and not self.models:
             labels = self.columns.get(self.value)
             if labels is None:
@@ -484,7 +242,8 @@ class StatedRoles:
     answer: str | None = None
     is_compared: bool | None = None
     judges: tuple[str, ...] | None = None
-    no_judge: bool = False  # "none of the columns is a judge": then none of them is a proxy either
+    # Whether the user states that no column is a judge: a column of verdicts is then no proxy either.
+    no_judge: bool = False
     proxies: tuple[str, ...] | None = None
     model: str | None = None
     models: tuple[str, ...] = ()
@@ -501,6 +260,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     stated : StatedRoles, optional
         Roles that the user states. They are not recognised again, and their columns have no other role.
     """
+    # Each step removes the columns that have a role, so that no column has two.
     stated = StatedRoles() if stated is None else stated
     by_name = {column.name: column for column in columns}
     rows = max((column.rows for column in columns), default=0)
@@ -531,7 +291,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     if labels is not None and recognition.model is None and not recognition.models:
         if stated.answer is None and stated.is_compared is None:
             answers = [by_name[name] for name in stated.groups if name in by_name]
-            answers = [column for column in answers if column.words & _ANSWER_WORDS]
+            answers = [column for column in answers if column.words & ANSWER_WORDS]
             recognition = _with_answer(recognition, [*free, *answers], labels)
         free = [column for column in free if column.name != recognition.answer]
         if stated.judges is None and recognition.answer is None:
@@ -550,6 +310,11 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     return replace(recognition, groups=tuple(groups))
 
 
+def option_of(role: str, name: str) -> str:
+    """Return what states the role of a column, in Python and in the command."""
+    return f"{role}={name!r} (--{role} {quote(name)})"
+
+
 # ---- ids and models
 
 
@@ -564,6 +329,7 @@ def _may_be_id(column: ColumnFacts) -> bool:
     """
     if column.is_nested or column.is_date:
         return False
+    # With more duplicates, such a column numbers something else, such as the item of each model's row.
     if column.plain_name in ID_NAMES and 2 * column.distinct > column.rows:
         return True
     if not column.is_complete or column.distinct != column.rows:
@@ -571,10 +337,8 @@ def _may_be_id(column: ColumnFacts) -> bool:
     if _is_named_id(column):
         return True
     if column.is_number:
-        return column.is_position and not column.words & (_PROXY_WORDS | _HUMAN_WORDS)
-    return column.mean_length <= _MAX_CLASS_LENGTH and not column.words & (
-        _MEASUREMENT_WORDS - {"code", "no"}
-    )
+        return column.is_position and not column.words & (PROXY_WORDS | HUMAN_WORDS)
+    return column.mean_length <= MAX_CLASS_LENGTH and not column.words & (MEASUREMENT_WORDS - {"code", "no"})
 
 
 def _with_id(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
@@ -600,12 +364,13 @@ def duplicates_text(name: str, count: int) -> str:
 
 
 def _id_preference(column: ColumnFacts) -> tuple[bool, bool, bool, bool]:
+    """Return the order of candidates for the ids: usual names, other names of ids, text, short text."""
     is_usual = column.plain_name in ID_NAMES
     return (
         not is_usual,
         not _is_named_id(column),
         column.is_number,
-        column.mean_length > _MAX_CLASS_LENGTH / 2,
+        column.mean_length > MAX_CLASS_LENGTH / 2,
     )
 
 
@@ -615,8 +380,10 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
     model = next((named[name] for name in MODEL_NAMES if name in named), None)
     if model is None or not model.is_complete or not 1 < model.distinct <= recognition.rows // 2:
         return recognition
+    # Text that is unique in each row is the id of a row, so that no item has several rows.
     if any(column.distinct == column.rows and not column.is_number for column in columns):
         return recognition
+    # Each item has one row for each model: the numbers of items and models multiply to that of rows.
     items = [
         column
         for column in columns
@@ -630,7 +397,7 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
         name = model.name
         note = (
             f"{name!r} names {model.distinct:,} models, whose rows are taken together; to compare them on "
-            f"the same items: model={name!r} (--model {quote(name)}); to report each: by={name!r} "
+            f"the same items: {option_of('model', name)}; to report each: by={name!r} "
             f"(--by {quote(name)})"
         )
         return replace(recognition, notes=(*recognition.notes, note))
@@ -657,31 +424,31 @@ def _question_with_runs(columns: Sequence[ColumnFacts], model: ColumnFacts) -> C
 def _label_level(column: ColumnFacts) -> int:
     """Return how clearly the name is that of human labels: 3 (certain) to 0 (unknown); -1 if it is not."""
     words = column.words
-    if column.plain_name in _LABEL_NAMES:
+    if column.plain_name in LABEL_NAMES:
         if column.is_partial:
             return 3
         return 2
-    if words & _NO_LABEL_WORDS or (column.is_measurement and not words & _HUMAN_WORDS):
+    if words & NO_LABEL_WORDS or (column.is_measurement and not words & HUMAN_WORDS):
         return -1
-    if words & _HUMAN_WORDS and not words & _MACHINE_WORDS:
+    if words & HUMAN_WORDS and not words & MACHINE_WORDS:
         return 3
-    if words & _MACHINE_WORDS:
+    if words & MACHINE_WORDS:
         return -1
-    if words & _WEAK_LABEL_WORDS:
+    if words & WEAK_LABEL_WORDS:
         return 1
     return 0
 
 
 def _is_named_by_people(column: ColumnFacts) -> bool:
     """Return whether the name is that of people's labels, and not of the people."""
-    return _label_level(column) == 3 and not column.words <= _PEOPLE_WORDS
+    return _label_level(column) == 3 and not column.words <= PEOPLE_WORDS
 
 
 def _may_be_labels(column: ColumnFacts) -> bool:
     if column.is_date:
         return False
     # A column of labels by its name may hold sets of tags: lists, or text with separators.
-    is_named = column.plain_name in _LABEL_NAMES
+    is_named = column.plain_name in LABEL_NAMES
     return is_named or column.is_number or column.are_classes or column.verdicts is not None
 
 
@@ -721,14 +488,14 @@ def _with_labels(
         return _chosen_labels(recognition, [*partial, *complete])
     if complete:
         best = max(levels[column.name] for column in complete)
-        return _chosen_labels(recognition, [c for c in complete if levels[c.name] == best])
+        return _chosen_labels(recognition, [column for column in complete if levels[column.name] == best])
     return _with_compared_models(recognition, columns)
 
 
 def passing_metric(names: Sequence[str]) -> str | None:
     """Return the metric of a log that says whether an answer passed, if the only other one is its score."""
     others = [name for name in names if name != "score"]
-    if len(others) == 1 and len(names) == 2 and others[0] in _CORRECTNESS_WORDS:
+    if len(others) == 1 and len(names) == 2 and others[0] in CORRECTNESS_WORDS:
         return others[0]
     return None
 
@@ -737,6 +504,7 @@ def _holds_labels(column: ColumnFacts, columns: Sequence[ColumnFacts], levels: M
     """Return whether a column with gaps holds labels: by its name, or as verdicts that most rows lack."""
     if levels[column.name] >= 1:
         return True
+    # People label few rows; a column with a few gaps is another one, such as a judge that sometimes failed.
     is_sparse = 2 * column.present < column.rows
     return is_sparse and (column.verdicts is not None or _has_same_classes(column, columns))
 
@@ -760,7 +528,7 @@ def _has_same_classes(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bo
 
 
 def _is_outcome(column: ColumnFacts) -> bool:
-    is_named = bool(column.words & _OUTCOME_WORDS) and not column.is_measurement
+    is_named = bool(column.words & OUTCOME_WORDS) and not column.is_measurement
     return is_named and (column.is_number or column.verdicts is not None)
 
 
@@ -773,8 +541,9 @@ def _chosen_labels(recognition: Recognition, candidates: Sequence[ColumnFacts]) 
         options: tuple[str, ...] = ("value='COLUMN' (--value COLUMN)",)
     else:
         text = "several columns may contain the labels"
-        options = tuple(f"value={name!r} (--value {quote(name)})" for name in names)
-        options += (_compare_option(names),) if all(c.is_number or c.verdicts for c in candidates) else ()
+        options = tuple(option_of("value", name) for name in names)
+        if all(column.is_number or column.verdicts for column in candidates):
+            options += (_compare_option(names),)
     question = RoleQuestion(
         role="value", text=text, candidates=names, options=options, is_ambiguous=len(names) > 1
     )
@@ -794,17 +563,20 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
         for column in columns
         if column.is_complete and column.verdicts is not None and not column.is_measurement
     ]
-    correctness = [column for column in outcomes if column.words & _CORRECTNESS_WORDS]
+    correctness = [column for column in outcomes if column.words & CORRECTNESS_WORDS]
     if len(correctness) == 1 and all(
-        column.words & _ANSWER_WORDS for column in outcomes if column is not correctness[0]
+        column.words & ANSWER_WORDS for column in outcomes if column is not correctness[0]
     ):
         return replace(recognition, value=correctness[0].name)
-    if len(outcomes) > 1 and all(column.words & _MODEL_WORDS for column in outcomes):
+    if len(outcomes) > 1 and all(column.words & MODEL_WORDS for column in outcomes):
         return replace(recognition, models=tuple(column.name for column in outcomes))
     if len(outcomes) > 1:
         return _chosen_labels(recognition, outcomes)
-    empty = [name for name, column in recognition.columns.items() if not column.present]
-    empty = [name for name in empty if _label_level(recognition.columns[name]) >= 2]
+    empty = [
+        name
+        for name, column in recognition.columns.items()
+        if not column.present and _label_level(column) >= 2
+    ]
     if empty:
         question = RoleQuestion(
             role="value",
@@ -816,7 +588,7 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
     names = tuple(
         column.name
         for column in columns
-        if _may_be_labels(column) and not column.is_measurement and not column.words & _PROXY_WORDS
+        if _may_be_labels(column) and not column.is_measurement and not column.words & PROXY_WORDS
     )
     question = RoleQuestion(
         role="value",
@@ -824,7 +596,7 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
         is_ambiguous=False,
         candidates=names,
         options=(
-            *(f"value={name!r} (--value {quote(name)})" for name in names[:4] or ("COLUMN",)),
+            *(option_of("value", name) for name in names[:4] or ("COLUMN",)),
             "if no row has a label, choose rows to label: stratal plan FILE",
         ),
     )
@@ -840,7 +612,10 @@ def are_answers(labels: ColumnFacts, column: ColumnFacts) -> bool:
 
 
 def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
-    """Return whether most classes of the labels also occur in another column."""
+    """Return whether most classes of the labels also occur in another column.
+
+    Not all have to: people may use a class that the model never predicts.
+    """
     if labels.values is None or other.values is None:
         return False
     return 2 * len(labels.values & other.values) > len(labels.values)
@@ -854,9 +629,9 @@ def _with_answer(
         same = [column for column in columns if column.is_complete and column.is_nested]
     else:
         same = [column for column in columns if are_answers(labels, column)]
-    named = [column for column in same if column.words & _ANSWER_WORDS]
+    named = [column for column in same if column.words & ANSWER_WORDS]
     are_numbers = labels.verdicts is not None or labels.is_number
-    are_classes = labels.plain_name in _CLASS_NAMES and all(column.are_truth_values for column in named)
+    are_classes = labels.plain_name in CLASS_NAMES and all(column.are_truth_values for column in named)
     if named and labels.are_truth_values and not are_classes:
         return _with_truth_question(recognition, named, labels)
     if len(named) == 1:
@@ -874,7 +649,7 @@ def _with_answer(
         text="several columns may hold the model's answers",
         candidates=names,
         options=(
-            *(f"predicted={name!r} (--predicted {quote(name)})" for name in names),
+            *(option_of("predicted", name) for name in names),
             _compare_option(names, "answers"),
         ),
     )
@@ -888,10 +663,10 @@ def _with_truth_question(
 
     The answers may also be 0 and 1, so that only the name of the column, or the user, decides.
     """
-    if labels.words & _CORRECTNESS_WORDS:
+    if labels.words & CORRECTNESS_WORDS:
         return recognition
     names = tuple(column.name for column in answers)
-    classes = (f"predicted={name!r} (--predicted {quote(name)})" for name in names)
+    classes = (option_of("predicted", name) for name in names)
     question = RoleQuestion(
         role="predicted",
         text=f"the labels 0 and 1 in {labels.name!r} may be classes, or mean wrong and right",
@@ -908,15 +683,15 @@ def _with_class_question(
     recognition: Recognition, same: Sequence[ColumnFacts], labels: ColumnFacts
 ) -> Recognition:
     """Return the recognition with a question if whole numbers may be classes or ratings."""
-    is_rating = bool(labels.words & _PROXY_WORDS) or labels.distinct <= 2
+    is_rating = bool(labels.words & PROXY_WORDS) or labels.distinct <= 2
     candidates = [column for column in same if column.is_number and not column.is_measurement]
-    candidates = [column for column in candidates if not column.words & (_PROXY_WORDS | _JUDGE_WORDS)]
-    are_many = labels.distinct > _MAX_RATINGS and labels.plain_name in _LABEL_NAMES
+    candidates = [column for column in candidates if not column.words & (PROXY_WORDS | JUDGE_WORDS)]
+    are_many = labels.distinct > _MAX_RATINGS and labels.plain_name in LABEL_NAMES
     is_unclear = bool(candidates) or (are_many and labels.distinct <= labels.present / 2)
     if not labels.is_number or not labels.is_whole or is_rating or not is_unclear:
         return recognition
     names = tuple(column.name for column in candidates)
-    options = [f"predicted={name!r} (--predicted {quote(name)})" for name in names]
+    options = [option_of("predicted", name) for name in names]
     question = RoleQuestion(
         role="predicted",
         text=f"the whole numbers in {labels.name!r} may be classes or quantities",
@@ -950,22 +725,22 @@ def _with_judges(
     named = [
         column
         for column in comparable
-        if column.words & _JUDGE_WORDS and not column.words & (_NO_LABEL_WORDS | _HUMAN_WORDS)
+        if column.words & JUDGE_WORDS and not column.words & (NO_LABEL_WORDS | HUMAN_WORDS)
     ]
     judges = [column for column in named if column in candidates]
     sparse = tuple(
         f"{column.name!r} has an entry in only {column.present:,} of {column.rows:,} rows and is not used; "
-        f"to compare it with the labels: judge={column.name!r} (--judge {quote(column.name)})"
+        f"to compare it with the labels: {option_of('judge', column.name)}"
         for column in named
         if column not in candidates
     )
     recognition = replace(recognition, notes=(*recognition.notes, *sparse))
     verdicts = [column for column in judges if column.verdicts is not None]
+    # A judge with verdicts usually has a column of scores too.
     if verdicts and len(verdicts) < len(judges):
         judges = verdicts
     if len(judges) > 1 and len(verdicts) == 0:
-        related = _related(judges, labels)
-        judges = related or judges
+        judges = _related(judges, labels) or judges
     if judges:
         return replace(recognition, judges=tuple(column.name for column in judges))
     unnamed = [
@@ -974,8 +749,8 @@ def _with_judges(
         if column.is_complete and column.verdicts is not None and not column.is_number
     ]
     notes = tuple(
-        f"{column.name!r} is not used; if it is a judge: judge={column.name!r} (--judge {quote(column.name)})"
-        f"; if it is the model's answer: predicted={column.name!r} (--predicted {quote(column.name)})"
+        f"{column.name!r} is not used; if it is a judge: {option_of('judge', column.name)}"
+        f"; if it is the model's answer: {option_of('predicted', column.name)}"
         for column in unnamed
     )
     return replace(recognition, notes=(*recognition.notes, *notes))
@@ -983,7 +758,7 @@ def _with_judges(
 
 def _related(columns: Sequence[ColumnFacts], labels: ColumnFacts) -> list[ColumnFacts]:
     """Return the columns whose names share a word with that of the labels, apart from words for people."""
-    shared = labels.words - _HUMAN_WORDS - {"label", "score", "rating", "verdict"}
+    shared = labels.words - HUMAN_WORDS - {"label", "score", "rating", "verdict"}
     return [column for column in columns if column.words & shared]
 
 
@@ -992,15 +767,15 @@ def may_be_proxy(column: ColumnFacts) -> bool:
     is_labels = _label_level(column) >= 2
     if not column.is_number or column.is_measurement or is_labels:
         return False
-    if _is_named_id(column) or column.words & _HUMAN_WORDS:
+    if _is_named_id(column) or column.words & HUMAN_WORDS:
         return False
-    return column.is_metric or column.is_probability or bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS))
+    return column.is_metric or column.is_probability or bool(column.words & (PROXY_WORDS | JUDGE_WORDS))
 
 
 def _is_score_from_0_to_1(column: ColumnFacts) -> bool:
-    has_score_name = bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS)) or column.is_metric
+    has_score_name = bool(column.words & (PROXY_WORDS | JUDGE_WORDS)) or column.is_metric
     has_range = column.is_complete and column.is_probability
-    return has_score_name and has_range and not column.words & _PROBABILITY_WORDS
+    return has_score_name and has_range and not column.words & PROBABILITY_WORDS
 
 
 def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
@@ -1018,8 +793,8 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
         candidates = [column for column in candidates if column.is_complete]
     levels: list[Callable[[ColumnFacts], bool]] = [
         lambda column: column.plain_name in ("proxy", "confidence", "score", "judge"),
-        lambda column: column.is_complete and bool(column.words & _PROXY_WORDS) and column.is_probability,
-        lambda column: bool(column.words & (_PROXY_WORDS | _JUDGE_WORDS)),
+        lambda column: column.is_complete and bool(column.words & PROXY_WORDS) and column.is_probability,
+        lambda column: bool(column.words & (PROXY_WORDS | JUDGE_WORDS)),
         lambda column: column.is_complete and column.is_metric,
         lambda column: column.is_complete and column.distinct > 2,
     ]
@@ -1032,7 +807,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
         if len(best) == 1:
             return replace(recognition, proxy=best[0].name)
         if best:
-            options = " or ".join(f"proxy={column.name!r} (--proxy {quote(column.name)})" for column in best)
+            options = " or ".join(option_of("proxy", column.name) for column in best)
             text = f"no proxy is used, because several columns may be one: {options}"
             return replace(recognition, notes=(*recognition.notes, text))
     return recognition
@@ -1052,11 +827,12 @@ def _is_comparable_score(column: ColumnFacts) -> bool:
 def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
     """Return the recognition with a note on columns that may be scores and are not used."""
     labels = recognition.columns.get(recognition.value or "")
-    has_question = recognition.proxy is None and recognition.scores
-    if labels is None or not labels.is_partial or has_question:
+    # `_with_proxy` has a note on several candidates already.
+    has_note = recognition.proxy is None and recognition.scores
+    if labels is None or not labels.is_partial or has_note:
         return recognition
     if recognition.proxy is None:
-        # A name tells nothing here, such as of a percentage.
+        # Every number may be a score on another scale, such as a percentage.
         unused = [column for column in columns if _may_be_quantity(column)]
         reason = "not recognised as a score"
     else:
@@ -1066,12 +842,10 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         return recognition
     unused_names = [column.name for column in unused[:3]]
     names = ", ".join(map(repr, unused_names))
-    verb = "are"
-    if len(unused) == 1:
-        verb = "is"
+    verb = "is" if len(unused) == 1 else "are"
     if recognition.proxy is None:
         purpose = "to use it"
-        options = " or ".join(f"proxy={name!r} (--proxy {quote(name)})" for name in unused_names)
+        options = " or ".join(option_of("proxy", name) for name in unused_names)
     else:
         purpose = "to use all scores"
         every_name = [recognition.proxy, *unused_names]
@@ -1092,9 +866,9 @@ def _with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFac
         return recognition
     notes = tuple(
         f"{column.name!r} is not used, since the labels count as numbers; if they are classes to compare "
-        f"with it: predicted={column.name!r} (--predicted {quote(column.name)})"
+        f"with it: {option_of('predicted', column.name)}"
         for column in columns
-        if column.words & _ANSWER_WORDS and column.are_classes and column.is_complete
+        if column.words & ANSWER_WORDS and column.are_classes and column.is_complete
     )
     return replace(recognition, notes=(*recognition.notes, *notes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping
@@ -132,6 +132,18 @@ def _expected_or_worst_error(row: JsonMapping) -> float | str | None:
     return expected
 
 
+def _width_column(half_width_key: str) -> Callable[[JsonMapping], str | None]:
+    """Return the cell of an estimand's row with the width of its interval; None without a half-width."""
+
+    def width_of(row: JsonMapping) -> str | None:
+        half_width = row[half_width_key]
+        if half_width is None:
+            return None
+        return width_text(2 * half_width, row["share"])
+
+    return width_of
+
+
 # Columns of the tables of designs and of allocations.
 _DESIGN_COLUMNS = {
     "design": "design",
@@ -158,8 +170,8 @@ def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
         "estimand": "estimand",
         "labels": "labels",
         "expected SE": "expected_standard_error",
-        f"{level_text(plan['confidence_level'])}: half-width": "expected_half_width",
-        "target half-width": "wanted_half_width",
+        f"width of the {level_text(plan['confidence_level'])}": _width_column("expected_half_width"),
+        "target width": _width_column("wanted_half_width"),
         "relative efficiency": "relative_efficiency",
     }
     lines = _plan_lines(plan)

@@ -52,7 +52,7 @@ def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
 
 def trend_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Trend.to_dict`."""
-    share = _is_share(result)
+    share = result["share"]
     lines = _trend_sentences(result)
     sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
     for place, label in enumerate(dict.fromkeys(_row_label(row) for row in result["rows"])):
@@ -87,10 +87,6 @@ def trend_html(result: JsonMapping, version: str) -> str:
     )
 
 
-def _is_share(result: JsonMapping) -> bool:
-    return bool(result["outcome"] == "binary")
-
-
 def _row_label(row: JsonMapping) -> str:
     """Return the group, model or metric of a row; empty for the mean of all items."""
     return " ".join(
@@ -108,7 +104,7 @@ def _wave_estimate(wave: JsonMapping, label: str) -> JsonDict:
 
 def _trend_sentences(result: JsonMapping) -> list[str]:
     """Return the verdicts, the latest level with its changes, and the drift of the score."""
-    share = _is_share(result)
+    share = result["share"]
     lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
     first = _row_label(result["rows"][0])
     rows = [row for row in result["rows"] if _row_label(row) == first]
@@ -244,7 +240,7 @@ def _score_sentences(result: JsonMapping) -> list[str]:
 
 def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
-    share = _is_share(result)
+    share = result["share"]
     first = _row_label(result["rows"][0])
     rows = [{**wave, **_wave_estimate(wave, first)} for wave in result["waves"]]
     title = "Waves"
@@ -279,7 +275,7 @@ def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
 
 def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTable:
     """Return the level of each group in the latest wave, and its changes."""
-    share = _is_share(result)
+    share = result["share"]
 
     def text(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:

@@ -21,7 +21,8 @@ from stratal.proxy.proxy import Proxy
 from stratal.strata.dividing import stratify
 from stratal.strata.strata import Strata
 
-# Smallest correlation of a score with the mean of the others. Useless scores rarely have it by chance.
+# Smallest correlation of a score with the mean of the others. The correlation of an unrelated score has the
+# standard deviation 1/√N, so that with 1,000 units one in 1,300 reaches it by chance.
 MIN_AGREEMENT = 0.1
 
 # Most units of which the mean is computed: 80 MB. Of more, only the first score is divided.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stratal.arrays import number_of_text
 from stratal.protocols import JsonMapping
-from stratal.question.recognition import ColumnFacts
+from stratal.question.facts import ColumnFacts
 from stratal.tables.no_answer import is_no_answer
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 

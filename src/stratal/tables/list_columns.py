@@ -12,7 +12,7 @@ from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.protocols import WithDimensions
 from stratal.question.decoding import TRUTH_VALUES
-from stratal.question.recognition import verdict_numbers
+from stratal.question.facts import verdict_numbers
 from stratal.question.tags import list_of_text
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 

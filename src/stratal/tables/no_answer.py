@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Texts that programs write for an empty cell.
-_PLACEHOLDERS = frozenset({"n/a", "na", "none", "null", "nil", "nan", "?", "-", "--"})
+# Texts of an empty cell in columns of numbers.
+EMPTY_CELL_TEXTS = ("", "na", "n/a", "nan", "null", "none")
+
+# Texts that programs write for an empty cell in any column.
+_PLACEHOLDERS = frozenset({*EMPTY_CELL_TEXTS, "nil", "?", "-", "--"} - {""})
 
 # Texts that annotators write if they have no answer.
 _NO_ANSWER = frozenset(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import IntArray
-from stratal.question.recognition import ColumnFacts
+from stratal.question.facts import ColumnFacts
 from stratal.tables.small_table import SmallTable
 
 

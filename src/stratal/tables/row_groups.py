@@ -11,8 +11,8 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, number_of_text
 from stratal.errors import InputError
+from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
-from stratal.question.recognition import ColumnFacts
 from stratal.report.notes import LABELS_BY_GROUP, Note
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, plain_text

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, number_of_text
 from stratal.errors import InputError
-from stratal.question.recognition import verdict_numbers
+from stratal.question.facts import verdict_numbers
 from stratal.tables.no_answer import is_no_verdict
 from stratal.tables.small_table import SmallTable, plain_text
 

@@ -142,13 +142,15 @@ class Trend(PageDisplay, PlotDisplay):
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
+        first_row = next(iter(self.latest.rows.values()))
         result: JsonDict = {
             "waves": [self._wave_dict(wave) for wave in self.waves],
             "latest": self.latest.name,
             "rows": [row.to_dict() for row in self.rows],
             "confidence_level": self.confidence_level,
             "row_level": self.row_level,
-            "outcome": next(iter(self.latest.rows.values())).outcome,
+            "outcome": first_row.outcome,
+            "share": first_row.is_share,
             "score": score_drift([wave.name for wave in self.waves], [wave.scores for wave in self.waves]),
             "notes": list(self.notes),
         }

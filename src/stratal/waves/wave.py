@@ -22,7 +22,7 @@ from stratal.evaluation.labelled_table import read_labelled_table
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.protocols import JsonDict, Keywords
-from stratal.question.recognition import NO_COLUMN
+from stratal.question.column_words import NO_COLUMN
 from stratal.question.selection import UNKNOWN
 from stratal.study.database import DATABASE
 from stratal.tables.column_facts import facts_of_table

@@ -10,13 +10,11 @@ from stratal.tables.platforms.platform import Answer, Unit
 class ServerError(Exception):
     """An error of the server, whose text contains a secret."""
 
+    error_code = "401"
+
 
 ERRORS = (ServerError,)
 SETTINGS = "FAKE_URL"
-
-
-def error_code(error):
-    return "401"
 
 
 @dataclass

@@ -69,7 +69,7 @@ def test_labels_are_scores_of_their_epochs_and_the_metric_is_the_estimate(extens
     low, high = estimate.confidence_interval()
     assert metric["estimate"] == estimate.value
     assert (metric["estimate_low"], metric["estimate_high"]) == (low, high)
-    assert metric["labels"] == 20
+    assert metric["estimate_labels"] == 20
 
 
 def test_labels_of_another_log_are_an_error(extension):

@@ -40,6 +40,7 @@ from stratal.tables.engine import (
     store_table,
     timestamp_text,
 )
+from stratal.tables.no_answer import EMPTY_CELL_TEXTS
 from stratal.tables.source import Source, translate_engine_errors
 
 # Floating-point ids are taken as integers below this.
@@ -373,9 +374,6 @@ def _counted(count: int, noun_phrase: str) -> str:
 # How far rows of columns that are declared a softmax may be from adding up to 1.
 DECLARED = 0.05
 
-# What text files write for a number that is missing.
-MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
-
 
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the columns that the declaration asks to be made, and what they are."""
@@ -596,7 +594,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number_expression(source, name) for name in names}
     is_missing = reduce(
-        or_, (absent(source.column(name), MISSING_WORDS if source.is_text(name) else ()) for name in names)
+        or_, (absent(source.column(name), EMPTY_CELL_TEXTS if source.is_text(name) else ()) for name in names)
     )
     measured = source.table.mutate(absent=is_missing, **{f"v{at}": v for at, v in enumerate(values.values())})
     measures = {"n": measured.absent.sum()}

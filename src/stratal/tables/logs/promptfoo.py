@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from stratal.errors import InputError
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.question.recognition import ID_NAMES
+from stratal.question.column_words import ID_NAMES
 from stratal.tables.logs.log import (
     PROMPTFOO,
     REPEAT_SEPARATOR,

@@ -156,11 +156,6 @@ def open_project(project: str) -> Project:
     return Project(api)
 
 
-def error_code(error: Exception) -> str:
-    """Return the kind of an error, such as UnauthorizedError."""
-    return type(error).__name__
-
-
 def read_cursor(function: Callable[..., Any], **options: Any) -> Iterator[Any]:
     """Yield the entries of a listing with a cursor."""
     page = function(**options, limit=PER_PAGE)

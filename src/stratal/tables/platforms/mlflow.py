@@ -148,11 +148,6 @@ def open_project(project: str) -> Experiment:
     return Experiment(client, experiment.experiment_id)
 
 
-def error_code(error: MlflowException) -> str:
-    """Return the name of an error of the server."""
-    return str(error.error_code)
-
-
 def read_pages(function: Callable[..., Any], *arguments: Any, **options: Any) -> Iterator[Any]:
     """Yield the pages of a listing."""
     page = function(*arguments, **options)

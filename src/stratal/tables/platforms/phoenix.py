@@ -123,11 +123,6 @@ def open_project(project: str) -> Project:
     return Project(client.spans, project)
 
 
-def error_code(error: Exception) -> str:
-    """Return the kind of an error."""
-    return type(error).__name__
-
-
 def _label(annotation: Mapping[str, Any]) -> str | None:
     """Return the label of an annotation."""
     return (annotation.get("result") or {}).get("label")

@@ -142,7 +142,8 @@ def open_platform(source: str) -> Iterator[Platform]:
     try:
         yield module.open_project(project)
     except module.ERRORS as error:
-        code = module.error_code(error)
+        # The name of the server's code, or else the kind of the error: never its text.
+        code = getattr(error, "error_code", type(error).__name__)
         raise InputError(
             f"the server of {platform} returned an error", given=code, action=f"Check {module.SETTINGS}."
         ) from None
@@ -153,12 +154,12 @@ def check_project(project: str, names: Iterable[str], settings: str) -> None:
     existing = list(names)
     if project not in existing:
         allowed = ", ".join(existing) or "none"
-        raise InputError(f"no project {project!r}", allowed=allowed, action=f"Check {settings}.")
+        raise InputError(f"unknown project {project!r}", allowed=allowed, action=f"Check {settings}.")
 
 
 def no_queue(name: str) -> InputError:
     """Return the error of a sample that was not queued."""
-    return InputError(f"there is no queue {name!r}", action="Queue the sample first.")
+    return InputError(f"unknown queue {name!r}", action="Queue the sample first.")
 
 
 def text_of(value: Any) -> str:

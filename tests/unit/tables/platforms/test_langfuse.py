@@ -193,9 +193,9 @@ def test_a_rejected_score_is_an_error(store):
 @pytest.mark.parametrize(
     ("words", "key", "problem"),
     [
-        (("read", "langfuse:other", "--output", "u.jsonl"), SECRET, "no project 'other'"),
+        (("read", "langfuse:other", "--output", "u.jsonl"), SECRET, "unknown project 'other'"),
         (READ, "sk-wrong", "the server of langfuse returned an error (given: ApiError)"),
-        (LABELS, SECRET, "there is no queue 'stratal-"),
+        (LABELS, SECRET, "unknown queue 'stratal-"),
     ],
 )
 def test_mistakes_are_errors_without_secrets(store, monkeypatch, words, key, problem):

@@ -1,0 +1,177 @@
+"""`ColumnFacts`: the facts of a column from which its role is recognised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stratal.arrays import number_of_text
+from stratal.errors import LabelError
+from stratal.question.column_words import (
+    JUDGE_WORDS,
+    MEASUREMENT_WORDS,
+    MODEL_NAMES,
+    PROXY_WORDS,
+    QUESTION_WORDS,
+    RUN_WORDS,
+)
+from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.vocabulary import count_words
+
+_WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
+
+# A judge says yes, no or, at most, undecided.
+_MAX_VERDICTS = 3
+
+# Mean number of characters of a class: longer texts are answers in sentences.
+MAX_CLASS_LENGTH = 60
+# Mean number of rows of a group: with fewer, nearly every group is a single row.
+_MIN_GROUP_SIZE = 1.2
+# Share of the rows that have an entry in a column of groups: a few may be missing.
+_MIN_PRESENT_SHARE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """Facts of a column from which its role is recognised.
+
+    Parameters
+    ----------
+    name : str
+    rows, present, distinct : int
+        Rows of the table, entries that are not missing, and distinct entries.
+    is_number : bool
+        Whether every entry is a number.
+    minimum, maximum : float, optional
+        Of numbers.
+    is_whole : bool
+        Whether every number is whole.
+    values : frozenset of str, optional
+        The distinct entries as text; None if they are many or unknown.
+    is_date, is_nested : bool
+        Whether entries are dates or times, or lists and objects.
+    mean_length : float
+        Mean number of characters of an entry.
+    is_metric : bool
+        Whether an evaluation tool's log declares the column as a score.
+    """
+
+    name: str
+    rows: int
+    present: int
+    distinct: int
+    is_number: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    is_whole: bool = False
+    values: frozenset[str] | None = None
+    is_date: bool = False
+    is_nested: bool = False
+    mean_length: float = 0.0
+    is_metric: bool = False
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the name."""
+        return frozenset(word.casefold() for word in _WORD_BREAKS.split(self.name) if word)
+
+    @property
+    def plain_name(self) -> str:
+        """The name without differences in case and surrounding spaces."""
+        return self.name.strip().casefold()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row has an entry."""
+        return self.present == self.rows
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some rows have an entry and others do not."""
+        return 0 < self.present < self.rows
+
+    @property
+    def is_measurement(self) -> bool:
+        """Whether the name or the content is that of a measurement, a position or a date."""
+        # Bounding boxes of images have such columns.
+        is_coordinate = self.plain_name in ("x", "y", "w", "h")
+        is_named = is_coordinate or bool(self.words & MEASUREMENT_WORDS)
+        # Distinct whole numbers of a column that is named like a score are scores, such as 0 to 100.
+        is_position = self.is_position and not self.words & (PROXY_WORDS | JUDGE_WORDS)
+        return self.is_date or self.is_nested or is_named or is_position
+
+    @property
+    def may_be_groups(self) -> bool:
+        """Whether equal entries may be groups of rows, such as the answers to a question."""
+        is_category = not self.is_number or self.is_whole
+        is_plain = self.present >= _MIN_PRESENT_SHARE * self.rows and not self.is_nested
+        has_groups = self.distinct > 1 and _MIN_GROUP_SIZE * self.distinct <= self.present
+        return is_category and is_plain and has_groups
+
+    @property
+    def may_be_runs(self) -> bool:
+        """Whether the entries may number repeated runs, or be their seeds."""
+        return bool(self.words & RUN_WORDS) and not self.is_date and 1 < self.distinct < self.rows
+
+    @property
+    def may_have_runs(self) -> bool:
+        """Whether the entries may be questions that are run repeatedly."""
+        is_named = "id" in self.words or bool(self.words & QUESTION_WORDS)
+        is_run = bool(self.words & RUN_WORDS) or self.plain_name in MODEL_NAMES
+        return is_named and not is_run and not self.is_nested and 1 < self.distinct < self.rows
+
+    @property
+    def is_position(self) -> bool:
+        """Whether the entries are distinct whole numbers of at least 0, such as row numbers."""
+        if not self.is_number or not self.is_whole or self.distinct != self.rows:
+            return False
+        return self.minimum is not None and self.maximum is not None and self.minimum >= 0
+
+    @property
+    def verdicts(self) -> dict[str, float] | None:
+        """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
+        if self.values is None or not 0 < self.distinct <= _MAX_VERDICTS or self.is_nested:
+            return None
+        return verdict_numbers(self.values)
+
+    @property
+    def are_truth_values(self) -> bool:
+        """Whether the entries are 0 and 1, or True and False."""
+        texts = self.values or frozenset[str]()
+        return self.verdicts is not None and all(
+            number_of_text(TRUTH_VALUES.get(text, text)) in (0.0, 1.0) for text in texts
+        )
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether the entries may be classes: text or whole numbers, each of several rows."""
+        # Values that mostly occur once are no classes; two rows may be of two classes.
+        max_classes = max(2, self.present / 2)
+        if self.is_nested or self.is_date or self.distinct > max_classes:
+            return False
+        if self.is_number:
+            return self.is_whole
+        return self.mean_length <= MAX_CLASS_LENGTH
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the entries are numbers from 0 to 1."""
+        return (
+            self.minimum is not None and self.maximum is not None and 0 <= self.minimum <= self.maximum <= 1
+        )
+
+
+def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
+    """Return the number of each verdict.
+
+    None if the words are unknown or ambiguous, or if there are other numbers.
+    """
+    texts = list(values)
+    numbers = [number_of_text(TRUTH_VALUES.get(text, text)) for text in texts]
+    if set(numbers) <= {0.0, 1.0}:
+        return dict(zip(texts, numbers, strict=True))
+    try:
+        return count_words(texts)
+    except LabelError:
+        return None
