@@ -18,7 +18,7 @@ from benchmarks.helpers import circumstances
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.estimate import Estimates
+from stratal.estimation.estimates import Estimates
 from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "family_wise.md"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stratal.errors import StratalWarning as StratalWarning
     from stratal.estimation.entry_points import estimate as estimate
     from stratal.estimation.estimate import Estimate as Estimate
-    from stratal.estimation.estimate import Estimates as Estimates
+    from stratal.estimation.estimates import Estimates as Estimates
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.evaluation import Evaluation as Evaluation
     from stratal.evaluation import evaluate as evaluate
@@ -63,7 +63,8 @@ _NAMES = {
     "designs": "Sample",
     "errors": "InputError LabelError StratalError StratalWarning",
     "estimation.entry_points": "estimate",
-    "estimation.estimate": "Estimate Estimates",
+    "estimation.estimate": "Estimate",
+    "estimation.estimates": "Estimates",
     "estimation.requirement": "log_to_mlflow",
     "evaluation": "Evaluation evaluate",
     "evaluation.from_arrays": "estimate_from",

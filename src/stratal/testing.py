@@ -13,7 +13,8 @@ import stratal
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, RequirementError, StratalError, type_text
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.requirement import PASS, held_against
 from stratal.population.population import Population
 from stratal.population.rules import Rule

@@ -13,7 +13,8 @@ import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
-from stratal.estimation.estimate import Estimates, difference_of
+from stratal.estimation.estimate import difference_of
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.comparison import contrast_interval

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import stratal
-from stratal.estimation.estimate import Estimates
+from stratal.estimation.estimates import Estimates
 
 CLASSES = ("cat", "dog", "eel")
 LANGUAGES = ("de", "en", "fr")

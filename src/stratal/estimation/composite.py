@@ -8,7 +8,8 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.intervals.interval_types import StudentInterval
 
 # Fewer slices leave nothing to tell how much they differ: Morris's share of the common mean has D − 3 in it.

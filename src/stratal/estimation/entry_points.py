@@ -12,7 +12,8 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, listing
 from stratal.estimation.estimand import Estimand, EstimandLike, Request, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates, with_label_values
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.resolve import (
     compared_column,
     joined_columns,

@@ -20,7 +20,8 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join_labels

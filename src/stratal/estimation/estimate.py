@@ -1,20 +1,17 @@
-"""`Estimate`: a value that knows how it came about, and gives any interval afterwards."""
+"""`Estimate`: a value with its evidence, from which intervals of any level and method are computed."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
-from typing import Any, Self, TypeVar, overload
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
-from stratal.designs.sample import Sample
-from stratal.errors import InputError, optional_import
+from stratal.errors import InputError
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
 from stratal.estimation.linearised import Linearised, few_clusters_standard_error, skewed_interval, undefined
 from stratal.estimation.plan_check_notes import NoteInputs
@@ -25,22 +22,21 @@ from stratal.intervals.interval import ConfidenceInterval, Interval
 from stratal.intervals.interval_types import SkewedInterval, StudentInterval, SumInterval, UndefinedInterval
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
-from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.label_values import LabelValue, describe_label_values
-from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
+from stratal.labels.labels import LabelInterpretation, interpretation_notes
 from stratal.protocols import JsonDict, Keywords
-from stratal.report.estimates import answer_page, details_page, estimates_table
+from stratal.report.estimates import answer_page, details_page
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
-from stratal.report.text import Page, PageDisplay, ReportTable, json_dict, json_value, noted
+from stratal.report.text import Page, PageDisplay, json_dict, json_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonresponse:
     """Units drawn, units labelled, and the share that was not labelled.
 
-    `worst_bounds`: what the estimate without a proxy is if every missing label is at the lower bound of the
-    outcome, and at the upper; None where none is missing, or there are no bounds.
+    `worst_bounds` are the estimates without a proxy if every missing label is at the lower or at the upper
+    bound of the outcome; None if no label is missing, or the outcome has no bounds.
     """
 
     drawn: int
@@ -65,7 +61,7 @@ class Nonresponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimate(Record, PageDisplay, PlotDisplay):
-    """An estimate with all that is needed to judge it. Level and kind of interval are chosen afterwards.
+    """An estimate with its standard error, design and notes. Level and method of the interval follow later.
 
     Parameters
     ----------
@@ -76,26 +72,26 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     population_size : int
         N.
     design, estimator : str
-        `auto` resolved.
+        The ones that were used; never `auto`.
     lam : tuple of float
-        One per proxy; empty where λ = 0 by definition. Per stratum in `strata`.
+        One per proxy; empty if λ = 0 by definition. `strata` has one per stratum.
     nonresponse : Nonresponse
     stratum_table : StratumTable, optional
-        What `strata` are made of.
+        From which `strata` is computed.
     reference_population : (float, float), optional
-        Variance of the outcome over the population, and N, where the evidence is of a part of it.
+        Variance of the outcome over the population, and N, if the evidence is of a part of the population.
     label : mapping of str
-        What it is of, where that is not the mean: the estimand, or the row's group, class or models.
+        The estimand, or the row's group, class or models; empty for the mean.
     null : float, optional
-        The value that it is compared with: 0 for a difference.
+        The value that the estimate is compared with: 0 for a difference.
     read : LabelInterpretation, optional
-        How its labels were read.
+        The interpretation of the labels.
     remarks : tuple of str
-        What was said while it was made.
+        Notes of the estimator.
     note_inputs : NoteInputs, optional
-        What further notes are computed from when they are read, so that the number does not wait for them.
+        Inputs of further notes, which are computed only when `notes` is read, since they take time.
     evidence : Evidence
-        Labelled units' arrays for the interval methods; not shown, not compared.
+        Arrays of the labelled units for the interval methods; not printed and not compared.
 
     Examples
     --------
@@ -130,7 +126,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @classmethod
     def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
-        """Return the estimate of what labels showed, with all that follows from it unless `shown`."""
+        """Return the estimate that evidence gives; `shown` are fields that differ from those it implies."""
         labels = evidence.n
         defaults: Keywords = {
             "value": evidence.value,
@@ -160,23 +156,24 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def strata(self) -> tuple[StratumRow, ...]:
-        """The strata that the labels are of: their sizes, labels, λ, and mean and spread of the outcome."""
+        """The strata of the labels: sizes, numbers of labels, λ, and mean and spread of the outcome."""
         if self.stratum_table is None:
             return ()
         return self.stratum_table.rows()
 
     @property
     def design_effect(self) -> float | None:
-        """Variance over that of a simple random sample of n; None where the labels show no variance."""
-        return self._of_random_samples[0]
+        """Variance over that of a simple random sample of n; None if the labels do not vary."""
+        return self._design_effect_and_size[0]
 
     @property
     def effective_sample_size(self) -> float | None:
-        """Size of the simple random sample of this population with the same variance; a census is worth N."""
-        return self._of_random_samples[1]
+        """Size of the simple random sample of this population with the same variance; N for a census."""
+        return self._design_effect_and_size[1]
 
     @property
-    def _of_random_samples(self) -> tuple[float | None, float | None]:
+    def _design_effect_and_size(self) -> tuple[float | None, float | None]:
+        """The design effect and the effective sample size; None for functions of several means."""
         evidence = self.evidence
         variance = self.standard_error**2
         if evidence.linearised:
@@ -185,11 +182,11 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             return design_effect(
                 variance, self.reference_population[0], evidence.n, self.reference_population[1]
             )
-        is_known = evidence.varies or evidence.census
+        # Labels that all agree show no variance, which is unknown then unless every unit is labelled.
+        if not evidence.varies and not evidence.census:
+            variance = np.nan
         size = evidence.weighting.population_size
-        return design_effect(
-            variance if is_known else np.nan, evidence.population_spread, evidence.n, size, self.target
-        )
+        return design_effect(variance, evidence.population_spread, evidence.n, size, self.target)
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
@@ -200,11 +197,11 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share, which is shown in percent."""
+        """Whether the estimate is a share, which is shown in percent."""
         return self.is_share_of(self.read)
 
     def is_share_of(self, read: LabelInterpretation | None) -> bool:
-        """Return whether it is a share if its labels are interpreted so."""
+        """Return whether the estimate is a share under an interpretation of its labels."""
         if read is None:
             labels_are_shares = self.outcome == "binary"
         else:
@@ -213,7 +210,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def quantity(self) -> str:
-        """The name of what is estimated, such as `accuracy`, `pass rate` or `F1 of cat`."""
+        """The name of the estimated quantity, such as `accuracy`, `pass rate` or `F1 of cat`."""
         if self.label:
             return label_name(self.label, is_difference=self.null is not None)
         if self.read is None:
@@ -223,7 +220,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return self.quantity_in_words(self.read.table)
 
     def quantity_in_words(self, values: Sequence[LabelValue], column: str = "") -> str:
-        """Return the quantity by the annotators' words and the labels' column: a study stores numbers."""
+        """Return the name of the quantity in the annotators' words, since a study stores numbers."""
         if self.label or self.read is None or self.read.classes:
             return self.quantity
         return mean_name(values, column, is_share=self.is_share, is_right=self.read.is_right)
@@ -236,24 +233,24 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes for the reader: how labels were read, what was assumed, and what they contradict."""
+        """Notes for the reader: interpretation of labels, assumptions, and contradicted assumptions."""
         return (*self.general_notes, *self.refuted)
 
     @property
     def refuted(self) -> tuple[Note, ...]:
-        """Assumptions of the plan that the labels contradict; the last of the notes."""
+        """Notes on assumptions of the plan that the labels contradict."""
         if self.note_inputs is None:
             return ()
         return self.note_inputs.of_plan(self)
 
     @property
     def labels(self) -> int:
-        """Labelled units; `n` of them count, where a metric's denominator holds only some."""
+        """Number of labelled units; `n` is smaller if a metric's denominator contains only some of them."""
         return self.nonresponse.labelled
 
     @property
     def outcomes(self) -> FloatArray | None:
-        """The outcome of each labelled unit (n,), where the estimate is a mean of such."""
+        """The outcome of each labelled unit (n,); None if the estimate is not a mean of outcomes."""
         if self.evidence.linearised:
             return None
         return self.evidence.z
@@ -288,41 +285,51 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         Raises
         ------
         InputError
-            For an unknown method or level, and where the labels of an unbounded outcome all agree.
+            For an unknown method or level, and if the labels of an unbounded outcome are all equal.
         """
         return interval_of(self.evidence, confidence_level, method, alternative)
 
     def p_value(self, null: float, method: str = "auto", alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the value is `null`; agrees with `confidence_interval`.
 
-        `alternative` names what is held against the null: `greater` asks whether the value is above it.
+        `alternative` is the alternative hypothesis: `greater` means that the value is above `null`.
         """
         return p_value_of(self.evidence, null, method, alternative)
 
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
-        """Return a JSON-ready dict: plain numbers, text, lists and dicts; what is not finite is None."""
+        """Return a JSON-ready dict of plain values; numbers that are not finite are None."""
         return self._described(self.confidence_interval(confidence_level, method))
 
     def effective_sample_size_interval(self, confidence_level: float = 0.95) -> tuple[float, float] | None:
-        """Return a range for the effective sample size, which few labels leave open.
+        """Return a confidence interval of the effective sample size, which is uncertain with few labels.
 
-        None where it is not known: for designs other than simple random and stratified sampling, for the
-        superpopulation, and where labels agree.
+        None for designs other than simple random and stratified sampling, for the superpopulation, and for
+        labels that are all equal.
         """
         return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
 
     def _described(self, interval: ConfidenceInterval | None) -> JsonDict:
-        if interval is None:
-            level = 0.95
-        else:
-            level = interval.confidence_level
-        # How many random labels these are worth: by variances, or by widths where these say less.
-        size = self.effective_sample_size
-        range_ = self.effective_sample_size_interval(level)
-        equal = None
+        """Return the JSON-ready dict with an interval, or without one."""
+        level = 0.95 if interval is None else interval.confidence_level
+        effective_size = self.effective_sample_size
+        size_interval = self.effective_sample_size_interval(level)
+        equal_width_size = None
+        described_interval: JsonDict = {
+            "confidence_interval": None,
+            "confidence_level": None,
+            "interval_method": None,
+        }
         if interval is not None:
+            described_interval = {
+                "confidence_interval": [*interval],
+                "confidence_level": interval.confidence_level,
+                "interval_method": interval.method,
+            }
+            # Few labels make an interval wider than their variance implies; widths are compared then.
             ends = interval.low, interval.high
-            equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
+            equal_width_size = random_labels_of_equal_width(
+                effective_size, self.evidence, ends, level, size_interval
+            )
         return json_dict(
             {
                 **self.label,
@@ -331,9 +338,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 "estimate": self.value,
                 "standard_error": self.standard_error,
                 "degrees_of_freedom": self.degrees_of_freedom,
-                "confidence_interval": None if interval is None else [*interval],
-                "confidence_level": None if interval is None else interval.confidence_level,
-                "interval_method": None if interval is None else interval.method,
+                **described_interval,
                 "n": self.n,
                 **({} if self.labels == self.n else {"labels": self.labels}),
                 "population_size": self.population_size,
@@ -344,20 +349,20 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 "bounds": self.bounds,
                 "lam": self.lam,
                 "design_effect": self.design_effect,
-                "effective_sample_size": size,
-                "effective_sample_size_interval": range_,
-                "random_labels_of_equal_width": equal,
+                "effective_sample_size": effective_size,
+                "effective_sample_size_interval": size_interval,
+                "random_labels_of_equal_width": equal_width_size,
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
                 **describe_label_values(self.label_values),
                 "strata": [row.to_dict() for row in self.strata],
                 "notes": self.notes,
-                **_warned(self.notes),
+                **warnings_entry(self.notes),
             }
         )
 
     def limits(self, confidence_level: float = 0.95, method: str = "auto") -> list[float | None] | None:
-        """Return the interval's two ends, None for one that is infinite; None where there is no interval."""
+        """Return the two ends of the interval, None for an infinite end; None if there is no interval."""
         try:
             ends: list[float | None] = json_value([*self.confidence_interval(confidence_level, method)])
         except InputError:  # labels of an outcome without bounds that all agree
@@ -367,49 +372,49 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return ends
 
     def labels_to_exclude(self, limit: float, interval: Sequence[float | None] | None) -> int | None:
-        """Return how many more labels would leave a limit outside of the interval, if the estimate stays.
+        """Return how many more labels would exclude a limit from the interval, if the estimate stays.
 
-        The interval's reach towards the limit falls as its standard error does: the part that labels add by
-        (1/m − 1/N) / (1/n − 1/N), that of a superpopulation not at all. If every unit is labelled and the
-        target is the superpopulation, further labels are of new units. None where no number of labels would
-        do, or nothing is known.
+        The width is proportional to the standard error. The variance of the draw changes by the factor
+        (1/m − 1/N) / (1/n − 1/N) with m labels; the variance of a superpopulation does not change. If every
+        unit is labelled and the target is the superpopulation, further labels are of new units. None if no
+        number of labels suffices, or if it is unknown.
 
         Examples
         --------
         >>> import stratal
         >>> population = stratal.Population.from_arrays(ids=range(100_000))
         >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-        >>> found = stratal.estimate(sample, [1.0] * 90 + [0.0] * 10)
-        >>> [found.labels_to_exclude(limit, [0.8, 0.95]) for limit in (0.85, 0.9)]
+        >>> estimate = stratal.estimate(sample, [1.0] * 90 + [0.0] * 10)
+        >>> [estimate.labels_to_exclude(limit, [0.8, 0.95]) for limit in (0.85, 0.9)]
         [299, None]
         """
         low, high = interval or (None, None)
         end = low if limit < self.value else high
         n = self.labels
         size = self.population_size
-        far = abs(self.value - limit)
-        if end is None or not far > 0 or self.value == end:
+        distance = abs(self.value - limit)
+        if end is None or not distance > 0 or self.value == end:
             return None
-        target_ratio = (far / abs(self.value - end)) ** 2
+        # The factor by which the variance must fall.
+        target_ratio = (distance / abs(self.value - end)) ** 2
         if n >= size:
             if not self.evidence.superpopulation:
                 return None
-            return max(math.ceil(n / target_ratio - 1e-9) - n, 1)
+            return max(_rounded_up(n / target_ratio) - n, 1)
         variance = self.evidence.variance
-        if variance > 0:
-            fixed = self.evidence.population_part / variance
-        else:
-            fixed = 0.0
-        if not 0.0 <= fixed < target_ratio:
+        # The share of the variance that labels do not reduce.
+        fixed_share = self.evidence.population_part / variance if variance > 0 else 0.0
+        if not 0.0 <= fixed_share < target_ratio:
             return None
-        inverse_size = (target_ratio - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
-        return max(min(math.ceil(1.0 / (1.0 / size + inverse_size) - 1e-9), size) - n, 1)
+        draw_ratio = (target_ratio - fixed_share) / (1.0 - fixed_share)
+        inverse_size = 1.0 / size + draw_ratio * (1.0 / n - 1.0 / size)
+        return max(min(_rounded_up(1.0 / inverse_size), size) - n, 1)
 
     def row(self, confidence_level: float = 0.95, read: LabelInterpretation | None = None) -> JsonDict:
-        """Return what a table shows of it: label, value, standard error, interval and labels.
+        """Return the row of a table: label, value, standard error, interval and number of labels.
 
-        Where it is held against a value, also the p-value and the labels that would tell it from this. `read`
-        is how its labels were interpreted, if the table has it.
+        If it is compared with a value, the row also has the p-value, and how many more labels would show that
+        the two differ. `read` is the interpretation of the labels, if the table has it.
         """
         ends = self.limits(confidence_level)
         row = {
@@ -421,15 +426,13 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         }
         if self.null is not None:
             low, high = ends or (None, None)
-            open_ = low is not None and high is not None and low <= self.null <= high
-            if ends is None:
-                row["p_value"] = None
-            else:
+            contains_null = low is not None and high is not None and low <= self.null <= high
+            row["p_value"] = None
+            row["more_labels"] = None
+            if ends is not None:
                 row["p_value"] = json_value(self.p_value(self.null))
-            if open_:
+            if contains_null:
                 row["more_labels"] = self.labels_to_exclude(self.null, ends)
-            else:
-                row["more_labels"] = None
         return row | {"n": self.n}
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
@@ -449,9 +452,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
         described = self.described()
-        if len(described["strata"]) > 1:
-            strata = described["strata"]
-        else:
+        strata = described["strata"]
+        if len(strata) == 1:  # its mean is the estimate without a proxy
             strata = []
         units = f"{self.population_size:,} units"
         return Intervals(
@@ -464,6 +466,11 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             confidence_level=described["confidence_level"],
             no_interval_label="mean label of a stratum",
         )
+
+
+def _rounded_up(number: float) -> int:
+    """Return the next whole number, apart from rounding errors."""
+    return math.ceil(number - 1e-9)
 
 
 def linearised_estimate(
@@ -481,31 +488,33 @@ def linearised_estimate(
 
     Parameters
     ----------
-    limits : Limits, optional
-        The estimand's own interval, with its bounds; Student's t on the linearised variance unless given.
+    interval : Interval, optional
+        The interval of the estimand, with its bounds. Default: Student's t on the linearised variance.
     n : int, optional
-        Labels that count towards it; all unless given.
+        Number of labels that count. Default: all.
     member : bool (labels,), optional
-        The labelled units of the group that it is of; all unless given.
+        The labelled units of the estimate's group. Default: all.
     **shown
-        Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
+        Fields of `Estimate` that differ from those of `result`, such as standard_error and remarks.
     """
-    defined = bool(np.isfinite(result.value))
-    freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
-    error = shown.pop("standard_error", result.standard_error if defined else np.nan)
+    is_defined = bool(np.isfinite(result.value))
+    df = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
+    error = shown.pop("standard_error", result.standard_error if is_defined else np.nan)
+    if n is not None:
+        shown["n"] = n
     if interval is None:
         interval = StudentInterval(
             value=result.value,
             bounds=bounds,
             standard_error=few_clusters_standard_error(result, weighting, member),
-            degrees_of_freedom=max(freedom, 1.0),
+            degrees_of_freedom=max(df, 1.0),
         )
     bounds = interval.bounds
     evidence = Evidence(
         value=result.value,
         variance=result.variance,
         population_part=result.population_variance,
-        degrees_of_freedom=freedom,
+        degrees_of_freedom=df,
         outcome="unbounded" if bounds is None else "bounded",
         bounds=bounds,
         z=result.value + result.variable,
@@ -514,24 +523,24 @@ def linearised_estimate(
         weighting=weighting,
         uses_proxy=False,
         superpopulation=target == "superpopulation",
-        interval=interval if defined else UndefinedInterval(bounds=bounds),
+        interval=interval if is_defined else UndefinedInterval(bounds=bounds),
         linearised=True,
         member=member,
     )
-    return Estimate.from_evidence(evidence, standard_error=error, **({} if n is None else {"n": n}), **shown)
+    return Estimate.from_evidence(evidence, standard_error=error, **shown)
 
 
 def undefined_estimate(
     weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
 ) -> Estimate:
-    """Return the estimate of what no label tells anything of: every possible value."""
-    nothing = undefined(len(weighting.weights))
-    return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
+    """Return an estimate without a value, whose interval contains every possible value."""
+    result = undefined(len(weighting.weights))
+    return linearised_estimate(result, weighting, bounds=bounds, target=target, n=n, remarks=notes)
 
 
 def correlation_from(covariance: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing."""
-    covariance = np.nan_to_num(covariance)  # one label leaves a covariance unknown
+    """Return the correlation matrix (d, d) of a covariance; 0 for a variable that does not vary."""
+    covariance = np.nan_to_num(covariance)  # the covariance of one label is NaN
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
     correlation = np.asarray(scale[:, None] * covariance * scale)
@@ -540,11 +549,11 @@ def correlation_from(covariance: FloatArray) -> FloatArray:
 
 
 def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | None = None) -> Estimate:
-    """Return the difference of two estimates from the same labels, its interval made of theirs.
+    """Return the difference of two estimates from the same labels, with an interval from their intervals.
 
-    `covariance` (2, 2) is that of the estimates, where their influences do not say it all.
+    `covariance` (2, 2) of the estimates replaces that of their influences, if these are not sufficient.
     """
-    look = first.evidence.look  # the price of looking is paid once, for the difference
+    look = first.evidence.look  # the correction for interim analyses is applied once, to the difference
     pair = [first.at(None), second.at(None)]
     signs = np.array([1.0, -1.0])
     weighting = first.evidence.weighting
@@ -585,415 +594,8 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     return difference.at(look)
 
 
-class ComputedRows(Sequence[Estimate], ABC):
-    """Estimates that are computed when they are read, because there may be too many to store."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def values(self) -> FloatArray:
-        """The estimates (m,), without their errors."""
-
-    @property
-    @abstractmethod
-    def counts(self) -> IntArray:
-        """Their numbers of labels (m,)."""
-
-    @abstractmethod
-    def label(self, place: int) -> dict[str, str]:
-        """Return the label of an estimate."""
-
-    @abstractmethod
-    def with_own_notes(self) -> Iterator[Estimate]:
-        """Yield the estimates that may have notes which the others do not have."""
-
-    def lowest_rows(
-        self, n_lowest: int, confidence_level: float, read: LabelInterpretation | None
-    ) -> list[JsonDict]:
-        """Return a plain dict for each; only the lowest have a standard error and an interval."""
-        values = self.values
-        lowest_places = np.argsort(values, kind="stable")[:n_lowest].tolist()
-        lowest = {place: self[place].row(confidence_level, read) for place in lowest_places}
-        is_share = any(row["share"] for row in lowest.values())
-        rows: list[JsonDict] = []
-        for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True)):
-            row = lowest.get(place)
-            if row is None:
-                row = {
-                    **self.label(place),
-                    "share": is_share,
-                    "estimate": None,
-                    "standard_error": None,
-                    "confidence_interval": None,
-                    "n": count,
-                }
-            # Sums in another order may differ in the last digit, which decides the order of equal estimates.
-            rows.append(row | {"estimate": json_value(value)})
-        return rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
-    """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
-
-    Parameters
-    ----------
-    estimates : sequence of Estimate
-        Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
-    kind : str
-        What the rows are: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
-    title : str
-    remarks : tuple of str
-        What concerns all of them.
-    joint : float (m, m), optional
-        Their covariance, where their influences do not say it all.
-    read : LabelInterpretation, optional
-        How their labels were read.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(
-    ...     stratal.Population.from_arrays(groups={"language": ["de", "en"] * 50}), seed=1)
-    >>> found = stratal.estimate(sample, [1, 0] * 10, by="language")
-    >>> [row.label["domain"] for row in found], found.of(domain="de") is found[0]
-    (['de', 'en'], True)
-    """
-
-    estimates: Sequence[Estimate]
-    kind: str
-    title: str
-    remarks: tuple[str, ...] = ()
-    joint: FloatArray | None = field(default=None, repr=False, compare=False)
-    read: LabelInterpretation | None = field(default=None, repr=False, compare=False)
-
-    @classmethod
-    def from_rows(
-        cls,
-        sample: Sample,
-        rows: Sequence[Estimate],
-        kind: str,
-        remarks: Sequence[str] = (),
-        subject: str = "",
-        **more: Any,
-    ) -> Self:
-        """Return estimates of a sample, with their heading and without remarks made twice."""
-        first = rows[0]
-        if isinstance(rows, ComputedRows):  # all of the same labels
-            labels = first.labels
-        else:
-            labels = max(row.labels for row in rows)
-            rows = tuple(rows)
-        size = f"{labels:,} labels of {sample.population_size:,} units"
-        title = f"{size}{subject}, {sample.design.kind} sample, target: {first.target}"
-        return cls(estimates=rows, kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more)
-
-    @overload
-    def __getitem__(self, place: int) -> Estimate: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Estimate]: ...
-    def __getitem__(self, place: int | slice) -> Estimate | Sequence[Estimate]:
-        return self.estimates[place]
-
-    def __len__(self) -> int:
-        return len(self.estimates)
-
-    def of(self, **label: str | None) -> Estimate:
-        """Return the one estimate whose label holds all of `label`.
-
-        Raises
-        ------
-        InputError
-            If none does, or several do.
-        """
-        rows = self.estimates
-        labels: list[Mapping[str, str | None]]
-        if isinstance(rows, ComputedRows):
-            labels = [rows.label(place) for place in range(len(rows))]
-        else:
-            labels = [row.label for row in rows]
-        matches = [
-            place
-            for place, row_label in enumerate(labels)
-            if all(row_label.get(name) == value for name, value in label.items())
-        ]
-        if len(matches) != 1:
-            if len(matches) > 1:
-                have = "estimates have"
-            else:
-                have = "estimate has"
-            label_text = ", ".join(f"{name}={value!r}" for name, value in label.items())
-            allowed = "; ".join(_named(row) for row in self.estimates[:5])
-            raise InputError(f"{len(matches) or 'no'} {have} this label", given=label_text, allowed=allowed)
-        return rows[matches[0]]
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """Notes on all estimates, and then on each one with its name."""
-        rows: dict[Note, list[str]] = {}
-        noted_rows = self.estimates
-        if isinstance(noted_rows, ComputedRows):
-            noted_rows = list(noted_rows.with_own_notes())
-        for row in noted_rows:
-            for note in dict.fromkeys(row.general_notes):
-                rows.setdefault(note, []).append(_named(row))
-        of_all = interpretation_notes(self.read, self.remarks)
-        row_notes = [
-            Note(note.code, f"{_several(names)}: {note}")
-            for note, names in rows.items()
-            if note not in of_all
-        ]
-        return as_notes([*of_all, *row_notes])
-
-    @property
-    def label_values(self) -> tuple[LabelValue, ...]:
-        """The number for each distinct raw value of the labels, and how many labels have it."""
-        if self.read is None:
-            return ()
-        return self.read.table
-
-    def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
-        """Return the differences of all pairs, with intervals that hold together unless told otherwise.
-
-        Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
-        correlated differences.
-        """
-        differences = []
-        for place in combinations(range(len(self)), 2):
-            a, b = (self[k] for k in place)
-            if self.joint is None:
-                joint = None
-            else:
-                joint = self.joint[np.ix_(place, place)]
-            label = {"a": _named(a), "b": _named(b)}
-            differences.append(replace(difference_of(a, b, joint), label=label, design=a.design))
-        comparisons = Estimates(
-            estimates=tuple(differences), kind="comparisons", title=self.title, remarks=self.remarks
-        )
-        if simultaneous:
-            return comparisons.simultaneous(seed=seed)
-        return comparisons
-
-    def simultaneous(self, seed: int = 0) -> Self:
-        """Return the estimates with intervals and p-values that hold together.
-
-        Parameters
-        ----------
-        seed : int
-            Of the simulation of the largest of the correlated statistics.
-        """
-        is_defined = np.isfinite(self.values)
-        if is_defined.sum() < 2:
-            return self
-        dfs = [row.degrees_of_freedom for row, defined in zip(self, is_defined, strict=True) if defined]
-        shared_level = SimultaneousLevel.of(self.covariance[np.ix_(is_defined, is_defined)], dfs, seed)
-        least = shared_level.degrees_of_freedom
-        rows = list(self)
-        for k in np.flatnonzero(is_defined).tolist():
-            evidence = rows[k].evidence
-            freedom = min(rows[k].degrees_of_freedom, least)
-            interval = evidence.interval and evidence.interval.with_df(freedom)
-            freedom = min(evidence.degrees_of_freedom, least)
-            evidence = replace(
-                evidence, interval=interval, degrees_of_freedom=freedom, simultaneous=shared_level
-            )
-            rows[k] = replace(rows[k], evidence=evidence)
-        return replace(self, estimates=tuple(rows), title=f"{self.title}, simultaneous")
-
-    @property
-    def values(self) -> FloatArray:
-        """The estimates (m,)."""
-        if isinstance(self.estimates, ComputedRows):
-            return self.estimates.values
-        return np.array([row.value for row in self])
-
-    @property
-    def standard_errors(self) -> FloatArray:
-        """The standard errors (m,)."""
-        return np.array([row.standard_error for row in self])
-
-    @property
-    def covariance(self) -> FloatArray:
-        """The covariance of the estimates (m, m), which are from the same labels."""
-        if self.joint is not None:
-            return self.joint
-        weighting = self[0].evidence.weighting
-        counts = {row.evidence.n for row in self}
-        if len(counts) > 1:
-            counts_text = ", ".join(f"{count} labels" for count in sorted(counts))
-            action = "Take those together that are of all labels, or of the same ones."
-            raise InputError(
-                "these estimates are not of the same labelled units", given=counts_text, action=action
-            )
-        covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
-        # One label leaves a covariance unknown, whatever is added to it.
-        if self[0].target == "superpopulation" and np.all(np.isfinite(covariance)):
-            outcomes = np.column_stack([row.evidence.z for row in self])
-            covariance = covariance + weighting.superpopulation_covariance(outcomes)
-        return covariance
-
-    def confidence_interval(
-        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limits, (m,) each."""
-        ends = [row.confidence_interval(confidence_level, method, alternative) for row in self]
-        return np.array([end.low for end in ends]), np.array([end.high for end in ends])
-
-    def p_values(
-        self, null: object = 0.0, method: str = "auto", alternative: str = "two-sided"
-    ) -> FloatArray:
-        """Return the p-value (m,) of each being `null`, one number or (m,)."""
-        nulls = np.asarray(null, dtype=np.float64)
-        if nulls.shape not in ((), (len(self),)):
-            allowed = f"({len(self)},)"
-            raise InputError(
-                "null must be one number or one per estimate", given=nulls.shape, allowed=allowed
-            )
-        pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
-        return np.array([row.p_value(row_null, method, alternative) for row, row_null in pairs])
-
-    def rows(self, confidence_level: float = 0.95) -> list[JsonDict]:
-        """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
-        return [row.row(confidence_level, self.read) for row in self]
-
-    def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
-        """Return a JSON-ready dict."""
-        return self._described(self.rows(confidence_level), confidence_level)
-
-    def lowest_to_dict(self, n_lowest: int, confidence_level: float = 0.95) -> JsonDict:
-        """Return `to_dict`, in which only the lowest of very many rows have errors and intervals."""
-        if not isinstance(self.estimates, ComputedRows):
-            return self.to_dict(confidence_level)
-        rows = self.estimates.lowest_rows(n_lowest, confidence_level, self.read)
-        return self._described(rows, confidence_level)
-
-    def _described(self, rows: list[JsonDict], confidence_level: float) -> JsonDict:
-        """Return the JSON-ready dict with these rows."""
-        return {
-            self.kind: rows,
-            "confidence_level": confidence_level,
-            **describe_label_values(self.label_values),
-            "notes": list(self.notes),
-            **_warned(self.notes),
-        }
-
-    def to_pandas(self, confidence_level: float = 0.95) -> Any:
-        """Return a pandas dataframe, a row for each, the interval in two columns.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        with optional_import("pandas", extra="pandas"):
-            import pandas
-        rows = self.rows(confidence_level)
-        ends = [row.pop("confidence_interval") or (np.nan, np.nan) for row in rows]
-        return pandas.DataFrame(
-            [{**row, "low": low, "high": high} for row, (low, high) in zip(rows, ends, strict=True)]
-        )
-
-    def to_markdown(self, confidence_level: float = 0.95) -> str:
-        """Return a table in Markdown."""
-        from stratal.report.document import table_markdown
-
-        return table_markdown(self.table(confidence_level))
-
-    def to_latex(self, confidence_level: float = 0.95) -> str:
-        """Return a table in LaTeX, with the rules of booktabs."""
-        from stratal.report.document import table_latex
-
-        return table_latex(self.table(confidence_level))
-
-    def table(self, confidence_level: float = 0.95) -> ReportTable:
-        """Return the table that is printed."""
-        return estimates_table(self.title, self.rows(confidence_level), confidence_level)
-
-    def page(self, confidence_level: float = 0.95) -> Page:
-        """Return what is printed."""
-        return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
-
-    def __repr__(self) -> str:
-        return f"<Estimates: {self.title or self.kind}, {len(self):,} rows>"
-
-    def _page(self) -> Page:
-        return self.page()
-
-    def _plot(self) -> Intervals:
-        tested = any(row.null is not None for row in self)
-        rows = [(_named(row), row.value, row.limits()) for row in self]
-        return Intervals(
-            title=self.title,
-            x_label="difference" if tested else "estimate",
-            rows=rows,
-            confidence_level=0.95,
-            level=0.0 if tested else None,
-        )
-
-
-def _several(names: Sequence[str]) -> str:
-    """Return names as one writes them, the first two of many."""
-    if len(names) < 3:
-        return " and ".join(names)
-    return f"{names[0]}, {names[1]} and {len(names) - 2} more"
-
-
-def _named(row: Estimate) -> str:
-    """Return a row's name: its label's words."""
-    between = " − " if row.null is not None else " "
-    return between.join(str(value) for value in row.label.values() if value is not None)
-
-
-EstimateType = TypeVar("EstimateType", bound=Estimate | Estimates)
-
-
-def with_label_values(
-    result: EstimateType,
-    columns: Mapping[str, object],
-    answers: set[str] | None = None,
-    *,
-    classes: bool = False,
-    is_right: bool = False,
-) -> EstimateType:
-    """Return an estimate with what each distinct value of its labels counts as, and notes of it.
-
-    `columns` are joined labels by name, "" that of one column alone.
-    """
-    joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
-    read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
-    if classes:  # a word that is neither a class nor an answer is refused now, not when it is shown
-        read.table  # noqa: B018
-    return replace(result, read=read)
-
-
-def with_tables(
-    described: JsonDict,
-    tables: Sequence[Estimates],
-    confidence_level: float = 0.95,
-    remarks: Sequence[str] = (),
-    lowest: int | None = None,
-) -> JsonDict:
-    """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks.
-
-    With `lowest`, only so many of very many rows have errors and intervals.
-    """
-    if lowest is None:
-        described_tables = [table.to_dict(confidence_level) for table in tables]
-    else:
-        described_tables = [table.lowest_to_dict(lowest, confidence_level) for table in tables]
-    notes = [note for each in [*described_tables, described] for note in each["notes"]]
-    rows = {
-        name: value for each in described_tables for name, value in each.items() if name != "confidence_level"
-    }
-    # That a judge is worse in a group is what a reader must not miss among other notes.
-    warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
-    combined = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
-    return combined | _warned(notes, warned)
-
-
-def _warned(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return what a reader must not miss, as an entry of an estimate's dict; none if there is nothing."""
+def warnings_entry(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Return the warnings among notes, and others, as an entry of an estimate's dict; empty without any."""
     warned = [*dict.fromkeys([*warnings_among(notes), *others])]
     if warned:
         return {"warnings": warned}

@@ -24,7 +24,8 @@ from stratal.estimation.estimand import (
     Several,
     signed_length,
 )
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.group_means import MOST_STORED, GroupMeans, group_codes
 from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import slice_lam

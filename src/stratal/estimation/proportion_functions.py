@@ -1,10 +1,9 @@
-"""Intervals of functions of a few shares of the population, each of which has an interval of its own.
+"""Intervals of functions of a few shares of the population that have their own intervals.
 
-The ends are the least and the largest value of the function over all shares that together lie no further from
-the estimates than the end of any one of them does alone ("MOVER", Zou & Donner 2008): on the ellipsoid
-x_j + Δ_j d_j, d'R⁻¹d = 1, with R the correlation of the estimates and Δ_j the distance of a limit on the side
-to which d_j points. Everything comes from labels: skewness, small counts, the design, rounds and the target
-are matters of the shares' own limits.
+The limits are the smallest and the largest value of the function on an ellipsoid around the estimated shares
+("MOVER", Zou & Donner 2008): x_j + Δ_j d_j with d'R⁻¹d = 1. R is the correlation of the estimates, and Δ_j
+the distance from a share to its limit on the side of d_j. The limits of the shares account for skewness,
+small counts, the design, rounds and the target.
 """
 
 from __future__ import annotations
@@ -43,36 +42,34 @@ from stratal.population.rules import possible_levels
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Smoothing(Record):
-    """Labels of which each stratum's are mixed with one label of a pooled distribution.
+    """Labels of strata, each mixed with one label of a pooled distribution.
 
     Parameters
     ----------
     weighting : Weighting
-    borrowed : float (n + J, 1 or H)
-        The distribution that strata borrow from, all of them alike or each what is possible there, over the n
-        labelled units and J pseudo-labels.
+    pooled : float (n + J, 1 or H)
+        The pooled distribution over the n labelled units and J pseudo-labels: one for all strata, or one for
+        each stratum with the values that are possible there.
     weights : float (n + J,)
-        Smoothed; they sum to what the design's weights sum to.
+        Smoothed weights; their sum is that of the design's weights.
     """
 
     weighting: Weighting
-    borrowed: FloatArray
+    pooled: FloatArray
     weights: FloatArray
 
     def variance(self, variable: FloatArray) -> float:
-        """Return the variance of the weighted mean of a variable (n + J,), smoothed."""
+        """Return the smoothed variance of the weighted mean of a variable (n + J,)."""
         weighting = self.weighting
-        counts = _own_counts(self.weighting)
-        labelled_variable = variable[: len(weighting.weights)]
-        mean, square = (
-            (
-                np.bincount(weighting.stratum, labelled_variable**power, minlength=len(counts)) * (counts > 0)
-                + variable**power @ self.borrowed
-            )
-            / (counts + 1.0)
-            for power in (1, 2)
-        )
-        return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0)) * weighting.total**2
+        variances = self._stratum_mean(variable**2) - self._stratum_mean(variable) ** 2
+        return float(weighting.variance_factors @ np.maximum(variances, 0.0)) * weighting.total**2
+
+    def _stratum_mean(self, variable: FloatArray) -> FloatArray:
+        """Return the mean (H,) of a variable (n + J,) in each stratum, with one label of the pooled mean."""
+        counts = _counts_at_random(self.weighting)
+        labelled_variable = variable[: len(self.weighting.weights)]
+        sums = np.bincount(self.weighting.stratum, labelled_variable, minlength=len(counts)) * (counts > 0)
+        return np.asarray((sums + variable @ self.pooled) / (counts + 1.0))
 
 
 def smoothed(
@@ -81,39 +78,42 @@ def smoothed(
     counted: FloatArray | None = None,
     possible: BoolArray | None = None,
 ) -> Smoothing:
-    """Return the smoothed weights under pseudo-labels of given shares (J,) of the population.
+    """Return the labels smoothed with pseudo-labels of these shares (J,) of the population.
 
     `counted` (n,) is 1 for the units that the statistic counts, such as the positives for a recall. Half of
-    the borrowed label is then one of these: a large stratum in which none was seen may hold some.
-    `possible` (n + J, H) says which units and pseudo-labels have their like in which strata; all in all
-    unless given.
+    the pooled label is then one of these, because a large stratum without a counted label may contain counted
+    units. `possible` (n + J, H) is true for the units and pseudo-labels whose values are possible in a
+    stratum. Default: all.
     """
     weights = weighting.weights
     total = weighting.total
     shares = np.concatenate([weights, pseudo_shares]) / (total + float(pseudo_shares.sum()))
-    several = np.sum(weighting.counts > 0) > 1
-    if counted is None or not several:
-        every = np.zeros(len(shares))
-    else:
-        every = np.ones(len(shares))
-    every[: len(weights)] *= 0.0 if counted is None else counted
+    has_several_strata = np.sum(weighting.counts > 0) > 1
+    is_counted = np.zeros(len(shares))
+    if counted is not None and has_several_strata:
+        is_counted[: len(weights)] = counted
+        is_counted[len(weights) :] = 1.0
     if possible is None:
         possible = np.ones((len(shares), 1), dtype=bool)
-    mass = shares @ possible
-    inside = (shares * every) @ possible
-    half = np.where(inside > 0, 0.5, 0.0)
-    plain = (1.0 - half) / np.where(mass > 0, mass, 1.0)
-    extra = half / np.where(inside > 0, inside, 1.0)
-    borrowed = shares[:, None] * possible * (plain + every[:, None] * extra)
-    label_counts = _own_counts(weighting)
-    per_label = weighting.shares * total / (label_counts + 1.0)
-    mixed = borrowed @ (per_label if borrowed.shape[1] > 1 else per_label.sum(keepdims=True))
-    mixed[: len(weights)] += (per_label * (label_counts > 0))[weighting.stratum]
-    return Smoothing(weighting=weighting, borrowed=borrowed, weights=mixed)
+    possible_share = shares @ possible
+    counted_share = (shares * is_counted) @ possible
+    # A stratum without possible counted values gets no share of them; the divisors of 0 are then unused.
+    counted_half = np.where(counted_share > 0, 0.5, 0.0)
+    factor = (1.0 - counted_half) / np.where(possible_share > 0, possible_share, 1.0)
+    counted_factor = counted_half / np.where(counted_share > 0, counted_share, 1.0)
+    pooled = shares[:, None] * possible * (factor + is_counted[:, None] * counted_factor)
+    label_counts = _counts_at_random(weighting)
+    weight_per_label = weighting.shares * total / (label_counts + 1.0)
+    if pooled.shape[1] > 1:
+        smoothed_weights = pooled @ weight_per_label
+    else:
+        smoothed_weights = pooled @ weight_per_label.sum(keepdims=True)
+    smoothed_weights[: len(weights)] += (weight_per_label * (label_counts > 0))[weighting.stratum]
+    return Smoothing(weighting=weighting, pooled=pooled, weights=smoothed_weights)
 
 
-def _own_counts(weighting: Weighting) -> IntArray:
-    """Return the labels (H,) that speak for their own stratum; none where they were not drawn at random."""
+def _counts_at_random(weighting: Weighting) -> IntArray:
+    """Return the numbers of labels (H,) that represent their stratum; 0 if not drawn at random within it."""
     return np.asarray(weighting.counts * weighting.random_within_strata)
 
 
@@ -129,10 +129,10 @@ class TwoShareFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstShare:
-    """The first share itself."""
+    """The first share."""
 
     def __call__(self, shares: FloatArray) -> FloatArray:
-        """Return it from shares (1, …)."""
+        """Return the first of shares (1, …)."""
         return np.asarray(shares[0])[()]
 
 
@@ -141,9 +141,9 @@ class FirstOfTwo:
     """The first of two shares over their sum."""
 
     def __call__(self, shares: FloatArray) -> FloatArray:
-        """Return it from shares (2, …); NaN where both are 0."""
-        both = shares[0] + shares[1]
-        return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
+        """Return the first of shares (2, …) divided by their sum; NaN if both are 0."""
+        total = shares[0] + shares[1]
+        return np.asarray(np.where(total > 0, shares[0] / np.where(total > 0, total, 1.0), np.nan))
 
 
 def rates_of_sides(rates: FloatArray, needs: tuple[bool, bool]) -> list[FloatArray]:
@@ -154,15 +154,15 @@ def rates_of_sides(rates: FloatArray, needs: tuple[bool, bool]) -> list[FloatArr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatesOfClass:
-    """A metric of a class as a function of the rates of the class where it is answered and elsewhere.
+    """A metric of a class as a function of two rates of the class: among units answered with it, and others.
 
     Parameters
     ----------
     metric : TwoShareFunction
     needs : (bool, bool)
-        Whether the metric depends on hits and on misses; a rate that it does not depend on is left out.
+        Whether the metric depends on hits and on misses; only these rates are arguments.
     answered : float
-        The share of units with the answer, if it is no further rate.
+        The share of units that are answered with the class, unless it is a third argument.
     """
 
     metric: TwoShareFunction
@@ -181,13 +181,13 @@ class RatesOfClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellsOfClass:
-    """A metric of two classes as a function of the shares of all cells of its confusion but the largest.
+    """A metric of two classes as a function of the three smaller cells of the confusion matrix.
 
     Parameters
     ----------
     metric : TwoShareFunction
     largest : int
-        The number of the cell that is left out: hits, misses, false alarms, and the others.
+        The number of the largest cell among hits, misses, false alarms and correct rejections.
     """
 
     metric: TwoShareFunction
@@ -195,23 +195,25 @@ class CellsOfClass:
 
     def __call__(self, shares: FloatArray) -> FloatArray:
         """Return the metric at shares (3, …)."""
-        rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
-        every = np.insert(shares, self.largest, rest, axis=0) / (shares.sum(axis=0) + rest)
-        return self.metric(every[0], every[1], every[0] + every[2])
+        largest_share = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        # Limits of the shares may add up to more than 1.
+        cells = np.insert(shares, self.largest, largest_share, axis=0) / (shares.sum(axis=0) + largest_share)
+        return self.metric(cells[0], cells[1], cells[0] + cells[2])
 
 
-# Shares (d, …) to values (…); NaN where there is none. One record for each kind, so that an interval can be
-# stored and compared.
+# A function of shares (d, …) with values (…), NaN where it is undefined. Each kind is a record, so that an
+# interval can be stored and compared.
 ShareFunction = FirstShare | FirstOfTwo | RatesOfClass | CellsOfClass
 
-# Directions of two shares: what lies between them changes an end by under 1e-4 of its distance.
-_CIRCLE = 256
+# Number of directions for two shares: more directions change a limit by less than 1e-4 of its distance.
+_N_DIRECTIONS_OF_TWO = 256
 
-# A limit no further from its share is the share itself: every unit is labelled.
+# Distance of a limit from its share that is rounding: the share is known, as every unit is labelled.
 _ROUNDING = 1e-12
 
-# Directions of three shares: the next one is within .06 radians, which changes an end by under .2%.
-_SPHERE = 1500
+# Number of directions for three shares: neighbours are within .06 radians, which changes a limit by less
+# than .2 %.
+_N_DIRECTIONS_OF_THREE = 1500
 
 
 def directions(correlation: FloatArray) -> FloatArray:
@@ -220,12 +222,12 @@ def directions(correlation: FloatArray) -> FloatArray:
     if d == 1:
         return np.array([[-1.0, 1.0]])
     if d == 2:
-        angles = np.arange(_CIRCLE) * (2.0 * np.pi / _CIRCLE)
+        angles = np.arange(_N_DIRECTIONS_OF_TWO) * (2.0 * np.pi / _N_DIRECTIONS_OF_TWO)
         sphere = np.stack([np.cos(angles), np.sin(angles)])
     else:
-        # Fibonacci's lattice is even over the sphere; the axes are where a single share's limit lies.
-        rank = np.arange(_SPHERE) + 0.5
-        height = 1.0 - 2.0 * rank / _SPHERE
+        # Fibonacci's lattice covers the sphere evenly. The axes contain the limits of single shares.
+        rank = np.arange(_N_DIRECTIONS_OF_THREE) + 0.5
+        height = 1.0 - 2.0 * rank / _N_DIRECTIONS_OF_THREE
         angles = rank * np.pi * (3.0 - np.sqrt(5.0))
         ring = np.sqrt(1.0 - height**2)
         lattice = np.stack([ring * np.cos(angles), ring * np.sin(angles), height])
@@ -241,7 +243,7 @@ def ends_over(
     high: FloatArray,
     around: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest value (…) over the ellipsoid; replicate axes may follow the shares.
+    """Return the smallest and the largest value (…) on the ellipsoid; replicate axes may follow the shares.
 
     Parameters
     ----------
@@ -254,20 +256,21 @@ def ends_over(
     step = around.reshape(*around.shape, *(1,) * (centre.ndim - 1))
     reach = np.where(step > 0, (high - centre)[:, None], (centre - low)[:, None])
     values = function(np.clip(centre[:, None] + reach * step, 0.0, 1.0))
-    # Where nothing is defined around the estimate, anything is possible.
     is_finite = np.isfinite(values)
-    least = np.min(np.where(is_finite, values, np.inf), axis=0)
-    most = np.max(np.where(is_finite, values, -np.inf), axis=0)
-    return np.where(is_finite.any(axis=0), least, -np.inf), np.where(is_finite.any(axis=0), most, np.inf)
+    smallest = np.min(np.where(is_finite, values, np.inf), axis=0)
+    largest = np.max(np.where(is_finite, values, -np.inf), axis=0)
+    # If the function is undefined on the whole ellipsoid, every value is possible.
+    is_defined = is_finite.any(axis=0)
+    return np.where(is_defined, smallest, -np.inf), np.where(is_defined, largest, np.inf)
 
 
 def between_units(
     centre: FloatArray, low: FloatArray, high: FloatArray, units: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return limits (d, …) of shares moved outwards by half of one of their units (d, …).
+    """Return limits (d, …) of shares of `units` (d, …), moved outwards by half a unit.
 
-    Limits of a share of few units may fall on whole units, and the truth on the same one. That is enough for
-    the share alone, but a function's end there just misses its true value, the other shares being inexact.
+    A limit of a share of few units may equal the true share, which still covers it. A function of this limit
+    and of other, inexact shares would just miss the true value.
     """
     half = 0.5 / units
     return (
@@ -303,9 +306,9 @@ class ShareFunctionInterval(OffsetInterval):
     rates : tuple of Term (d,)
         The shares, at most three.
     correlation : float (d, d)
-        Of the estimates.
+        Correlation of the estimates.
     units : float (d,)
-        How many units each is a share of; infinite where it is not a count. See `between_units`.
+        Number of units of which each is a share; infinite if the share is not a count. See `between_units`.
     """
 
     function: ShareFunction
@@ -323,7 +326,7 @@ class ShareFunctionInterval(OffsetInterval):
         correlation: FloatArray | None = None,
         units: FloatArray | float = np.inf,
     ) -> ShareFunctionInterval:
-        """Return the limits around the function's value at the estimated shares, unrelated unless given."""
+        """Return the interval around the function of the estimated shares; by default uncorrelated."""
         return cls(
             value=float(function(np.array([rate.value for rate in rates]))),
             function=function,
@@ -333,25 +336,25 @@ class ShareFunctionInterval(OffsetInterval):
         )
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the value, `error` being left out on either side."""
-        level = max(1.0 - 2.0 * error, 1e-12)  # at an error of one half the value is the end
+        """Return the distances of the limits below and above the value, with `error` on each side."""
+        level = max(1.0 - 2.0 * error, 1e-12)  # at an error of one half, the value is the limit
         ends = [rate.confidence_interval(level) for rate in self.rates]
         centre = np.array([rate.value for rate in self.rates])
         low = np.array([end.low for end in ends])
         high = np.array([end.high for end in ends])
-        # As far from the function of these shares: what is estimated may differ, as where weights vary.
+        # Distances are from the function of these shares, which may differ from the estimate if weights vary.
         value = float(self.function(centre))
-        least, most = ends_of_function(self.function, centre, low, high, self.units, self.correlation)
-        return value - min(float(least), value), max(float(most), value) - value
+        smallest, largest = ends_of_function(self.function, centre, low, high, self.units, self.correlation)
+        return value - min(float(smallest), value), max(float(largest), value) - value
 
 
 def possible_answers(
     sample: Sample, frame: Respondents, column: str | None, levels: list[str], predicted: IntArray
 ) -> BoolArray | None:
-    """Return which answers each stratum of the labelled units can have, by its rule (H, K + 1).
+    """Return which answers are possible in each stratum of the labelled units by its rule (H, K + 1).
 
-    None where no rule says anything of the answers, or what it says is not so of those `predicted` (m,).
-    The last column stands for all but the K levels.
+    None if no rule determines the answers, or if the answers `predicted` (m,) contradict it. The last column
+    is for all answers that are not among the K levels.
     """
     strata = sample.design.strata
     if strata is None or column is None or not frame.weighting.random_within_strata:
@@ -363,7 +366,7 @@ def possible_answers(
 def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) -> BoolArray | None:
     """Return which answers (H, K + 1) are possible in the strata that respondents have.
 
-    None if every answer is, or if it is not so of those `predicted` (m,).
+    None if every answer is possible, or if the answers `predicted` (m,) contradict it.
     """
     if np.all(possible):
         return None
@@ -373,10 +376,9 @@ def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) ->
         merged = np.zeros((int(frame.codes.max()) + 1, possible.shape[1]), dtype=bool)
         np.logical_or.at(merged, frame.codes, possible)
         possible = merged
-    fits = len(possible) == len(frame.weighting.sizes) and bool(np.all(possible[frame.stratum, predicted]))
-    if fits:
-        return possible
-    return None
+    if len(possible) != len(frame.weighting.sizes) or not np.all(possible[frame.stratum, predicted]):
+        return None
+    return possible
 
 
 def hits_and_misses(
@@ -387,7 +389,7 @@ def hits_and_misses(
     target: str = "population",
     needs: tuple[bool, bool] = (True, True),
 ) -> ShareFunctionInterval:
-    """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
+    """Return a metric as a function of two rates of a class: among units answered with it, and others.
 
     Parameters
     ----------
@@ -396,13 +398,13 @@ def hits_and_misses(
     is_class : (n,)
         Whether the labelled units are of the class.
     answered : bool (H,)
-        Which strata are answered with the class; the others hold none that is.
+        The strata whose units are all answered with the class; in the others, no unit is.
     weighting : Weighting
-        Of strata whose labels stand for their own stratum.
+        Of labels that are drawn at random within strata.
     target : {"population", "superpopulation"}
-        Of a superpopulation the share of answers is chance, too.
+        For a superpopulation, the share of answers is also estimated.
     needs : (bool, bool)
-        Whether the metric depends on hits and on misses; precision is a matter of hits alone.
+        Whether the metric depends on hits and on misses; precision depends only on hits.
     """
     used = weighting.counts > 0
     sides = [side & used for side in (answered, ~answered)]
@@ -414,13 +416,14 @@ def hits_and_misses(
         if is_needed
     ]
     if target == "superpopulation" and all(needs):
-        # The share of the N units, as an estimate of that of the distribution that they came from.
+        # The N units are a sample of the superpopulation, and their share of answers is an estimate.
         rates.append(BinomialInterval(value=share, trials=sum(sizes)))
 
-    units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
-    is_finite_population = target == "population" and not weighting.with_replacement
-    of_rates = RatesOfClass(metric=metric, needs=needs, answered=share)
-    return ShareFunctionInterval.of(of_rates, rates, units=units if is_finite_population else np.inf)
+    units: FloatArray | float = np.inf
+    if target == "population" and not weighting.with_replacement:
+        units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
+    function = RatesOfClass(metric=metric, needs=needs, answered=share)
+    return ShareFunctionInterval.of(function, rates, units=units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -472,7 +475,7 @@ class RatesInStrata(Record):
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
-    """Return the mean over some of the strata, as a sample of these alone gives it."""
+    """Return the mean over some of the strata (H,), whose labels are a sample of their own."""
     inside = side[weighting.stratum]
     stratum = (np.cumsum(side) - 1)[weighting.stratum[inside]]
     assert isinstance(weighting, StratifiedWeighting)
@@ -481,14 +484,11 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: s
 
 
 def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
-    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it."""
-    binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
-    outcome = "binary" if binary else "bounded"
-    # Where the sizes of clusters, or how many units were drawn, are chance, they are none of the share's.
-    if weighting.random_within_strata:
-        estimator = "auto"
-    else:
-        estimator = "hajek"
+    """Return the mean of an indicator, or of a variable from 0 to 1, by the estimator of `estimate`."""
+    is_binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
+    outcome = "binary" if is_binary else "bounded"
+    # Hájek's estimator is not affected by the random size of a sample of clusters or of a Poisson sample.
+    estimator = "auto" if weighting.random_within_strata else "hajek"
     return plain_mean(unit, weighting, estimator=estimator, outcome=outcome, bounds=(0.0, 1.0), target=target)
 
 
@@ -500,42 +500,36 @@ def four_cells(
     target: str = "population",
     member: BoolArray | None = None,
 ) -> ShareFunctionInterval:
-    """Return a metric of two classes as a function of the three rarest cells of their confusion.
+    """Return a metric of two classes as a function of the three rarest cells of the confusion matrix.
 
-    The largest cell is what the others leave: where a class is rare these are hits, misses and false alarms,
-    all three small counts, whose limits are those of a count and nearly independent.
+    The share of the largest cell is 1 minus those of the others. For a rare class these are hits, misses and
+    false alarms: three small counts, which are nearly independent.
 
     Parameters
     ----------
     metric : TwoShareFunction
         As for `hits_and_misses`.
     true, answered : bool (n,)
-        Whether the labelled units are of the class, and answered so.
+        Whether the labelled units are of the class, and whether they are answered with it.
     weighting : Weighting
     target : {"population", "superpopulation"}
     member : bool (n,), optional
-        Of a domain: which units are in it. Cells are then shares of the domain.
+        The units of a domain, of which the cells are shares. Default: all units.
     """
     cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
-    if member is None:
-        inside = np.ones(len(true))
-    else:
-        inside = member.astype(float)
+    inside = np.ones(len(true)) if member is None else member.astype(float)
     largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
-
-    rates = [
-        mean_of(cells[j], weighting, target)
-        if member is None
-        else domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target)
-        for j in others
-    ]
-    domain_units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
-    units = domain_units if target == "population" else np.inf
-    of_cells = CellsOfClass(metric=metric, largest=largest)
-    return ShareFunctionInterval.of(
-        of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units
-    )
+    if member is None:
+        rates = [mean_of(cells[j], weighting, target) for j in others]
+    else:
+        rates = [domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target) for j in others]
+    units = np.inf
+    if target == "population":
+        units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
+    function = CellsOfClass(metric=metric, largest=largest)
+    correlation = cell_correlation(cells[others] * inside, weighting, target)
+    return ShareFunctionInterval.of(function, rates, correlation, units)
 
 
 def shares_above(
@@ -545,18 +539,18 @@ def shares_above(
     weighting: Weighting,
     target: str = "population",
 ) -> SumInterval | None:
-    """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
+    """Return the mean of a variable with few values as a sum of shares, each with the interval of a mean.
 
-    That is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value that no label showed is a
-    share of 0 or 1, whose limits know how many labels that rests on; a variance of the labels knows nothing
-    of it. None where the variable cannot differ.
+    It is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value without a label is a share of 0
+    or 1, whose interval depends on the number of labels; it has no effect on the variance of the labels.
+    None if all possible values are equal.
 
     Parameters
     ----------
     values : float (n,)
         Of the labelled units.
     lowest, highest : float (H,)
-        The smallest and the largest value that is possible in each stratum.
+        The smallest and the largest possible value in each stratum.
     weighting : Weighting
     target : {"population", "superpopulation"}
     """
@@ -581,14 +575,14 @@ def shares_above(
     if not terms:
         return None
     rows = _stratum_shares(np.array(indicators), weighting)
-    # Who is at the higher value is at the lower one, too.
+    # A unit at the higher value also counts at the lower one: the product of two indicators is the smaller.
     joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
     correlation = correlation_from(joint @ _factors(weighting, target))
     value = float(weighting.weights @ values / weighting.total)
     return SumInterval(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
 
 
-# Cells whose values agree to so many decimals have one value: they differ by rounding.
+# Number of decimals of the values of cells: further decimals are rounding errors.
 _DIGITS = 12
 
 
@@ -601,14 +595,14 @@ _ENOUGH_GRADED = 12.0
 def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "population") -> FloatArray:
     """Return the correlation (d, d) of the means of cells, or of other variables from 0 to 1 (d, n).
 
-    Each stratum's moments are mixed with one label of all strata's: few labels would show chance alone. For
-    the same reason few graded labels count in part as if each were wholly in one cell or another: labels that
-    are all alike would otherwise leave an interval without width.
+    The moments of each stratum are mixed with one label of the overall moments, because those of few labels
+    are mostly noise. For the same reason, few graded labels count in part as if each were in only one cell:
+    labels that are all equal would otherwise give an interval without width.
     """
     n_inside = int(np.sum(cells.sum(axis=0) > 0))
-    own_share = n_inside**2 / (n_inside**2 + _ENOUGH_GRADED**2)
+    graded_share = n_inside**2 / (n_inside**2 + _ENOUGH_GRADED**2)
     exclusive = cells[:, None] * np.eye(len(cells))[:, :, None]
-    products = own_share * cells[:, None] * cells[None] + (1.0 - own_share) * exclusive
+    products = graded_share * cells[:, None] * cells[None] + (1.0 - graded_share) * exclusive
     means = _stratum_shares(cells, weighting)
     squares = _stratum_shares(products.reshape(-1, cells.shape[1]), weighting).reshape(
         *products.shape[:2], -1
@@ -618,16 +612,15 @@ def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "pop
 
 
 def _factors(weighting: Weighting, target: str) -> FloatArray:
-    """Return what variances within strata (H,) count by; whole strata count for the superpopulation too."""
+    """Return the factors (H,) of the variances within strata in that of the mean."""
     if target == "population":
-        counted = weighting
-    else:
-        counted = weighting.independent()
-    return counted.variance_factors
+        return weighting.variance_factors
+    # Completely labelled strata have a variance for the superpopulation.
+    return weighting.independent().variance_factors
 
 
 def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
-    """Return the shares (d, H) of cells (d, n) in each stratum, mixed with one label of all strata's."""
+    """Return the shares (d, H) of cells (d, n) by stratum, mixed with one label of the overall shares."""
     overall = (cells @ weighting.weights / weighting.total)[:, None]
     if not weighting.random_within_strata:
         return np.asarray(overall)
@@ -636,11 +629,10 @@ def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
     return np.asarray((sums + overall) / (counts + 1.0))
 
 
-def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:
-    """Return how many units at most may have a property that no label showed: no valid limit is less.
+def max_unseen_units(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:
+    """Return the largest number of units with a property that no label has; no valid limit is smaller.
 
-    The largest Σ N_h p_h with Π (1 − p_h)^n_h ≥ `error`: p_h = 1 − min(1, μ n_h / N_h), since a label of a
-    stratum excludes the more, the fewer units it stands for.
+    It is the largest Σ N_h p_h with Π (1 − p_h)^n_h ≥ `error`, at p_h = 1 − min(1, μ n_h / N_h).
 
     Parameters
     ----------
@@ -648,6 +640,7 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
         N_h, and n_h of at least 1.
     """
     density = counts / sizes
+    # Bisection on log μ. exp(−800) is 0 in double precision, and 100 halvings reach rounding.
     low = -800.0
     high = float(-np.log(density.min()))
     for _ in range(100):
@@ -663,7 +656,7 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _DomainSampleInterval(Interval):
-    """The interval of a domain that is a sample of its own, such as whole strata: that of its mean alone."""
+    """The interval of a domain whose labels are a sample of their own, such as those of whole strata."""
 
     evidence: Evidence
 
@@ -677,13 +670,13 @@ class _DomainSampleInterval(Interval):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FewUnitsInterval(Interval):
-    """The interval of a domain on effective trials of which some units are left, as of one stratum."""
+    """The interval of a domain on effective trials, with the correction for a finite number of units."""
 
     trials: float
     labelled: int
     units: float
     of_shares: ShareFunctionInterval | None
-    left: float
+    residual_share: float
 
     method = "clopper-pearson"
 
@@ -692,11 +685,13 @@ class _FewUnitsInterval(Interval):
         lowest, highest = bounds = self.bounds or (0.0, 1.0)
         scale = highest - lowest
         trials = np.array([self.trials])
+        # At least one unit, so that a completely labelled domain still has trials.
+        unlabelled_share = max(1.0 - self.labelled / self.units, 1.0 / self.units)
         unit = np.clip(unit_scale(np.asarray(self.value), bounds), 0.0, 1.0)
         rates = StratumRates(
             value=unit,
             rates=unit[None],
-            counts=trials * max(1.0 - self.labelled / self.units, 1.0 / self.units),
+            counts=trials * unlabelled_share,
             trials=trials,
             shares=np.ones(1),
             units=self.units,
@@ -705,7 +700,8 @@ class _FewUnitsInterval(Interval):
         low, high = (lowest + scale * float(end) for end in ends)
         if self.of_shares is not None:
             other = self.of_shares.ends(confidence_level, alternative)
-            part = scale * math.sqrt(self.left)
+            # That interval is without the proxy, which leaves this share of the variance.
+            part = scale * math.sqrt(self.residual_share)
             low = min(low, self.value - part * (self.of_shares.value - other[0]))
             high = max(high, self.value + part * (other[1] - self.of_shares.value))
         return self.within(min(low, self.value), max(high, self.value))
@@ -729,15 +725,14 @@ def domain_mean(
     weighting : Weighting
         Of all labelled units.
     bounds : (float, float), optional
-        Of z; the interval of a domain that is whole strata is then that of their mean, of any other
-        Clopper–Pearson's on the effective number of trials, which no agreement of a few labels can make
-        infinite. Without bounds it is Student's t with at most one degree of
-        freedom less than the domain has labels.
+        Bounds of z. The interval of a domain of whole strata is then that of their mean, and that of other
+        domains is Clopper–Pearson's on an effective number of trials, which is finite even if all labels are
+        equal. Without bounds it is Student's t, with a df of at most the number of labels minus one.
     target : {"population", "superpopulation"}
     assisted : (float (n,), float), optional
-        Residuals whose mean over the domain is that of z, and what fitting them multiplies their variance
-        by; see `slice_residuals`. What they leave of the variance of z is measured on the domain's own labels
-        and shrunk to all of it where these are few.
+        Residuals whose mean over the domain is that of z, and the factor by which fitting them increases
+        their variance; see `slice_residuals`. The share of the variance of z that they leave is estimated
+        from the domain's labels, and shrunk towards 1 if these are few.
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
@@ -750,7 +745,7 @@ def domain_mean(
     result = ratio_of_means(inside * z, inside, weighting, target, member)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return _in_too_few_clusters(result, clusters, weighting, member, bounds, target)
-    # One label has no variance of its own that residuals could explain.
+    # One label has no variance that residuals could explain.
     if n == 1:
         assisted = None
     residual_share = 1.0
@@ -758,15 +753,16 @@ def domain_mean(
         draws = n if clusters is None else clusters.count
         result, residual_share = _assisted(result, assisted, z, member, weighting, target, bounds, draws)
     variance = result.design_variance
-    df = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
-    # What the variance lacks: the estimated mean in units' deviations from it, and few clusters.
+    max_df = n - 1.0 if bounds is None else float(n)
+    df = max(min(result.degrees_of_freedom, max_df), 1.0)
+    # The deviations are from the estimated mean, which makes the variance of n labels too small.
     correction = n / (n - 1) if n > 1 else np.inf
     if clusters is not None:
         correction = weighting.few_clusters_factor(result.variable, member)
         df = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
-    binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
-    domain_weighting = _weighting_of_domain(member, weighting, binary=binary)
+    is_binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
+    domain_weighting = _weighting_of_domain(member, weighting, is_binary=is_binary)
     reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     interval: Interval
     if bounds is None:
@@ -776,10 +772,7 @@ def domain_mean(
         error = float(np.sqrt(corrected)) if n > 1 else np.nan
         interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=df)
     elif domain_weighting is not None:
-        if binary and bounds == (0.0, 1.0):
-            outcome = "binary"
-        else:
-            outcome = "bounded"
+        outcome = "binary" if is_binary and bounds == (0.0, 1.0) else "bounded"
         evidence = plain_mean(
             z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target
         ).evidence
@@ -795,13 +788,16 @@ def domain_mean(
         interval = _DomainSampleInterval(value=value, bounds=bounds, evidence=evidence)
         reported_error = float(np.sqrt(evidence.reported_variance))
     else:
-        plain = variance / residual_share * (1.0 if binary and clusters is None else correction)
-        trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
+        variance_of_labels = variance / residual_share
+        # Trials of a binary outcome are exact without the correction.
+        if not is_binary or clusters is not None:
+            variance_of_labels *= correction
+        trials, smoothed_variance = domain_trials(z, inside, weighting, bounds, variance_of_labels)
         interval = _trials_interval(
             value, z, inside, weighting, target, bounds, clusters, trials / residual_share, residual_share
         )
         if not (reported_error > 0):
-            reported_error = float(np.sqrt(hidden * residual_share))
+            reported_error = float(np.sqrt(smoothed_variance * residual_share))
     return linearised_estimate(
         replace(result, value=value),
         weighting,
@@ -824,14 +820,11 @@ def _assisted(
     bounds: tuple[float, float] | None,
     draws: int,
 ) -> tuple[Linearised, float]:
-    """Return the mean of a domain by its residuals, and which share of the variance of z these leave.
-
-    The residuals carry the error; what is reported of its size is no less than their own labels show.
-    """
+    """Return the mean of a domain by its residuals, and the share of the variance of z that these leave."""
     residuals, fitting = assisted
     inside = member.astype(np.float64)
     of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
-    share = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
+    share = _residual_share(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
     by_residuals = replace(
         of_residuals,
         population_variance=result.population_variance,
@@ -840,14 +833,14 @@ def _assisted(
     return by_residuals, share
 
 
-def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, binary: bool) -> Weighting | None:
+def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, is_binary: bool) -> Weighting | None:
     """Return the weighting under which a domain's labels are a sample of their own; None if they are not."""
     if not weighting.random_within_strata:
         return None
     if np.all(member):
         return weighting
     of_strata = weighting.whole_strata(member)
-    if of_strata is None and not binary:
+    if of_strata is None and not is_binary:
         return _simple_random_part(member, weighting)
     return of_strata
 
@@ -863,10 +856,10 @@ def _trials_interval(
     trials: float,
     residual_share: float,
 ) -> Interval:
-    """Return the limits of a domain's mean on so many effective binary trials."""
+    """Return the interval of a domain's mean on a number of effective binary trials."""
     units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
     if target == "superpopulation":
-        # The domain's own units are as many draws; that all of them agree does not make them more.
+        # A domain has at most as many trials as units, even if all of them are equal.
         trials = 1.0 / (1.0 / trials + 1.0 / units)
     interval = BinomialInterval(value=value, bounds=bounds, trials=trials)
     if clusters is not None:
@@ -881,17 +874,17 @@ def _trials_interval(
         bounds=bounds,
         trials=trials,
         labelled=int(inside.sum()),
-        # A whole number of units that rounding left just above is not rounded up to the next.
+        # A rounding error just above a whole number must not add a unit.
         units=float(np.ceil(units - 1e-9)),
         of_shares=of_shares,
-        left=residual_share,
+        residual_share=residual_share,
     )
 
 
 def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWeighting | None:
-    """Return the weighting of a domain of a simple random sample, which is one of the domain's units.
+    """Return the weighting of a domain of a simple random sample: a simple random sample of the domain.
 
-    Its size is the number of units that the domain is likely to have. None where several strata are labelled.
+    The size of the domain is estimated from its share of the labels. None if several strata have labels.
     """
     if not isinstance(weighting, StratifiedWeighting) or np.sum(weighting.counts > 0) > 1:
         return None
@@ -909,7 +902,7 @@ def _in_too_few_clusters(
     bounds: tuple[float, float] | None,
     target: str,
 ) -> Estimate:
-    """Return the mean of a group without an interval: no clusters of a stratum can be compared."""
+    """Return the mean of a group without an interval: no stratum has two clusters to compare."""
     return linearised_estimate(
         replace(result, design_variance=np.nan),
         weighting,
@@ -931,35 +924,35 @@ def no_interval_note(clusters: GroupClusters) -> str:
     return f"no interval: the labels that count are in {where}, which does not show how clusters differ"
 
 
-# Clusters, each worth one unit, that are set against what a group's clusters show of how units of a cluster
-# resemble each other. With none, 30 clusters of a rate of .97 covered .86; with half a one .99.
-_CLUSTERS_AGAINST = 0.5
+# Number of prior clusters, each worth one unit, in the estimated similarity of units within clusters. With
+# none, 30 clusters of a rate of .97 covered .86; with half a one .99.
+_PRIOR_CLUSTERS = 0.5
 
 
 def clustered(interval: BinomialInterval, clusters: GroupClusters) -> BinomialInterval:
-    """Return the limits of a share in few clusters: on fewer trials, and with the clusters' freedom.
+    """Return the interval of a share in few clusters: on fewer trials, with the df of the clusters.
 
-    Clusters that (nearly) all agree say little of how much their units resemble each other, so that a cluster
-    counts as informative only by 4 p (1 − p). At worst it is worth one unit.
+    Clusters with (nearly) equal labels provide little information on the similarity of units within clusters.
+    A cluster therefore counts by 4 p (1 − p). In the worst case a cluster is worth one unit.
     """
     low, high = interval.bounds or (0.0, 1.0)
     unit = float(np.clip((interval.value - low) / (high - low), 0.0, 1.0))
     information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
-    against = _CLUSTERS_AGAINST / clusters.unequal_draws
-    trials = (information + _CLUSTERS_AGAINST) / (information / interval.trials + against)
+    prior = _PRIOR_CLUSTERS / clusters.unequal_draws
+    trials = (information + _PRIOR_CLUSTERS) / (information / interval.trials + prior)
     return replace(interval, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)
 
 
-def _left_by(
+def _residual_share(
     residual: float,
     plain: Linearised,
     z: FloatArray,
     bounds: tuple[float, float] | None,
     draws: int,
 ) -> float:
-    """Return the share of a domain's variance that the proxy leaves, as its own labels (m,) have it.
+    """Return the share of a domain's variance that the proxy leaves, from the domain's labels (m,).
 
-    `draws` counts labels, or clusters where these were drawn.
+    `draws` is the number of labels, or of clusters if clusters were drawn.
     """
     if bounds is None:
         return float(remaining_share(plain.design_variance, residual, float(draws)))
@@ -967,25 +960,23 @@ def _left_by(
     n = draws
     scale = bounds[1] - bounds[0]
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
-    possible = smooth * (1.0 - smooth) / n * scale**2
-    return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
+    smooth_variance = smooth * (1.0 - smooth) / n * scale**2
+    # Labels count as in `clustered`: the more they vary, the more they show of the variance.
+    informative_draws = 4.0 * n * mean * (1.0 - mean)
+    return float(remaining_share(plain.design_variance, residual, informative_draws, smooth_variance))
 
 
 def of_two_sums(
     unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
 ) -> ShareFunctionInterval:
-    """Return the mean as a function of what the domain has of the outcome, and what it lacks.
+    """Return the mean u / (u + v) as a function of two sums over a domain: the outcome u, and 1 minus it, v.
 
-    Trials that are those of all strata know little of one of which a few units are left, and whose labels
-    agree: 95% intervals covered .80.
+    The effective trials are of all strata together. They do not account for a stratum with few unlabelled
+    units whose labels are all equal: 95% intervals covered .80.
     """
     sums = np.stack([inside * unit, inside * (1.0 - unit)])
-
     rates = [mean_of(row, weighting, target) for row in sums]
-    if target == "population":
-        units = weighting.population_size
-    else:
-        units = np.inf
+    units = weighting.population_size if target == "population" else np.inf
     return ShareFunctionInterval.of(FirstOfTwo(), rates, cell_correlation(sums, weighting, target), units)
 
 
@@ -997,21 +988,25 @@ def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:
 def domain_trials(
     z: FloatArray, inside: FloatArray, weighting: Weighting, bounds: tuple[float, float], variance: float
 ) -> tuple[float, float]:
-    """Return the number of independent trials as informative as the domain's labels, and their variance.
+    """Return the number of independent trials with the variance of the domain's mean, and this variance.
 
-    `inside` (n,) is 1 for the units of the domain, and `variance` that of its mean.
+    `inside` (n,) is 1 for the units of the domain. The variance is the larger one of `variance` and that of
+    labels smoothed with half a label at each bound.
     """
     weights = weighting.weights * inside
-    label = float(np.sum(weights**2) / np.sum(weights))
-    smoothing = smoothed(weighting, np.full(2, label / 2), inside)
-    unit = unit_scale(z, bounds)
-    both = np.append(unit, [0.0, 1.0])
-    counts = np.append(inside, [1.0, 1.0])
-    below = float(smoothing.weights @ counts)
-    value = float(smoothing.weights @ (counts * both)) / below
-    # Borrowed labels must not make the domain look larger than it was found to be.
-    hidden = smoothing.variance(counts * (both - value) / below)
-    hidden *= max(below / float(np.sum(weights)), 1.0) ** 2
+    label_weight = float(np.sum(weights**2) / np.sum(weights))
+    smoothing = smoothed(weighting, np.full(2, label_weight / 2), inside)
+    outcomes = np.append(unit_scale(z, bounds), [0.0, 1.0])
+    counted = np.append(inside, [1.0, 1.0])
+    domain_weight = float(smoothing.weights @ counted)
+    value = float(smoothing.weights @ (counted * outcomes)) / domain_weight
+    smoothed_variance = smoothing.variance(counted * (outcomes - value) / domain_weight)
+    # Pooled labels must not make the domain larger than the labels show.
+    smoothed_variance *= max(domain_weight / float(np.sum(weights)), 1.0) ** 2
     scale = (bounds[1] - bounds[0]) ** 2
-    largest = max(hidden, variance / scale if np.isfinite(variance) else 0.0)
-    return value * (1.0 - value) / largest if largest > 0 else np.inf, largest * scale
+    largest = smoothed_variance
+    if np.isfinite(variance):
+        largest = max(largest, variance / scale)
+    if largest > 0:
+        return value * (1.0 - value) / largest, largest * scale
+    return np.inf, 0.0

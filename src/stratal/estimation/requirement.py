@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from stratal.errors import InputError, optional_import, suggest_names
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.vocabulary import metric_name
 from stratal.report.text import json_value

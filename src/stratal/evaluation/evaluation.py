@@ -21,7 +21,8 @@ from stratal.errors import (
 )
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate, Estimates, with_tables
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
 from stratal.estimation.outcome_means import unused_proxy_reason
 from stratal.evaluation.evidence import LabelledSample, gather

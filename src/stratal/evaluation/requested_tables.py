@@ -10,7 +10,7 @@ from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.entry_points import at_look, estimate
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimate import Estimates
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION

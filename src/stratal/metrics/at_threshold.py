@@ -11,7 +11,8 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.proportion_functions import possible_in
 from stratal.estimation.resolve import named_groups
 from stratal.labels.label_values import class_text

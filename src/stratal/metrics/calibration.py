@@ -13,11 +13,12 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
-from stratal.metrics.judges import BINS, OfScores, calibration_error, is_probability
+from stratal.metrics.judges import N_BINS, OfScores, calibration_error, is_probability
 
 __all__ = ["Calibration"]
 
@@ -45,22 +46,22 @@ class ScoreBins(Record):
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray, weights: FloatArray) -> ScoreBins:
-        """Return ten bins of equal width, those with few labels joined to the next; weights add up to 1."""
-        tenths = np.minimum((x * BINS).astype(np.int64), BINS - 1)
-        counts = np.bincount(tenths, minlength=BINS)
+        """Return ten bins of equal width, of which those with few labels are merged; weights sum to 1."""
+        tenths = np.minimum((x * N_BINS).astype(np.int64), N_BINS - 1)
+        counts = np.bincount(tenths, minlength=N_BINS)
         ends = [0]
-        for end in range(1, BINS + 1):
+        for end in range(1, N_BINS + 1):
             if counts[ends[-1] : end].sum() >= _MIN_LABELS_PER_BIN:
                 ends.append(end)
         if len(ends) == 1:
-            ends.append(BINS)
+            ends.append(N_BINS)
         # Few labels at the top belong to the bin below.
-        ends[-1] = BINS
+        ends[-1] = N_BINS
         codes = np.searchsorted(ends, tenths, side="right") - 1
         shares = np.bincount(codes, weights).astype(np.float64)
         return cls(
             codes=codes,
-            ends=np.array(ends) / BINS,
+            ends=np.array(ends) / N_BINS,
             shares=shares,
             scores=np.bincount(codes, weights * x) / shares,
             outcomes=np.bincount(codes, weights * y) / shares,
@@ -74,14 +75,14 @@ class ScoreBins(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UpperLimit(OffsetInterval):
-    """A one-sided limit of a quantity that is not below 0, as the interval from 0.
+    """The one-sided upper limit of a nonnegative quantity, as an interval from 0.
 
     Parameters
     ----------
     two_sided : OffsetInterval
-        Of the quantity for known shares of the bins.
+        The interval of the quantity for known shares of the bins.
     by_error : StudentInterval
-        Of its standard error, which has the errors of the shares.
+        The interval from its standard error, which includes the errors of the shares.
     """
 
     two_sided: OffsetInterval
@@ -90,7 +91,7 @@ class UpperLimit(OffsetInterval):
     method = "upper limit"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie from the value: all of the error is above."""
+        """Return the distances of the limits from the value; all of the error is above."""
         if alternative == "two-sided":
             error = 2.0 * error
         above = self.two_sided.lengths(error, "less")[1]
@@ -99,7 +100,7 @@ class UpperLimit(OffsetInterval):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointInterval(OffsetInterval):
-    """The interval of one of K means, at the level at which all of them hold together (Bonferroni)."""
+    """The interval of one of K means, at the simultaneous level for all of them (Bonferroni)."""
 
     single: Estimate
     count: int
@@ -107,14 +108,14 @@ class JointInterval(OffsetInterval):
     method = "joint"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie from the value."""
+        """Return the distances of the limits from the value."""
         interval = self.single.confidence_interval(1.0 - 2.0 * error / self.count)
         return self.value - interval.low, interval.high - self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuadraticInterval(OffsetInterval):
-    """The values of Σ share_k c_k² that the joint intervals of the outcomes of K bins leave possible.
+    """The values of Σ share_k c_k² that are possible within the joint intervals of the outcomes of K bins.
 
     A quadratic function is not smooth at 0, where an interval from its standard error fails. The joint
     intervals take the shares of the bins as known; the length from the standard error, which has the errors
@@ -127,7 +128,7 @@ class QuadraticInterval(OffsetInterval):
     outcomes : tuple of Estimate (K,)
     shares : float (K,)
     scores : float (K,), optional
-        The contrasts are distances from these; distances from the mean of all outcomes if left out.
+        The contrasts are distances from these. Default: distances from the mean of all outcomes.
     """
 
     by_error: StudentInterval
@@ -138,34 +139,34 @@ class QuadraticInterval(OffsetInterval):
     method = "joint intervals"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie from the value."""
+        """Return the distances of the limits from the value."""
         level = 1.0 - 2.0 * error / len(self.outcomes)
         intervals = [outcome.confidence_interval(level) for outcome in self.outcomes]
         low = np.array([interval.low for interval in intervals])
         high = np.array([interval.high for interval in intervals])
         if self.scores is None:
-            least, most = spread_range(low, high, self.shares)
+            smallest, largest = spread_range(low, high, self.shares)
         else:
-            least, most = distance_range(low - self.scores, high - self.scores, self.shares)
+            smallest, largest = distance_range(low - self.scores, high - self.scores, self.shares)
         length = float(self.by_error.lengths(error, "two-sided")[1])
-        below = math.hypot(max(self.value - least, 0.0), length)
-        above = math.hypot(max(most - self.value, 0.0), length)
+        below = math.hypot(max(self.value - smallest, 0.0), length)
+        above = math.hypot(max(largest - self.value, 0.0), length)
         # The quantity is not below 0; the value, corrected for noise, may be.
         return min(below, max(self.value, 0.0)), above
 
 
 def distance_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple[float, float]:
-    """Return the least and the largest Σ share_k c_k² of contrasts between `low` and `high` (K,)."""
+    """Return the smallest and the largest Σ share_k c_k² of contrasts between `low` and `high` (K,)."""
     nearest = np.clip(0.0, low, high)
     farthest = np.maximum(np.abs(low), np.abs(high))
     return float(shares @ nearest**2), float(shares @ farthest**2)
 
 
 def spread_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple[float, float]:
-    """Return the least and the largest variance Σ share_k (y_k − ȳ)² of values between `low` and `high` (K,).
+    """Return the smallest and largest variance Σ share_k (y_k − ȳ)² of values between `low` and `high` (K,).
 
-    The least has all values as near as possible to their mean. The variance is convex, so that the largest is
-    at a corner.
+    At the smallest variance all values are as near as possible to their mean, which bisection finds. The
+    variance is convex, so that the largest is at a corner.
     """
     start = float(low.min())
     end = float(high.max())
@@ -176,31 +177,30 @@ def spread_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple
         else:
             end = middle
     nearest = np.clip(start, low, high)
-    least = float(shares @ (nearest - shares @ nearest) ** 2)
+    smallest = float(shares @ (nearest - shares @ nearest) ** 2)
     is_high = np.indices((2,) * len(low)).reshape(len(low), -1).astype(bool)
     corners = np.where(is_high, high[:, None], low[:, None])
-    most = float(np.max(shares @ (corners - shares @ corners) ** 2))
-    return least, most
+    largest = float(np.max(shares @ (corners - shares @ corners) ** 2))
+    return smallest, largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UncertaintyInterval(OffsetInterval):
-    """The values p (1 − p) of the means p in an interval; it is far from normal where outcomes are rare."""
+    """The values p (1 − p) of the means p in an interval, since p (1 − p) is not normal for rare outcomes."""
 
     mean: Estimate
 
     method = "interval of the mean"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie from the value."""
+        """Return the distances of the limits from the value."""
         interval = self.mean.confidence_interval(1.0 - 2.0 * error)
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
+        largest = max(ends)
         if interval.low <= 0.5 <= interval.high:
-            most = 0.25
-        else:
-            most = max(ends)
-        # Correcting the bias may move the value beyond the largest p (1 − p) in the interval.
-        return max(self.value - min(ends), 0.0), max(most - self.value, 0.0)
+            largest = 0.25
+        # The correction of the bias may move the value beyond the largest p (1 − p) in the interval.
+        return max(self.value - min(ends), 0.0), max(largest - self.value, 0.0)
 
 
 def quadratic_part(
@@ -214,9 +214,9 @@ def quadratic_part(
     scores: FloatArray | None = None,
     noise_of_mean: float = 0.0,
 ) -> Estimate:
-    """Return Σ share_k c_k² of contrasts (K,) of the bins, less what noise adds to it.
+    """Return Σ share_k c_k² of contrasts (K,) of the bins, without the bias from sampling errors.
 
-    The variance has a part of second order, so that the standard error is not 0 where all contrasts are 0.
+    The variance has a term of second order, so that the standard error is not 0 if all contrasts are 0.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def quadratic_part(
     outcomes, scores : of K bins
         As in `QuadraticInterval`.
     noise_of_mean : float
-        Variance of a mean of all bins that the contrasts are from: so much less is noise.
+        Variance of the mean of all bins, if the contrasts are distances from it.
     """
     inside = bins.indicators
     covariance = target_covariance(deviations, weighting, target)
@@ -236,6 +236,7 @@ def quadratic_part(
     value = raw - noise
     variable = 2.0 * deviations @ (bins.shares * contrasts) + inside @ squares - raw
     result = of_variable(value, variable, weighting, target)
+    # The variance of a quadratic form of normal contrasts: 2 tr((D Σ)²).
     scaled = bins.shares[:, None] * covariance
     variance = result.variance + 2.0 * float(np.trace(scaled @ scaled))
     by_error = StudentInterval(
@@ -257,8 +258,8 @@ def calibration_rows(
 ) -> Iterator[tuple[str, str | None, Estimate]]:
     """Yield the name of each quantity of probabilities x and outcomes y (n,), its bin, and its estimate.
 
-    Brier (1950); its parts by Murphy (1973), free of the bias of few labels (Bröcker 2012; Ferro & Fricker
-    2012).
+    Brier (1950). Its parts are those of Murphy (1973) without the bias of few labels (Bröcker 2012; Ferro &
+    Fricker 2012).
     """
     everyone = np.ones(len(x), dtype=bool)
     weights = weighting.weights / weighting.weights.sum()
@@ -289,6 +290,7 @@ def calibration_rows(
     )
     yield "resolution", None, resolution
     of_mean = domain_mean(y, everyone, weighting, bounds=(0.0, 1.0), target=target)
+    # The sampling error of the mean biases p (1 − p) downwards by its variance.
     value = min(mean * (1.0 - mean) + noise, 0.25)
     uncertainty = linearised_estimate(
         of_variable(value, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
@@ -297,18 +299,18 @@ def calibration_rows(
         target=target,
     )
     yield "uncertainty", None, uncertainty
-    both = calibration_error(x, y, weighting, target)
-    interval = both.evidence.interval
+    expected_error = calibration_error(x, y, weighting, target)
+    interval = expected_error.evidence.interval
     assert isinstance(interval, OffsetInterval)
     by_error = StudentInterval(
-        value=both.value,
+        value=expected_error.value,
         bounds=None,
-        standard_error=both.standard_error,
-        degrees_of_freedom=max(both.evidence.degrees_of_freedom, 1.0),
+        standard_error=expected_error.standard_error,
+        degrees_of_freedom=max(expected_error.evidence.degrees_of_freedom, 1.0),
     )
-    limit = UpperLimit(value=both.value, bounds=(0.0, 1.0), two_sided=interval, by_error=by_error)
-    evidence = replace(both.evidence, interval=limit)
-    yield "expected_calibration_error", None, replace(both, evidence=evidence)
+    limit = UpperLimit(value=expected_error.value, bounds=(0.0, 1.0), two_sided=interval, by_error=by_error)
+    evidence = replace(expected_error.evidence, interval=limit)
+    yield "expected_calibration_error", None, replace(expected_error, evidence=evidence)
     for k, single in enumerate(outcomes):
         joint = JointInterval(value=single.value, bounds=(0.0, 1.0), single=single, count=len(bins.shares))
         name = f"{bins.ends[k]:g} to {bins.ends[k + 1]:g}, mean {bins.scores[k]:.3f}"
@@ -317,12 +319,12 @@ def calibration_rows(
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
-    """How far probabilities are off: reliability curve, calibration errors, Brier score and its parts.
+    """Calibration of probabilities: reliability curve, calibration errors, Brier score and its parts.
 
     Parameters
     ----------
     scores : sequence of str, optional
-        Proxies that are probabilities, of right answers or of a class each; all of the sample's unless given.
+        Proxies that are probabilities of right answers or of a class. Default: all of the sample.
 
     Examples
     --------
@@ -331,8 +333,8 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
     >>> population = stratal.Population.from_arrays(proxy={"confidence": score})
     >>> sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=7)
     >>> right = (sample.ids % 20 < 20 * sample.proxies[:, 0]).astype(float)
-    >>> found = stratal.estimate(sample, right, estimand="calibration:confidence")
-    >>> round(found.of(metric="brier").value, 2)
+    >>> estimates = stratal.estimate(sample, right, estimand="calibration:confidence")
+    >>> round(estimates.of(metric="brier").value, 2)
     0.18
     """
 
@@ -352,11 +354,11 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
         usable = tuple(
             name for name in sample.proxy_names if bounds[name] == (0.0, 1.0) and is_probability(sample, name)
         )
-        wrong = [name for name in self.scores if name not in usable]
-        if wrong or not usable:
+        unusable = [name for name in self.scores if name not in usable]
+        if unusable or not usable:
             raise InputError(
                 "calibration requires probabilities",
-                given=", ".join(map(repr, wrong or sample.proxy_names)),
+                given=", ".join(map(repr, unusable or sample.proxy_names)),
                 allowed=", ".join(map(repr, usable)) or "a proxy from 0 to 1",
                 action="Declare what a score predicts: predicts= (--predicts COL=right or COL=class:NAME).",
             )
@@ -373,7 +375,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the quantities of each score."""
         rows = []
-        remarks = [_PARTS]
+        remarks = [_NOTE_ON_PARTS]
         for name in self._scores_of(sample):
             x, y, frame, _ = OfScores(name).units(sample, labels)
             if not np.all((y >= 0) & (y <= 1)):
@@ -391,8 +393,9 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
         return Estimates.from_rows(sample, rows, "calibration", remarks)
 
 
-_PARTS = (
-    "brier is the squared calibration error less the resolution plus the uncertainty, up to what scores vary "
-    "within bins; both are free of the noise of few labels and may be below 0. The limit of the expected "
-    "calibration error is one-sided, and the outcomes of all bins of a score hold together"
+_NOTE_ON_PARTS = (
+    "brier is the squared calibration error minus the resolution plus the uncertainty, apart from the "
+    "variation of scores within bins. Both are corrected for the noise of few labels and may be below 0. The "
+    "limit of the expected calibration error is one-sided, and the intervals of all bins of a score are "
+    "simultaneous"
 )

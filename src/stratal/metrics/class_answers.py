@@ -1,4 +1,4 @@
-"""Answers and true classes: what a proxy says of them before any label, and what labels show of them."""
+"""True classes and answers: their probabilities before labels, and their confusion matrix from labels."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class AnsweredClasses(Record):
     Parameters
     ----------
     levels : tuple of str (K,)
-        The classes in their order.
+        The classes, sorted.
     known_levels : tuple of str
-        Those that the population's answers are known to have.
+        The classes among all answers of the population.
     confusion : Confusion
     frame : Respondents
     labelled : bool (n,)
     column : str, optional
-        The group column of the answers, where they are one.
+        The group column of the answers, if they are in one.
     judged : bool (m,), optional
-        On which of the labelled units a judge gave a verdict, where it did not on all: these are compared.
+        The labelled units with a verdict of the judge, which are compared; None if all have one.
     """
 
     levels: list[str]
@@ -55,7 +55,7 @@ class AnsweredClasses(Record):
     judged: BoolArray | None = None
 
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
-        """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
+        """Return a metric with its notes; `name` and `which` are those of `Confusion.metric`."""
         if self.judged is not None and name not in _SHARES:
             assert not isinstance(which, str), "averages over classes are of answers, and not of verdicts"
             return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
@@ -67,20 +67,15 @@ class AnsweredClasses(Record):
             if level in self.levels
         }
         size = sum(counts.values())
-        if isinstance(which, int):
-            level = self.levels[which]
-        else:
-            level = None
+        level = self.levels[which] if isinstance(which, int) else None
+        n_draws = np.inf
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
             share = 1.0 / count
-            drawn = np.inf
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
         elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
             share = counts.get(level, 0) / size
             if target == "superpopulation":
-                drawn = float(size)
-            else:
-                drawn = np.inf
+                n_draws = float(size)
             note = f"counted over the answers of all {size:,} units: no label is needed for it"
         else:
             counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
@@ -90,12 +85,12 @@ class AnsweredClasses(Record):
             if unseen is None:
                 return estimate
             return replace(estimate, remarks=(*estimate.remarks, unseen))
-        # No label decides such a share: it is as of so many independent units.
-        interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=drawn)
+        # Such a share does not depend on labels. Its only error is that of the draw of the N units.
+        interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=n_draws)
         return replace(
             estimate,
             value=share,
-            standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
+            standard_error=float(np.sqrt(share * (1.0 - share) / n_draws)),
             evidence=replace(estimate.evidence, value=share, interval=interval),
             remarks=(note,),
         )
@@ -106,16 +101,13 @@ class AnsweredClasses(Record):
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
         inside = groups[self.labelled]
-        if self.judged is None:
-            judged = np.ones(len(inside), dtype=bool)
-        else:
-            judged = self.judged
-        return {
-            level: self.frame.complete(
-                self.confusion.within(judged & (inside == level), name, which, target), sample
-            )
-            for level in names
-        }
+        judged = np.ones(len(inside), dtype=bool) if self.judged is None else self.judged
+        estimates = {}
+        for level in names:
+            member = judged & (inside == level)
+            estimate = self.confusion.within(member, name, which, target)
+            estimates[level] = self.frame.complete(estimate, sample)
+        return estimates
 
 
 def answered_classes(
@@ -131,16 +123,17 @@ def answered_classes(
     ----------
     sample : Sample
     y_true : labels
-        Text or whole numbers. Several answers of one unit give their majority, a tie none.
+        Text or whole numbers. Several labels of a unit are replaced by their majority; a tie is no label.
     y_pred : labels, or name of a group column, optional
-        The model's answers, needed where there is a true class; the sample's own column unless given.
+        The model's answers, required for all units with a true class. Default: the answers in the sample.
     classes : sequence, optional
-        Classes that must exist; all that occur unless given.
+        Classes that must occur. Default: all that occur.
     needless : Expression, optional
-        The units that the metric does not look at; see `Respondents.of`.
+        The units that do not affect the metric; see `Respondents.of`.
     """
-    named = y_pred is None or isinstance(y_pred, str)
-    if not named or not isinstance(y_true, JoinedLabels):
+    # Several metrics of one call share the joined labels, and so their classes.
+    is_column = y_pred is None or isinstance(y_pred, str)
+    if not is_column or not isinstance(y_true, JoinedLabels):
         return _answered(sample, y_true, y_pred, classes, needless)
     key = (y_pred, classes and tuple(classes), needless)
     if key not in y_true.cache or y_true.cache[key][0] is not sample:
@@ -156,6 +149,7 @@ def _answered(
     classes: Sequence[object] | None,
     needless: Expression | None,
 ) -> AnsweredClasses:
+    """Return the classes of the labelled units; see `answered_classes`."""
     if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
         _refuse_numbers(sample)
     predicted = class_column(sample, y_pred, "y_pred")
@@ -163,41 +157,45 @@ def _answered(
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     if not np.any(labelled):
         raise none_labelled()
-    lacking = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
-    if np.any(lacking):
+    without_answer = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
+    if np.any(without_answer):
         raise LabelError(
-            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
-            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
+            f"y_pred: {int(without_answer.sum())} labelled units have no prediction "
+            f"(first: {str(sample.ids[np.argmax(without_answer)])!r})",
             allowed="a predicted class for every labelled unit",
         )
     true = true[labelled].tolist()
     predicted = predicted[labelled].tolist()
-    named = y_pred is None or isinstance(y_pred, str)
+    is_column = y_pred is None or isinstance(y_pred, str)
     column = None
-    if named:
-        if y_pred:
-            column = str(y_pred)
-        else:
-            column = sample.question.answer
+    if is_column:
+        column = str(y_pred) if y_pred else sample.question.answer
     answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
-    if not named and not {*true, *predicted} <= set(answered_levels):
-        answered_levels = []  # classes of another task than the sample's own answers
+    if not is_column and not {*true, *predicted} <= set(answered_levels):
+        answered_levels = []  # classes of another task than the sample's answers
     all_classes = {*true, *predicted, *answered_levels}
     requested = set(map(class_text, classes or ()))
-    for name in requested - all_classes:  # a slip of the pen, or a rare one that was not drawn
+    # A requested class may be misspelt, or rare and not drawn. It is an error only if similar names exist.
+    for name in requested - all_classes:
         near = suggest_names(name, sorted(all_classes))
         if len(near.split(", ")) < len(all_classes):
             raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
     levels = _sorted(all_classes | requested)
     number = {level: k for k, level in enumerate(levels)}
-    codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
+    true_codes = np.array([number[entry] for entry in true], np.int64)
+    predicted_codes = np.array([number[entry] for entry in predicted], np.int64)
     frame = Respondents.of(sample, labelled, needless)
-    possible = possible_answers(sample, frame, column, levels, codes[1])
+    possible = possible_answers(sample, frame, column, levels, predicted_codes)
     if possible is not None and answered_levels:
-        # No stratum holds what no unit is answered: of two answers, not the one is the other.
+        # A class that is no answer of the population is possible in no stratum.
         possible &= np.array([level in answered_levels for level in levels] + [False])
-    both = {"true": codes[0], "predicted": codes[1]}
-    confusion = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
+    confusion = Confusion(
+        true=true_codes,
+        predicted=predicted_codes,
+        n_classes=len(levels),
+        weighting=frame.weighting,
+        possible=possible,
+    )
     return AnsweredClasses(
         levels=levels,
         known_levels=answered_levels,
@@ -212,7 +210,7 @@ def _refuse_numbers(sample: Sample) -> None:
     """Refuse a metric of classes if the labels are declared to stand for numbers."""
     if sample.question.outcome.decoding == NUMBER:
         raise InputError(
-            "labels that stand for numbers, as was declared, name no class",
+            "labels are declared to be numbers, and are not classes",
             given="a metric of classes",
             allowed="the mean of the outcome, in all or by group",
             action="For a metric of classes, collect the true class as the label.",
@@ -220,9 +218,9 @@ def _refuse_numbers(sample: Sample) -> None:
 
 
 def no_verdicts(sample: Sample, labels: object, judge: str) -> BoolArray:
-    """Return on which of the drawn units (n,) a judge gave no verdict: it is empty, or a word that says so.
+    """Return which drawn units (n,) have no verdict of a judge: an empty one, or a word such as `error`.
 
-    A word that people gave as a label is a class, whatever it says.
+    A word that is also a label is a class.
     """
     verdicts = class_column(sample, judge, "judge")
     words = {str(text) for text in verdicts.tolist() if text is None or is_no_verdict(str(text))}
@@ -233,10 +231,7 @@ def no_verdicts(sample: Sample, labels: object, judge: str) -> BoolArray:
 
 
 def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabels:
-    """Return joined labels in which those that agree with a verdict have its spelling.
-
-    See `LabelMapping.spelled_as_verdicts` for what agrees.
-    """
+    """Return joined labels in the spelling of the verdicts; see `LabelMapping.spelled_as_verdicts`."""
     joined = join_labels(sample, labels, "y_true")
     missing = no_verdicts(sample, joined, judge)
     column = group_column(sample, judge)
@@ -250,9 +245,9 @@ def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabe
 
 
 def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: bool = True) -> AnsweredClasses:
-    """Return the classes of the labelled units, of which those without a verdict are not compared.
+    """Return the classes of the labelled units; those without a verdict are not compared.
 
-    `by_number` is whether a label and a verdict of other spelling agree if they stand for the same number.
+    With `by_number`, a label and a verdict with the same number, such as `pass` and 1, are the same class.
     """
     if by_number:
         labels = labels_as_verdicts(sample, labels, judge)
@@ -267,7 +262,7 @@ def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: boo
             given=f"{int(missing.sum()):,} of {sample.size:,} drawn units without a verdict",
             action="Compare another judge (judge=, --judge).",
         )
-    # Any class will do for a unit that is not compared: people's own adds no level.
+    # A unit that is not compared needs some class; that of its label adds no level.
     verdicts = np.where(missing, people, class_column(sample, judge, judge))
     verdicts = np.where(verdicts == None, "", verdicts)  # noqa: E711
     words = set(sample.groups[judge][missing].tolist())
@@ -288,16 +283,16 @@ def needless_units(metric: str, level: str | None, column: str | None) -> Expres
     return ByLevel(name=column, levels=(level,), values=(1.0,))
 
 
-# Metrics of a class that are shares of all units: over all classes they add up to 1.
+# Metrics that are shares of all units, whose sum over the classes is 1.
 _SHARES = ("prevalence", "predicted_prevalence")
 
 
-# Metrics of a class that depend on the missed units of it; so do F measures.
+# Metrics that depend on the number of missed units of the class, as F measures do.
 _COUNTS_MISSES = ("recall", "false_negative_rate", "jaccard")
 
 
 def _sorted(levels: set[str]) -> list[str]:
-    """Return numbers in their order, before text in its own."""
+    """Return levels in order: numbers first, by value, then text."""
 
     def key(level: str) -> tuple[bool, float, str]:
         try:
@@ -308,16 +303,17 @@ def _sorted(levels: set[str]) -> list[str]:
     return sorted(levels, key=key)
 
 
-# Share of a probability that is believed; the rest is the population's share of the class.
-CREDIT = 0.99
+# Weight of the stated probability in a forecast; the rest is the population's share of the class, so that a
+# class with a probability of 0 is not excluded.
+PROBABILITY_WEIGHT = 0.99
 
 
-# How often answers are taken to be right where no proxy says.
-UNTOLD = 0.8
+# Expected share of right answers without a proxy that predicts it.
+DEFAULT_SHARE_RIGHT = 0.8
 
 
 def right_answers(population: Population) -> Expression:
-    """Return the probability that an answer is right: a proxy declared so, or the first if it is one."""
+    """Return the probability of a right answer: the proxy that is declared so, or the first probability."""
     declared = (score.name for score in population.scores if score.declared)
     right = next((name for name in declared if population.predicts[name] == ANSWER_IS_RIGHT), None)
     if right is not None:
@@ -326,7 +322,7 @@ def right_answers(population: Population) -> Expression:
         info = population.proxy_info()
         if info.scaled and info.bounds == (0.0, 1.0):
             return NumberColumn(name=info.name)
-    return Constant(value=UNTOLD)
+    return Constant(value=DEFAULT_SHARE_RIGHT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,9 +340,9 @@ class ClassProbabilities(Record):
     shares : tuple of float (K,)
         The classes' expected shares of the population.
     declared : (int, Expression), optional
-        A class, and its probability where a column says it.
+        The number of a class, and its probability, if a column contains it.
     level_of : mapping of str to int, optional
-        The level of each text of the column, where several texts are of one: answers that have a tag.
+        The number of the level of each text in the column, if several texts have one level: sets with a tag.
     """
 
     answers: str
@@ -365,19 +361,20 @@ class ClassProbabilities(Record):
         probability: str | None = None,
         right: str | None = None,
     ) -> ClassProbabilities:
-        """Return what a population's columns say.
+        """Return the probabilities in a population's columns.
 
         Parameters
         ----------
         population : Population
         answers : str, optional
-            The group column of the model's answers; the population's own unless given.
+            The group column of the model's answers. Default: that of the population.
         needed : tuple of str
-            Classes that must be among the levels, whether or not the model answers them.
+            Classes that must be among the levels, even if the model never answers them.
         probability : str, optional
-            Column of the probability of the (first) needed class; a proxy that is declared so unless given.
+            Column with the probability of the first needed class. Default: a proxy that is declared so.
         right : str, optional
-            Column of the probability that the answer is right; the first proxy, if it is one, unless given.
+            Column with the probability that the answer is right. Default: the first proxy, if it is a
+            probability.
         """
         name = answers or population.roles.answer
         if name is None:
@@ -390,8 +387,8 @@ class ClassProbabilities(Record):
         if sets:
             levels = (f"not {needed[0]}", needed[0])
             level_of = {text: int(needed[0] in tags) for text, tags in sets.items()}
-            having = sum(units for text, units in counts.items() if level_of[text])
-            counts = {levels[0]: population.size - having, levels[1]: having}
+            n_with_tag = sum(units for text, units in counts.items() if level_of[text])
+            counts = {levels[0]: population.size - n_with_tag, levels[1]: n_with_tag}
         for column in filter(None, (right, probability)):
             numbers = (*population.proxy_names, *population.feature_names)
             check_choice("column of probabilities", column, numbers)
@@ -404,9 +401,9 @@ class ClassProbabilities(Record):
             is_right = NumberColumn(name=right)
         elif probability is not None:
             declared_probability = levels.index(needed[0]), NumberColumn(name=probability)
-            is_right = Constant(value=UNTOLD)
+            is_right = Constant(value=DEFAULT_SHARE_RIGHT)
         observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        plain = cls(
+        with_answer_shares = cls(
             answers=name,
             levels=levels,
             right=is_right,
@@ -414,9 +411,10 @@ class ClassProbabilities(Record):
             declared=declared_probability,
             level_of=level_of,
         )
-        # The classes' shares are those that the beliefs themselves make of the population.
-        class_shares = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
-        return replace(plain, shares=tuple(class_shares.tolist()))
+        # The shares of the classes are the means of their probabilities, starting from those of the answers.
+        expectations = [with_answer_shares._expected(row) for row in np.eye(len(levels))]
+        class_shares = averages(population, expectations)
+        return replace(with_answer_shares, shares=tuple(class_shares.tolist()))
 
     def is_answer(self, level: str) -> Expression:
         """Return the formula that is 1 where the answer is this class, else 0."""
@@ -434,22 +432,30 @@ class ClassProbabilities(Record):
 
     def of_class(self, values: FloatArray) -> Expression:
         """Return the formula Σ_c P(c | x) values[c], with values (K,)."""
-        return CREDIT * self._believed(values) + (1.0 - CREDIT) * float(np.dot(self.shares, values))
+        return PROBABILITY_WEIGHT * self._expected(values) + (1.0 - PROBABILITY_WEIGHT) * float(
+            np.dot(self.shares, values)
+        )
 
     def of_answer(self, values: FloatArray) -> Expression:
         """Return the formula P(a | x) values[a] of the answer a."""
         expected = self.by_answer(values) * self.right
         if self.declared is not None:
-            k, chance = self.declared
-            expected = float(values[k]) * self.is_answer(self.levels[k]) * chance
-        return CREDIT * expected + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
+            k, probability = self.declared
+            expected = float(values[k]) * self.is_answer(self.levels[k]) * probability
+        by_shares = self.by_answer(np.asarray(self.shares) * values)
+        return PROBABILITY_WEIGHT * expected + (1.0 - PROBABILITY_WEIGHT) * by_shares
 
-    def _believed(self, values: FloatArray) -> Expression:
-        if self.declared is not None:  # the other classes share the rest
-            k, chance = self.declared
-            others = np.delete(values, k)
-            rest = float(others.mean()) if len(others) else 0.0
-            return rest + float(values[k] - rest) * chance
+    def _expected(self, values: FloatArray) -> Expression:
+        """Return Σ_c P(c | x) values[c] by the stated probabilities alone.
+
+        If the probability of one class is declared, the others share the rest equally. Otherwise they share
+        the probability of a wrong answer in proportion to their shares.
+        """
+        if self.declared is not None:
+            k, probability = self.declared
+            other_values = np.delete(values, k)
+            mean_of_others = float(other_values.mean()) if len(other_values) else 0.0
+            return mean_of_others + float(values[k] - mean_of_others) * probability
         shares = np.asarray(self.shares)
         other_shares = shares.sum() - shares
         others = (float(shares @ values) - shares * values) / np.where(other_shares > 0, other_shares, 1.0)

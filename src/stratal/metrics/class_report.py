@@ -9,7 +9,8 @@ from typing import Any
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import split_answers
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.label_values import class_text

@@ -18,7 +18,8 @@ from stratal.estimation.estimand import (
     LabelledInfluence,
     Request,
 )
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.proportion_functions import RatesInStrata
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
@@ -48,19 +49,37 @@ from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
-# A share of right answers that no model in use has among its answers of one kind, while the others are right
-# twice as often.
-FEW_RIGHT = 0.25
+# Share of right answers below which a proxy is probably not their probability: no usual model has so few
+# right answers of one class while its other answers are right twice as often.
+MIN_SHARE_RIGHT = 0.25
 
-# A classifier with more classes is not divided by its answers.
+# Maximum number of answers by which the population is divided.
 _MAX_CELLS = 12
 
-# Classes that an error lists.
-_MAX_CLASSES = 30
+# Maximum number of classes that an error lists.
+_MAX_CLASSES_SHOWN = 30
+
+
+def _class_moments(
+    probabilities: ClassProbabilities, hits: FloatArray, answered: FloatArray, true: FloatArray
+) -> tuple[Expression, Expression]:
+    """Return E[u | x] and E[u² | x] of u = 1(c = a) hits_a + true_c + answered_a, with a known answer a.
+
+    Each argument is a number for each class (K,).
+    """
+    by_answer = probabilities.by_answer(answered)
+    mean = by_answer + probabilities.of_class(true) + probabilities.of_answer(hits)
+    square = (
+        probabilities.of_class(true**2)
+        + 2.0 * by_answer * probabilities.of_class(true)
+        + probabilities.by_answer(answered**2)
+        + probabilities.of_answer(hits**2 + 2.0 * hits * (true + answered))
+    )
+    return mean, square
 
 
 class Classification(Estimand):
-    """A metric of the confusion of a classifier's answers with the truth."""
+    """A metric of the confusion matrix of a classifier."""
 
     __slots__ = ()
     by_answer = True
@@ -74,41 +93,38 @@ class Classification(Estimand):
 
     @property
     def of(self) -> str | None:
-        """The class that the metric is of, or how it is averaged over classes; None where of all."""
+        """The class of the metric, or the average over classes; None for metrics of all classes."""
         return None
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that it names."""
+        """The classes that the estimand names."""
         return ()
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of the influence: u is a function of the answer and the true class.
+        """Return the conditional moments of the influence, a function of the answer and the true class.
 
-        With slopes H, P, T and e of the metric in the shares of hits, of answers, of truths and of all,
-        u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
+        A unit of class c with the answer a has u = 1(c = a) H_a + T_c + P_a + e. H, T, P and e are the
+        derivatives of the metric with respect to the shares of hits, true classes, answers and all units.
         """
         answers = self.predicted or population.roles.answer
-        if answers is None:
-            sets = {}
-        else:
+        sets: Mapping[str, tuple[str, ...]] = {}
+        if answers is not None:
             sets = sets_by_text(population, population.require_group(answers))
         if sets:
             return self._influence_of_sets(population, sets)
-        beliefs = self._beliefs(population)
-        levels = beliefs.levels
-        k = len(beliefs.levels)
-        each = np.eye(k)
-        sums = averages(
-            population,
-            [
-                *(beliefs.of_answer(row) for row in each),
-                *(beliefs.by_answer(row) for row in each),
-                *(beliefs.of_class(row) for row in each),
-            ],
-        ).reshape(3, k)
+        probabilities = self._class_probabilities(population)
+        levels = probabilities.levels
+        k = len(levels)
+        indicators = np.eye(k)
+        expressions = [
+            *(probabilities.of_answer(row) for row in indicators),
+            *(probabilities.by_answer(row) for row in indicators),
+            *(probabilities.of_class(row) for row in indicators),
+        ]
+        sums = averages(population, expressions).reshape(3, k)
         shares = measures.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
-        metric = measures.metric_function(self.name, self._which(levels), k)
+        metric = measures.metric_function(self.name, self._class_number(levels), k)
         value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
             raise InputError(
@@ -116,24 +132,16 @@ class Classification(Estimand):
                 given="answers are " + suggest_names("", [name for name in levels if name != self.of]),
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
-        base = slopes.predicted + slopes.everything
-        hits = slopes.hits
-        true = slopes.true
-        mean = beliefs.by_answer(base) + beliefs.of_class(true) + beliefs.of_answer(hits)
-        square = (
-            beliefs.of_class(true**2)
-            + 2.0 * beliefs.by_answer(base) * beliefs.of_class(true)
-            + beliefs.by_answer(base**2)
-            + beliefs.of_answer(hits**2 + 2.0 * hits * (true + base))
-        )
-        cells, needless_cells = self._cells(beliefs)
+        answered = slopes.predicted + slopes.everything
+        mean, square = _class_moments(probabilities, slopes.hits, answered, slopes.true)
+        cells, needless_cells = self._cells(probabilities)
         return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=needless_cells)
 
     def _influence_of_sets(self, population: Population, sets: Mapping[str, tuple[str, ...]]) -> Influence:
         """Return the conditional moments of the influence of a tag's metric, or of its average over the tags.
 
-        u = Σ_t (1(tag in both) H_t + 1(in the label) T_t + 1(in the answer) P_t) + e. The tags of one label
-        are taken as independent, given the answer and the probabilities.
+        u = Σ_t (1(tag in both) H_t + 1(in the label) T_t + 1(in the answer) P_t) + e. The tags of a label are
+        assumed to be independent, given the answer and the probabilities.
         """
         if self.of is None:
             right = right_answers(population)
@@ -141,44 +149,36 @@ class Classification(Estimand):
             mean = right - value
             square = mean * mean + right * (1.0 - right)
             return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
-        every = sorted({tag for tags in sets.values() for tag in tags})
-        tags = self.classes or tuple(every)
+        answer_tags = tuple(sorted({tag for answer in sets.values() for tag in answer}))
+        tags = self.classes or answer_tags
         for tag in tags:
-            if tag not in every:
-                raise unknown_tag(tag, tuple(every))
-        each = [
+            if tag not in answer_tags:
+                raise unknown_tag(tag, answer_tags)
+        tag_probabilities = [
             ClassProbabilities.of(population, self.predicted, (tag,), *self._probability_columns)
             for tag in tags
         ]
         indicator = np.array([0.0, 1.0])
-        parts = [
-            expression
-            for beliefs in each
-            for expression in (
-                beliefs.of_answer(indicator),
-                beliefs.by_answer(indicator),
-                beliefs.of_class(indicator),
-            )
-        ]
-        sums = averages(population, parts).reshape(len(tags), 3)
+        expressions: list[Expression] = []
+        for probabilities in tag_probabilities:
+            expressions.append(probabilities.of_answer(indicator))
+            expressions.append(probabilities.by_answer(indicator))
+            expressions.append(probabilities.of_class(indicator))
+        sums = averages(population, expressions).reshape(len(tags), 3)
         shares = measures.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0)
-        which = 0 if self.classes else self.of
-        value, slopes, problem = measures.metric_function(self.name, which, len(tags))(shares)
+        tag_or_average = 0 if self.classes else self.of
+        value, slopes, problem = measures.metric_function(self.name, tag_or_average, len(tags))(shares)
         if not np.isfinite(value):
             action = "Ask for a micro average, or plan for the accuracy."
             raise InputError(f"no forecast is possible for {self.text!r}: {problem}", action=action)
         means = []
         variances = []
-        for at, beliefs in enumerate(each):
-            hits, answered, true = (
-                indicator * float(slope[at]) for slope in (slopes.hits, slopes.predicted, slopes.true)
-            )
-            mean = beliefs.by_answer(answered) + beliefs.of_class(true) + beliefs.of_answer(hits)
-            square = (
-                beliefs.of_class(true**2)
-                + 2.0 * beliefs.by_answer(answered) * beliefs.of_class(true)
-                + beliefs.by_answer(answered**2)
-                + beliefs.of_answer(hits**2 + 2.0 * hits * (true + answered))
+        for j, probabilities in enumerate(tag_probabilities):
+            mean, square = _class_moments(
+                probabilities,
+                hits=indicator * float(slopes.hits[j]),
+                answered=indicator * float(slopes.predicted[j]),
+                true=indicator * float(slopes.true[j]),
             )
             means.append(mean)
             variances.append(square - mean * mean)
@@ -186,7 +186,7 @@ class Classification(Estimand):
         cells = Cells(names=("all",))
         if self.classes:
             names = (f"answer {tags[0]}", "other answers")
-            cells = Cells(names=names, tests=(each[0].is_answer(tags[0]),))
+            cells = Cells(names=names, tests=(tag_probabilities[0].is_answer(tags[0]),))
         return Influence(
             value=value,
             mean=mean_influence,
@@ -196,37 +196,32 @@ class Classification(Estimand):
 
     @property
     def _probability_columns(self) -> tuple[str | None, str | None]:
-        """The columns that are named for the probability of the class, and of a right answer."""
+        """The columns with the probability of the class, and with that of a right answer."""
         return None, None
 
-    def _beliefs(self, population: Population) -> ClassProbabilities:
+    def _class_probabilities(self, population: Population) -> ClassProbabilities:
         return ClassProbabilities.of(population, self.predicted, self.classes, *self._probability_columns)
 
-    def _cells(self, beliefs: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
-        """Return the parts of the population by what the model answered, and which of them need no label."""
-        if self.of in beliefs.levels:
-            named = [self.of]
-        else:
-            named = list(beliefs.levels)
-        if len(named) > _MAX_CELLS:
+    def _cells(self, probabilities: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
+        """Return the parts of the population by the model's answer, and those that need no label."""
+        levels = probabilities.levels
+        class_answers = [self.of] if self.of in levels else list(levels)
+        if len(class_answers) > _MAX_CELLS:
             return Cells(names=("all",)), ()
-        tests = [beliefs.is_answer(level) for level in named]
-        if len(named) == len(beliefs.levels):
-            tests = tests[:-1]
-            return Cells(names=tuple(f"answer {level}" for level in named), tests=tuple(tests)), ()
-        inside = f"answer {named[0]}"
-        outside = "other answers"
-        test = needless_units(self.name, self.of, beliefs.answers)
-        if test is None:
-            return Cells(names=(inside, outside), tests=(tests[0],)), ()
-        answered = test == needless_units("precision", self.of, beliefs.answers)
-        if answered:
-            ignored = outside
-            counted = inside
-        else:
-            ignored = inside
-            counted = outside
-        return Cells(names=(ignored, counted), tests=(test,)), (ignored,)
+        tests = [probabilities.is_answer(level) for level in class_answers]
+        names = tuple(f"answer {level}" for level in class_answers)
+        if len(class_answers) == len(levels):
+            # Units of the last part are those that no test is true for.
+            return Cells(names=names, tests=tuple(tests[:-1])), ()
+        with_answer = names[0]
+        others = "other answers"
+        needless = needless_units(self.name, self.of, probabilities.answers)
+        if needless is None:
+            return Cells(names=(with_answer, others), tests=(tests[0],)), ()
+        # The precision needs no label of units with other answers.
+        if needless == needless_units("precision", self.of, probabilities.answers):
+            return Cells(names=(others, with_answer), tests=(needless,)), (others,)
+        return Cells(names=(with_answer, others), tests=(needless,)), (with_answer,)
 
     def _sets(self, sample: Sample, labels: object) -> AnsweredSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
@@ -234,8 +229,8 @@ class Classification(Estimand):
             return None
         return answered_sets(sample, labels, self.predicted)
 
-    def _of_sets(self, sets: AnsweredSets) -> int | str:
-        """Return the number of the tag that the metric is of, or how it is averaged over tags."""
+    def _tag_or_average(self, sets: AnsweredSets) -> int | str:
+        """Return the number of the metric's tag, or the average over tags."""
         if self.classes:
             return sets.number(str(self.of))
         return str(self.of)
@@ -244,11 +239,11 @@ class Classification(Estimand):
         """Return the metric, from the true classes."""
         sets = self._sets(sample, labels)
         if sets is not None:
-            estimate = sets.counts.metric(self.name, self._of_sets(sets), request.target)
+            estimate = sets.counts.metric(self.name, self._tag_or_average(sets), request.target)
             estimate = sets.frame.complete(estimate, sample)
             return replace(estimate, label=self.label, remarks=(*estimate.remarks, *sets.remarks))
         answered = self._answered(sample, labels)
-        estimate = answered.metric(sample, self.name, self._which(answered.levels), request.target)
+        estimate = answered.metric(sample, self.name, self._class_number(answered.levels), request.target)
         return replace(estimate, label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
@@ -257,10 +252,10 @@ class Classification(Estimand):
         if sets is not None:
             return self._sets_by(sets, sample, group, request)
         answered = self._answered(sample, labels)
-        which = self._which(answered.levels)
-        if isinstance(which, str):
+        class_number = self._class_number(answered.levels)
+        if isinstance(class_number, str):
             return Estimand.by(self, sample, labels, group, request)
-        estimates = answered.within(sample, group, self.name, which, request.target)
+        estimates = answered.within(sample, group, self.name, class_number, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
@@ -270,7 +265,9 @@ class Classification(Estimand):
         inside = groups[sets.labelled]
         rows = []
         for level in names:
-            metric = sets.counts.metric(self.name, self._of_sets(sets), request.target, inside == level)
+            metric = sets.counts.metric(
+                self.name, self._tag_or_average(sets), request.target, inside == level
+            )
             rows.append(sets.frame.complete(metric, sample, label={"domain": level}))
         return Estimates.from_rows(sample, rows, "domains", (*sets.frame.notes, *sets.remarks))
 
@@ -283,17 +280,16 @@ class Classification(Estimand):
         answered = self._answered(sample, labels)
         confusion = answered.confusion
         weights = confusion.weighting.weights
-        if answered.judged is not None:
+        if answered.judged is not None:  # units without a verdict do not count
             weights = weights * answered.judged
         shares = measures.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
-        metric = measures.metric_function(self.name, self._which(answered.levels), confusion.n_classes)
+        metric = measures.metric_function(self.name, self._class_number(answered.levels), confusion.n_classes)
         value, slopes, _ = metric(shares)
+        u = np.zeros(0)
         if np.isfinite(value):
             u = slopes.along(confusion.true, confusion.predicted)
-        else:
-            u = np.zeros(0)
-        if answered.judged is not None and np.isfinite(value):
-            u = np.where(answered.judged, u, 0.0)
+            if answered.judged is not None:
+                u = np.where(answered.judged, u, 0.0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
@@ -308,27 +304,26 @@ class Classification(Estimand):
             )
         labels, new_answers = split_answers(labels)
         answers = self.predicted or sample.question.answer
+        # Strata of the sample's answers say nothing about new answers.
         needless = needless_units(self.name, self.of, answers if new_answers is None else None)
-        if new_answers is None:
-            compared = self.predicted
-        else:
-            compared = new_answers
+        compared = self.predicted if new_answers is None else new_answers
         return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
 
-    def _which(self, levels: Sequence[str]) -> int | str | None:
+    def _class_number(self, levels: Sequence[str]) -> int | str | None:
+        """Return the number of the class; the average, or None, for metrics of several classes."""
         if self.of in levels:
             return levels.index(self.of)
         return self.of
 
-    def _rates(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
-        """Return whether units are of the class (m,), and by how much u differs if so; None of averages."""
+    def _class_and_effect(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
+        """Return 1 for units of the class (m,), and by how much this changes u; None for averages."""
         confusion = answered.confusion
-        k = self._which(answered.levels)
+        k = self._class_number(answered.levels)
         if not isinstance(k, int):
             return None
         other = confusion.n_classes
         weights = confusion.weighting.weights
-        # One label of average weight, half right, keeps what few labels show from one of its ends.
+        # One label of average weight, half of it right, keeps the shares of few labels away from 0 and 1.
         shares = measures.Shares.of(
             np.append(confusion.true, [k, k, other]),
             np.append(confusion.predicted, [k, other, k]),
@@ -336,52 +331,53 @@ class Classification(Estimand):
             confusion.n_classes + 1,
         )
         _, slopes, _ = measures.metric_function(self.name, k, confusion.n_classes + 1)(shares)
-        either = [slopes.along(np.full(len(weights), truth), confusion.predicted) for truth in (k, other)]
-        return (confusion.true == k).astype(np.float64), np.abs(either[0] - either[1])
+        u_if_class = slopes.along(np.full(len(weights), k), confusion.predicted)
+        u_otherwise = slopes.along(np.full(len(weights), other), confusion.predicted)
+        return (confusion.true == k).astype(np.float64), np.abs(u_if_class - u_otherwise)
 
     def chance(self, population: Population) -> Expression:
-        """Return the probability that a unit is of the class, as the columns have it."""
-        beliefs = self._beliefs(population)
-        return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))
+        """Return the probability that a unit is of the class, from the columns of the population."""
+        probabilities = self._class_probabilities(population)
+        is_class = np.array([float(level == self.of) for level in probabilities.levels])
+        return probabilities.of_class(is_class)
 
     def learned_deviations(
         self, sample: Sample, labels: object, strata: Strata, planned: FloatArray | None = None
     ) -> FloatArray:
-        """Return √E[r (1 − r)] times the gap between the two values that the influence has in a stratum (H,).
+        """Return √E[r (1 − r)] times the difference of the two values of the influence in a stratum (H,).
 
-        What is unknown is the rate r of the class: its probabilities are recalibrated on the labels, and
-        smoothed, as a mean's proxy is. For averages of several classes, and where no population is at hand,
-        as of other estimands.
+        The rate r of the class is unknown. As the proxy of a mean, the probabilities of the class are
+        recalibrated on the labels and smoothed. Averages of several classes, and samples without their
+        population, use the method of other estimands.
         """
         if not self.classes and self._sets(sample, labels) is not None:
             return Estimand.learned_deviations(self, sample, labels, strata, planned)
         answered = self._answered(sample, labels)
-        if sample.population is None:
-            rates = None
-        else:
-            rates = self._rates(answered)
-        if rates is None or sample.population is None:
+        class_and_effect = self._class_and_effect(answered)
+        if class_and_effect is None or sample.population is None:
             return Estimand.learned_deviations(self, sample, labels, strata, planned)
-        is_class, gaps = rates
+        is_class, effects = class_and_effect
         stratum = sample.stratum[answered.labelled]
         n_strata = strata.n_strata
         counts = np.bincount(stratum, minlength=n_strata)
-        gap = np.bincount(stratum, gaps, minlength=n_strata) / np.maximum(counts, 1)
-        gap = np.where(counts > 0, gap, gaps.mean())
+        mean_effect = np.bincount(stratum, effects, minlength=n_strata) / np.maximum(counts, 1)
+        mean_effect = np.where(counts > 0, mean_effect, effects.mean())
         chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
         moments = replace(of_sizes(strata.sizes), proxy_means=np.clip(chances, 0.0, 1.0))
         positives = np.bincount(stratum, is_class, minlength=n_strata)
         deviations = smoothed_standard_deviations(moments, counts, positives)
-        return np.asarray(np.where(strata.is_known, 0.0, deviations * gap))
+        return np.asarray(np.where(strata.is_known, 0.0, deviations * mean_effect))
 
 
 @dataclass(frozen=True, slots=True)
-class _OfAll(Classification):
+class _OfAllClasses(Classification):
+    """A metric of all classes."""
+
     predicted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy(_OfAll, kind="accuracy"):
+class Accuracy(_OfAllClasses, kind="accuracy"):
     """The share of answers that are right.
 
     Parameters
@@ -410,18 +406,18 @@ class Accuracy(_OfAll, kind="accuracy"):
         return Mean().by(sample, labels, group, request)
 
     def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
-        """Return what a mean takes: the sample with answers that came with the labels, and which they are."""
+        """Return the arguments of the mean of right answers; new answers become a column of the sample."""
         labels, new_answers = split_answers(labels)
         if new_answers is None:
             if self.predicted is None and request.predicted is None:
-                compared_column(sample, labels)  # refuses labels that may be classes, or right and wrong
+                compared_column(sample, labels)  # raises an error for ambiguous labels, such as 0 and 1
             return sample, labels, replace(request, predicted=self.predicted or True)
         return with_group(sample, GIVEN, new_answers), labels, replace(request, predicted=GIVEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted"):
-    """The share of the units on which a judge's verdict is what people say: the accuracy of a judge.
+    """The share of units on which a judge's verdict equals the label: the accuracy of a judge.
 
     Parameters
     ----------
@@ -439,7 +435,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         return _in_words_of_judge(self, sample, labels)
 
     def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
-        """Return what a mean takes: how a label becomes an outcome says nothing of verdicts."""
+        """Return the arguments of the mean; verdicts are compared with labels, however labels are decoded."""
         sample, labels, request = super(Agreement, self)._compared(sample, labels, request)
         question = replace(sample.question, outcome=Outcome(decoding=COMPARISON))
         return replace(sample, question=question), labels, request
@@ -464,7 +460,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
 
-def _judge_of(estimand: _OfAll, sample: Sample, labels: object) -> str | None:
+def _judge_of(estimand: _OfAllClasses, sample: Sample, labels: object) -> str | None:
     """Return the group column of a judge's verdicts; None if the answers came with the labels."""
     judge = estimand.predicted or sample.question.answer
     if judge is None or judge not in sample.groups or split_answers(labels)[1] is not None:
@@ -472,15 +468,15 @@ def _judge_of(estimand: _OfAll, sample: Sample, labels: object) -> str | None:
     return judge
 
 
-def _is_of_judge(estimand: _OfAll, sample: Sample) -> bool:
-    """Return whether a column other than the model's own answers is named, whose words are verdicts.
+def _is_of_judge(estimand: _OfAllClasses, sample: Sample) -> bool:
+    """Return whether the estimand names a column other than the model's answers, which contains verdicts.
 
-    Labels such as pass and fail say of the model's own answers whether they are right, and are not classes.
+    For the model's own answers, labels such as pass and fail mean right and wrong, and are not classes.
     """
     return estimand.predicted not in (None, sample.question.answer)
 
 
-def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: object) -> Any:
+def _in_words_of_judge(estimand: _OfAllClasses, sample: Sample, labels: object) -> Any:
     """Return labels in the spelling of the judge's verdicts; other labels as they are."""
     judge = _judge_of(estimand, sample, labels)
     if judge is None or not _is_of_judge(estimand, sample):
@@ -488,7 +484,7 @@ def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: object) -> Any:
     return labels_as_verdicts(sample, labels, judge)
 
 
-def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: object) -> AnsweredClasses | None:
+def _verdicts_with_gaps(estimand: _OfAllClasses, sample: Sample, labels: object) -> AnsweredClasses | None:
     """Return the classes of a judge that gave no verdict on some units; None of other answers."""
     judge = _judge_of(estimand, sample, labels)
     if judge is None:
@@ -500,11 +496,11 @@ def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: object) -> Ans
 
 
 @dataclass(frozen=True, slots=True)
-class Kappa(_OfAll, kind="kappa", listed="predicted"):
-    """Cohen's kappa of a judge's verdicts and people's: agreement less that of chance, over what is left.
+class Kappa(_OfAllClasses, kind="kappa", listed="predicted"):
+    """Cohen's kappa of a judge's verdicts and the labels: (agreement − chance) / (1 − chance).
 
-    Chance is that two who say each class as often as these do agree (Cohen 1960). For scores in which a near
-    miss counts as a part of agreement see `WeightedKappa`.
+    Chance is the agreement of independent verdicts and labels with the same shares of classes (Cohen 1960).
+    For scores of which near values agree in part, see `WeightedKappa`.
 
     Parameters
     ----------
@@ -527,7 +523,7 @@ class Kappa(_OfAll, kind="kappa", listed="predicted"):
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedAccuracy(_OfAll, kind="balanced_accuracy"):
+class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
     """The mean recall over the classes.
 
     Examples
@@ -546,7 +542,7 @@ class BalancedAccuracy(_OfAll, kind="balanced_accuracy"):
 
 
 @dataclass(frozen=True, slots=True)
-class MatthewsCorrelation(_OfAll, kind="mcc"):
+class MatthewsCorrelation(_OfAllClasses, kind="mcc"):
     """Matthews' correlation of answers and truth, of any number of classes.
 
     Examples
@@ -558,14 +554,14 @@ class MatthewsCorrelation(_OfAll, kind="mcc"):
 
 @dataclass(frozen=True, slots=True)
 class Average(Classification, kind="average", listed="metric"):
-    """A metric of each class, averaged over all classes; of each tag where answers are sets of tags.
+    """The average of a metric over all classes, or over all tags if answers are sets of tags.
 
     Parameters
     ----------
     metric : str
         One of the metrics of a class, such as `f1`.
     average : {"macro", "micro", "weighted"}
-        Of tags the first two.
+        For tags one of the first two.
     predicted : str, optional
         As for `Accuracy`.
 
@@ -596,7 +592,7 @@ class Average(Classification, kind="average", listed="metric"):
 
 @dataclass(frozen=True, slots=True)
 class ClassMetric(Classification, listed="positive", shown="match"):
-    """A metric of one class; what follows has these fields, and differs by its name alone.
+    """A metric of one class. Its subclasses differ only by name.
 
     Parameters
     ----------
@@ -611,15 +607,15 @@ class ClassMetric(Classification, listed="positive", shown="match"):
 
     @property
     def _probability_columns(self) -> tuple[str | None, str | None]:
-        """The columns that are named for the probability of the class, and of a right answer."""
+        """The columns with the probability of the class, and with that of a right answer."""
         return self.probability, self.right
 
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))
         if self.probability is not None and self.right is not None:
-            beliefs = f"probability={self.probability}, right={self.right}"
-            problem = "a belief is the probability of the class or that of a right answer"
-            raise InputError(problem, given=beliefs, allowed="one of the two")
+            problem = "probability and right are mutually exclusive"
+            columns = f"probability={self.probability}, right={self.right}"
+            raise InputError(problem, given=columns, allowed="one of the two")
 
     @property
     def of(self) -> str:
@@ -628,12 +624,12 @@ class ClassMetric(Classification, listed="positive", shown="match"):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The class alone."""
+        """The class."""
         return (self.positive,)
 
     @property
     def needs_an_answer(self) -> bool:
-        """Whether the metric says nothing of a class that the model never answers."""
+        """Whether the metric is undefined or known for a class that the model never answers."""
         return True
 
     def rates_in_strata(self, census: Sample, labels: object) -> RatesInStrata | None:
@@ -644,7 +640,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         return answered.confusion.rates_in_strata(self.name, self._which(answered.levels))
 
     def refuse_unknown_class(self, population: Population) -> None:
-        """Raise an `InputError` for a class that is none of the answers, or one in another spelling."""
+        """Raise an `InputError` for a class that is not among the answers, or only in another spelling."""
         answers = self.predicted or population.roles.answer
         if answers not in population.group_names:
             return
@@ -659,12 +655,10 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
         if not alike and not self.needs_an_answer:
             return
-        if alike:
-            suggestion = f" Did you mean {alike[0]!r}?"
-        else:
-            suggestion = ""
-        shown = ", ".join(map(repr, levels[:_MAX_CLASSES]))
-        shown += f" and {len(levels) - _MAX_CLASSES} more" if len(levels) > _MAX_CLASSES else ""
+        suggestion = f" Did you mean {alike[0]!r}?" if alike else ""
+        shown = ", ".join(map(repr, levels[:_MAX_CLASSES_SHOWN]))
+        if len(levels) > _MAX_CLASSES_SHOWN:
+            shown += f" and {len(levels) - _MAX_CLASSES_SHOWN} more"
         raise InputError(
             f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
             allowed=shown,
@@ -672,9 +666,9 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         )
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
-        """Raise an `InputError` where a proxy is plainly not the probability that the answer is right.
+        """Raise an `InputError` if a proxy is clearly not the probability that the answer is right.
 
-        Of metrics that name neither `probability` nor `right`; it says how to write the estimand.
+        This applies to metrics with neither `probability` nor `right`. The error shows how to state it.
 
         Examples
         --------
@@ -696,30 +690,30 @@ right answer all the same: f1:yes,right=score.
         if proxy.name in population.predicts:
             return
         if answers in population.group_names and sets_by_text(population, str(answers)):
-            return  # whether a whole set is right says little of one of its tags
+            return  # the probability of a whole set does not determine that of one of its tags
         if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
             return
-        named = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
+        is_answered = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
         score = NumberColumn(name=proxy.name)
-        share, share_right_in_class, mean_score = averages(population, [named, named * score, score]).tolist()
+        expressions = [is_answered, is_answered * score, score]
+        share, mean_score_in_class, mean_score = averages(population, expressions).tolist()
         if not 0.0 < share < 1.0:
             return
-        share_right_in_class, share_right_elsewhere = (
-            share_right_in_class / share,
-            (mean_score - share_right_in_class) / (1.0 - share),
-        )
-        is_reversed = (
-            share_right_in_class < FEW_RIGHT
+        share_right_in_class = mean_score_in_class / share
+        share_right_elsewhere = (mean_score - mean_score_in_class) / (1.0 - share)
+        # With two classes, the score may also be the probability of the other class.
+        is_of_other_class = (
+            share_right_in_class < MIN_SHARE_RIGHT
             and share_right_elsewhere > 2.0 * share_right_in_class
             and len(population.levels(str(answers))) == 2
         )
-        if not is_reversed and (
-            share_right_elsewhere >= FEW_RIGHT or share_right_in_class <= 2.0 * share_right_elsewhere
-        ):
-            return
-        as_class_probability, as_right_probability = (
-            replace(self, **{name: proxy.name}).text for name in ("probability", "right")
+        is_of_class = (
+            share_right_elsewhere < MIN_SHARE_RIGHT and share_right_in_class > 2.0 * share_right_elsewhere
         )
+        if not is_of_class and not is_of_other_class:
+            return
+        as_class_probability = replace(self, probability=proxy.name).text
+        as_right_probability = replace(self, right=proxy.name).text
         count = round(share * population.size)
         raise InputError(
             f"{self.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
@@ -744,7 +738,7 @@ class Precision(ClassMetric, kind="precision"):
 
 @dataclass(frozen=True, slots=True)
 class FalseDiscoveryRate(ClassMetric, kind="false_discovery_rate"):
-    """The share of the units answered as a class that are not of it: 1 less the precision.
+    """The share of the units answered as a class that are not of it: 1 − precision.
 
     Examples
     --------
@@ -775,11 +769,11 @@ class F1(ClassMetric, kind="f1"):
     predicted : str, optional
         The group column of the model's answers; the population's own unless given.
     probability : str, optional
-        The proxy or feature that holds the probability of the class. Without it the first proxy is taken as
-        the probability that the answer is right.
+        The proxy or feature with the probability of the class. By default, the first proxy is the probability
+        that the answer is right.
     right : str, optional
-        The proxy or feature that holds the probability that the answer is right. Naming it says that it is
-        so, even where its values look like the probability of the class.
+        The proxy or feature with the probability that the answer is right. State it if the values look like
+        the probability of the class.
 
     Examples
     --------
@@ -812,7 +806,7 @@ class NegativePredictiveValue(ClassMetric, kind="negative_predictive_value"):
 
 @dataclass(frozen=True, slots=True)
 class FalsePositiveRate(ClassMetric, kind="false_positive_rate"):
-    """The share of the units of other classes that are answered as the class: 1 less the specificity.
+    """The share of the units of other classes that are answered as the class: 1 − specificity.
 
     Examples
     --------
@@ -823,7 +817,7 @@ class FalsePositiveRate(ClassMetric, kind="false_positive_rate"):
 
 @dataclass(frozen=True, slots=True)
 class FalseNegativeRate(ClassMetric, kind="false_negative_rate"):
-    """The share of the units of a class that are not answered as it: 1 less the recall.
+    """The share of the units of a class that are not answered as it: 1 − recall.
 
     Examples
     --------
@@ -855,7 +849,7 @@ class Prevalence(ClassMetric, kind="prevalence"):
 
     @property
     def needs_an_answer(self) -> bool:
-        """Whether no score predicts the class: units belong to it whatever the model answers."""
+        """Whether no score predicts the class; with a score, units of any answer may belong to it."""
         return self.probability is None
 
 

@@ -1,7 +1,7 @@
 """Models on the same labels: differences, ratios, win rates and ranks, and `compare`.
 
-From their answers, what is known costs nothing: where two models give the same answer, both are right or
-both are wrong, and their difference is exactly 0 whatever the truth. From ratings of each, nothing is known.
+If two models give the same answer to a unit, both are right or both are wrong. Their difference is exactly 0
+then, and the unit needs no label. Outcomes such as ratings have no such units.
 """
 
 from __future__ import annotations
@@ -26,14 +26,8 @@ from stratal.estimation.estimand import (
     Several,
     combined_influence,
 )
-from stratal.estimation.estimate import (
-    Estimate,
-    Estimates,
-    correlation_from,
-    linearised_estimate,
-    undefined_estimate,
-    with_label_values,
-)
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_df
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
@@ -49,7 +43,7 @@ from stratal.intervals.interval_types import (
 )
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join_labels
-from stratal.metrics.class_answers import UNTOLD
+from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
 from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
@@ -59,22 +53,22 @@ from stratal.protocols import JsonDict, WithItems
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
 
-# Standard errors from 0 at which a correlation counts as one.
+# Number of standard errors from 0 beyond which a correlation is taken to be real.
 _SIGNIFICANT = 2.0
 
-# A limit that many times the ratio says only that there is none.
-_MEANINGLESS = 1e6
+# Largest limit of a ratio, as a multiple of the ratio; a larger one is reported as infinite.
+_MAX_LIMIT_FACTOR = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelOutcomes(Record):
-    """The outcomes of several models on the same labelled units; a quantity of two is of the first two.
+    """The outcomes of several models on the same labelled units; quantities of two models use the first two.
 
     Parameters
     ----------
     sample : Sample
     frame : Respondents
-        Of the units that count: where two models answer alike, their difference is known.
+        The units whose difference is unknown: those that two models answer differently.
     labelled : bool (n,)
     z : float (m, k)
         Of the labelled units.
@@ -83,7 +77,7 @@ class ModelOutcomes(Record):
     bounds : (float, float), optional
         Of the outcomes.
     slopes : float (k, p), optional
-        What of the sample's proxies predicts each model's outcome; None for none.
+        Coefficients of the sample's proxies in the prediction of each model's outcome; None without one.
     """
 
     sample: Sample
@@ -123,10 +117,7 @@ class ModelOutcomes(Record):
     def pair(self, *places: int) -> ModelOutcomes:
         """Return the outcomes of two of the models."""
         rows = list(places)
-        if self.slopes is None:
-            slopes = None
-        else:
-            slopes = self.slopes[rows]
+        slopes = None if self.slopes is None else self.slopes[rows]
         return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
 
     def comparisons(
@@ -134,23 +125,31 @@ class ModelOutcomes(Record):
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
         frame = self.frame
-        both = [self.pair(*places) for places in pairs]
-        differences = [
-            replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
-        ]
-        is_complete = frame.share == 1.0
-        columns = zip(self.models, self.z.T, strict=True) if is_complete else ()
-        refused = self.bounds is None and any(comparisons.limits() is None for comparisons in differences)
+        outcome_pairs = [self.pair(*places) for places in pairs]
+        differences = []
+        for pair in outcome_pairs:
+            first, second = pair.models
+            differences.append(replace(pair.difference(), label={"a": first, "b": second}))
+        means: list[Estimate] = []
+        ratios: list[Estimate] = []
+        # Labels of units that models answer differently show neither model's mean.
+        if frame.share == 1.0:
+            for name, column in zip(self.models, self.z.T, strict=True):
+                means.append(replace(self.mean(column), label={"model": name}))
+            ratios = [pair.ratio() for pair in outcome_pairs]
+        remarks = [*frame.notes]
+        if self.bounds is None and any(difference.limits() is None for difference in differences):
+            remarks.append(_NO_INTERVAL_NOTE)
         comparisons = Comparisons.from_rows(
             self.sample,
             differences,
             "comparisons",
-            remarks=(*frame.notes, *([_ALIKE] if refused else [])),
+            remarks=remarks,
             subject=", paired",
-            means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
-            ratios=tuple(pair.ratio() for pair in both) if is_complete else (),
-            win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
-            ties=tuple(float(np.mean(pair.gap == 0)) for pair in both),
+            means=tuple(means),
+            ratios=tuple(ratios),
+            win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in outcome_pairs),
+            ties=tuple(float(np.mean(pair.gap == 0)) for pair in outcome_pairs),
         )
         if simultaneous:
             return comparisons.simultaneous(seed=seed)
@@ -158,17 +157,16 @@ class ModelOutcomes(Record):
 
     @property
     def gap(self) -> FloatArray:
-        """The outcomes (m,) of the first model less those of the second."""
+        """The outcomes (m,) of the first model minus those of the second."""
         return np.asarray(self.z[:, 0] - self.z[:, 1])
 
     def difference(self) -> Estimate:
-        """Return the mean of the first less the second."""
-        if self.bounds is None:
-            largest = None
-        else:
-            largest = float(self.bounds[1] - self.bounds[0])
-        binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
-        return replace(self._contrast(self.gap, largest, tie=0.0, wins=binary), null=0.0)
+        """Return the mean of the first model minus that of the second."""
+        max_gap = None
+        if self.bounds is not None:
+            max_gap = float(self.bounds[1] - self.bounds[0])
+        is_binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
+        return replace(self._contrast(self.gap, max_gap, tie=0.0, wins=is_binary), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
@@ -182,29 +180,29 @@ class ModelOutcomes(Record):
             why = "the mean outcome of a model is 0"
             estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
             return self.frame.complete(estimate, self.sample)
-        hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
-        exact = weighting.census and self.target == "population"
-        if exact:
-            freedom = np.inf
-        else:
-            freedom = max(result.degrees_of_freedom, 1.0)
+        unseen_variance = self._unseen_variance_of_ratio(
+            result.value, float(weighting.mean(second[:, None])[0])
+        )
+        df = max(result.degrees_of_freedom, 1.0)
+        if weighting.census and self.target == "population":
+            df = np.inf  # the ratio is known exactly
         interval = _RatioInterval(
             value=result.value,
             bounds=(0.0, np.inf),
-            error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
-            degrees_of_freedom=freedom,
+            error=float(np.sqrt(max(result.variance, 0.0) + unseen_variance)),
+            degrees_of_freedom=df,
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
         estimate = linearised_estimate(
-            result, weighting, interval=interval, target=self.target, degrees_of_freedom=freedom
+            result, weighting, interval=interval, target=self.target, degrees_of_freedom=df
         )
         return self.frame.complete(estimate, self.sample)
 
     def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
-        """Return tie + reach times the difference of the models' proxies, of labelled units and of strata.
+        """Return tie + reach times the difference of the models' proxies, for labelled units and strata.
 
-        None unless there are labels to fit λ by, and strata leave enough of the proxies' variance for a
-        fitted λ to pay.
+        None if there are too few labels to fit λ, or if the strata leave too little of the proxies' variance
+        for a fitted λ to reduce the variance.
         """
         if self.slopes is None or len(self.z) < MINIMUM_FOR_FITTING:
             return None
@@ -229,17 +227,18 @@ class ModelOutcomes(Record):
         if n_strata == 1 or None in bounds or not weighting.random_within_strata:
             return values, summary
         low, high = np.array(bounds, dtype=np.float64).T
-        unknown = ((sample_proxies[:, used] - low) * (high - sample_proxies[:, used])) @ slopes[used] ** 2
+        # The variance of an outcome at either bound, whose mean is the proxy.
+        proxies = sample_proxies[:, used]
+        unit_variances = ((proxies - low) * (high - proxies)) @ slopes[used] ** 2
         factors = weighting.variance_factors
         explained = float(factors @ summary.unbiased_covariances[:, 0, 0])
-        unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
-        if explained > 0:
-            share = explained / (explained + unexplained)
-        else:
-            share = 0.0
-        pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
-        if pays:
-            return (values, summary)
+        unexplained = float(factors @ stratum_means(unit_variances[:, None], stratum, n_strata)[:, 0])
+        if explained <= 0:
+            return None
+        # The squared correlation within strata that a calibrated proxy has, in units of its standard error.
+        squared_correlation = explained / (explained + unexplained)
+        if squared_correlation * (len(unit_variances) - n_strata - 1) > _SIGNIFICANT**2:
+            return values, summary
         return None
 
     def mean(self, z: FloatArray, **options: object) -> Estimate:
@@ -252,18 +251,23 @@ class ModelOutcomes(Record):
         }
         return plain_mean(z, self.frame.weighting, **mean_options)
 
-    def _contrast(self, contrast: FloatArray, most: float | None, *, tie: float, wins: bool) -> Estimate:
-        """Return the mean of tie + (1 − tie) · contrast over all units, with an interval of its own.
+    def _contrast(
+        self, contrast: FloatArray, max_contrast: float | None, *, tie: float, wins: bool
+    ) -> Estimate:
+        """Return the mean of tie + (1 − tie) · contrast over all units.
 
-        Units that have no label as the contrast is known there are ties; where there are bounds it is `most`
-        at most. `wins` says that it is 1, 0 or −1: the interval is then made of those of wins and losses.
+        Units that need no label are ties. `max_contrast` is the largest absolute contrast; None without
+        bounds. If the contrast is 1, 0 or −1 (`wins`), the interval combines those of wins and losses.
         """
         frame = self.frame
         sample = self.sample
         if self.target != "population" and frame.share < 1:
-            problem = "strata without labels are known for these units, not for others"
+            problem = "units that need no label have a known difference only in this population"
             raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
         reach = (1.0 - tie) * frame.share
+        bounds = None
+        if max_contrast is not None:
+            bounds = (tie - reach * max_contrast, tie + reach * max_contrast)
         proxy = self._proxy(reach, tie)
         if proxy is None:
             values = np.zeros((len(contrast), 0))
@@ -278,8 +282,8 @@ class ModelOutcomes(Record):
             stratum=frame.stratum,
             estimator="auto" if proxy is None else "ppi++",
             target=self.target,
-            bounds=None if most is None else (tie - reach * most, tie + reach * most),
-            outcome="unbounded" if most is None else "bounded",
+            bounds=bounds,
+            outcome="unbounded" if bounds is None else "bounded",
             design=sample.design.kind,
         )
         estimate = frame.complete(estimate, sample)
@@ -289,12 +293,13 @@ class ModelOutcomes(Record):
         estimate = replace(estimate, evidence=replace(estimate.evidence, interval=interval))
         if frame.share == 1:
             return estimate
-        square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
-        spread = max(square - (estimate.value - tie) ** 2, 0.0)
-        return replace(estimate, reference_population=(spread, sample.population_size))
+        # A simple random sample would be drawn from all units, most of which are ties.
+        mean_square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
+        population_variance = max(mean_square - (estimate.value - tie) ** 2, 0.0)
+        return replace(estimate, reference_population=(population_variance, sample.population_size))
 
     def _win_interval(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumInterval:
-        """Return the limits of tie + reach times the share of wins less that of losses.
+        """Return the interval of tie + reach times the share of wins minus that of losses.
 
         Without a tie among the labels, losses are the complement of wins: the limits are those of
         2 · wins − 1, which are exact in simple random samples. The correlation of two shares cannot be
@@ -313,36 +318,37 @@ class ModelOutcomes(Record):
             correlation=correlation_from(target_covariance(sides, self.frame.weighting, self.target)),
         )
 
-    def _unseen_of_ratio(self, value: float, below: float) -> float:
-        """Return the variance of a ratio due to units that are unlike any labelled one.
+    def _unseen_variance_of_ratio(self, value: float, below: float) -> float:
+        """Return the variance of a ratio due to units that differ from all labelled ones.
 
-        Where the strata know in which units both models answer alike, only the others can differ.
+        If the strata separate the units with equal answers of both models, only the other units can differ.
         """
         if self.bounds is None:
             return 0.0
         low, high = self.bounds
         weighting = self.frame.weighting
         contrast = self.gap
+        # Influence of a unit on which one model has the best outcome and the other the worst.
         ends = np.array([high - value * low, low - value * high]) / below
         strata = self.sample.design.strata
         same = agreement_of(self.models)
         if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
             differ = np.asarray(same.of(groups) == 0)
-            among = weighting.whole_strata(differ)
-            if among is not None:
-                ends = ends * (among.population_size / weighting.population_size)
-                return unseen_pair(contrast[differ], among, ends)
-        return unseen_pair(contrast, weighting, ends)
+            differing = weighting.whole_strata(differ)
+            if differing is not None:
+                ends = ends * (differing.population_size / weighting.population_size)
+                return unseen_variance(contrast[differ], differing, ends)
+        return unseen_variance(contrast, weighting, ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _RatioInterval(OffsetInterval):
-    """Limits of a ratio of two positive means: Student's t on the logarithm.
+    """Interval of a ratio of two positive means: Student's t on the logarithm.
 
-    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no
-    farther than the ratio of the two means' own limits, each with half the error (Bonferroni), which is
-    finite where the outcome has bounds; without bounds it is infinite from a million times the ratio on.
+    With few labels the exponential of t · SE can be as large as 6e33. A limit is therefore cut at the ratio
+    of the limits of the two means, each with half the error (Bonferroni), which is finite for outcomes with
+    bounds. Without bounds, a limit above a million times the ratio is infinite.
     """
 
     error: float
@@ -360,19 +366,22 @@ class _RatioInterval(OffsetInterval):
         quantile = -float(student_quantile(error, self.degrees_of_freedom))
         with np.errstate(over="ignore"):
             factor = float(np.exp(quantile * self.error / self.value))
-        factor = factor if factor < _MEANINGLESS else np.inf
+        factor = factor if factor < _MAX_LIMIT_FACTOR else np.inf
         low = self.value / factor
         high = self.value * factor
         if self.means is not None:
             first, second = self.means
-            low = max(low, _limit(first, "greater", error) / _limit(second, "less", error))
-            least = _limit(second, "greater", error)
-            if least > 0:
-                high = min(high, _limit(first, "less", error) / least)
+            low = max(
+                low, _one_sided_limit(first, "greater", error) / _one_sided_limit(second, "less", error)
+            )
+            min_denominator = _one_sided_limit(second, "greater", error)
+            if min_denominator > 0:
+                high = min(high, _one_sided_limit(first, "less", error) / min_denominator)
         return self.value - min(low, self.value), max(high, self.value) - self.value
 
 
-def _limit(mean: Term, alternative: str, error: float) -> float:
+def _one_sided_limit(mean: Term, alternative: str, error: float) -> float:
+    """Return the lower ("greater") or upper ("less") limit of a mean at half the error."""
     interval = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
     if alternative == "greater":
         return max(float(interval.low), 0.0)
@@ -380,53 +389,56 @@ def _limit(mean: Term, alternative: str, error: float) -> float:
 
 
 def contrast_interval(estimate: Estimate) -> StudentInterval:
-    """Return Student's limits of a mean contrast, guarded against pairs unlike all labels."""
+    """Return Student's interval of a mean contrast, with a variance for units unlike all labelled ones."""
     evidence = estimate.evidence
     weighting = estimate.evidence.weighting
     of_design = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
     of_population = drawn_variance(evidence.z, weighting, estimate.target)
     variance = of_design + of_population
-    freedom = weighting.degrees_of_freedom(evidence.residuals)
-    freedom = target_df(freedom, evidence.residuals, weighting, of_design, of_population)
-    census = len(weighting.weights) >= weighting.population_size and variance == 0
-    if estimate.bounds is not None and not census:
+    df = weighting.degrees_of_freedom(evidence.residuals)
+    df = target_df(df, evidence.residuals, weighting, of_design, of_population)
+    is_known = len(weighting.weights) >= weighting.population_size and variance == 0
+    if estimate.bounds is not None and not is_known:
         low, high = estimate.bounds
         reach = (high - low) / 2.0
-        hidden = unseen_pair(evidence.z, weighting, np.array([reach, -reach]))
-        variance = (variance if np.isfinite(variance) else reach**2) + hidden
+        added_variance = unseen_variance(evidence.z, weighting, np.array([reach, -reach]))
+        if not np.isfinite(variance):  # a single label
+            variance = reach**2
+        variance += added_variance
     return StudentInterval(
         value=estimate.value,
         bounds=estimate.bounds,
         standard_error=float(np.sqrt(max(variance, 0.0))),
-        degrees_of_freedom=np.inf if census else max(freedom, 1.0),
+        degrees_of_freedom=np.inf if is_known else max(df, 1.0),
     )
 
 
-def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
-    """Return the variance of one pair won and one lost that were not seen, as Bonett & Price (2012) add.
+def unseen_variance(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
+    """Return the variance that one more win and one more loss add, as in Bonett & Price (2012).
 
-    It counts as far as the differences agree (ties, as a rule); where they vary by themselves there is none.
-    `ends` (2,) is what either pair adds to the variable whose mean is estimated.
+    It is multiplied by the share of the most frequent difference, usually a tie: the more the labels agree,
+    the less they show of the variance. `ends` (2,) are the values of the estimated variable at a win and a
+    loss.
     """
     weights = weighting.weights
-    label = float(np.sum(weights**2) / np.sum(weights))
-    _, which = np.unique(contrast, return_inverse=True)
-    agreeing = float(np.max(np.bincount(which, weights)) / np.sum(weights))
-    unlabelled = max(1.0 - len(weights) / weighting.population_size, 0.0)
-    return float(np.sum(ends**2)) * label**2 * agreeing * unlabelled
+    label_weight = float(np.sum(weights**2) / np.sum(weights))
+    _, group = np.unique(contrast, return_inverse=True)
+    largest_share = float(np.max(np.bincount(group, weights)) / np.sum(weights))
+    unlabelled_share = max(1.0 - len(weights) / weighting.population_size, 0.0)
+    return float(np.sum(ends**2)) * label_weight**2 * largest_share * unlabelled_share
 
 
 def bounds_of_outcomes(
     sample: Sample, z: FloatArray, stated: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
-    """Return the bounds of models' outcomes: as given; the sample's; or 0 to 1 where all are 0, ½ or 1."""
+    """Return the bounds of models' outcomes: stated, the sample's, or 0 to 1 if all are 0, ½ or 1."""
     if stated is not None:
         return infer_outcome(z.ravel(), "bounded", stated)[1]
     sample_bounds = sample.question.outcome.bounds
     if sample_bounds is not None and np.all((z >= sample_bounds[0]) & (z <= sample_bounds[1])):
         return sample_bounds
-    halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
-    if halves and sample.question.outcome.scale != "unbounded":
+    are_halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
+    if are_halves and sample.question.outcome.scale != "unbounded":
         return (0.0, 1.0)
     return None
 
@@ -455,18 +467,18 @@ class Comparisons(Estimates):
         rows = Estimates.rows(self, confidence_level)
         for row, rate, ties in zip(rows, self.win_rates, self.ties, strict=True):
             row_of_estimate = rate.row(confidence_level)
-            row["win_rate"] = {name: row_of_estimate[name] for name in _SHOWN} | {"ties": ties}
+            row["win_rate"] = {name: row_of_estimate[name] for name in _ROW_FIELDS} | {"ties": ties}
+        # There are no ratios without the means of the models.
         for row, ratio in zip(rows, self.ratios, strict=False):
             row_of_estimate = ratio.row(confidence_level)
             has_ratio = np.isfinite(ratio.value) and row_of_estimate["confidence_interval"] is not None
+            row["ratio"] = None
             if has_ratio:
-                row["ratio"] = {name: row_of_estimate[name] for name in _SHOWN}
-            else:
-                row["ratio"] = None
+                row["ratio"] = {name: row_of_estimate[name] for name in _ROW_FIELDS}
         return rows
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:
-        """Return the ranks of each model that the intervals of all differences leave open.
+        """Return the range of ranks of each model that the intervals of all differences allow.
 
         Raises
         ------
@@ -483,29 +495,28 @@ class Comparisons(Estimates):
             a = str(row.label["a"])
             b = str(row.label["b"])
             if low is not None and low > 0:
-                best = a
-                worst = b
+                winner = a
+                loser = b
             elif high is not None and high < 0:
-                best = b
-                worst = a
+                winner = b
+                loser = a
             else:
                 continue
-            better[worst] += 1
-            worse[best] += 1
+            better[loser] += 1
+            worse[winner] += 1
         return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
     def leaderboard(self, confidence_level: float = 0.95) -> list[JsonDict]:
-        """Return the models from the best, each with its mean, rank and difference to the best.
+        """Return the models from best to worst, with their means, ranks and differences from the best.
 
-        Empty where the means are not known: labels of units that two models answer alike tell of neither.
+        Empty if the means are unknown, because only units with different answers of the models have labels.
         """
         if not self.means:
             return []
         k = len(self.means)
+        ranks = {}
         if len(self) == k * (k - 1) // 2:
             ranks = self.ranks(confidence_level)
-        else:
-            ranks = {}
         order = sorted(self.means, key=lambda mean: -mean.value)
         best = str(order[0].label["model"])
         leaderboard = []
@@ -525,29 +536,33 @@ class Comparisons(Estimates):
         return leaderboard
 
     def _gap(self, a: str, b: str, level: float) -> tuple[float | None, list[float | None] | None]:
-        """Return the difference of two models and its ends, whichever of the two came first."""
+        """Return the difference of two models and its limits, in either order of the pair."""
         for row in self:
+            ends = row.limits(level)
             if [*row.label.values()] == [a, b]:
-                return row.value, row.limits(level)
+                return row.value, ends
             if [*row.label.values()] == [b, a]:
-                ends = row.limits(level)
-                return 0.0 - row.value, ends and [None if end is None else -end for end in reversed(ends)]
+                if ends is not None:
+                    ends = [None if end is None else -end for end in reversed(ends)]
+                return 0.0 - row.value, ends  # 0.0, not −0.0
         return None, None
 
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
-        board = self.leaderboard(confidence_level)
-        return Estimates.to_dict(self, confidence_level) | ({"leaderboard": board} if board else {})
-
-    def page(self, confidence_level: float = 0.95) -> Page:
-        """Return what is printed."""
+        described = Estimates.to_dict(self, confidence_level)
         board = self.leaderboard(confidence_level)
         if board:
-            share = all(row["share"] for row in self.rows(confidence_level))
-            first = [leaderboard_table(board, confidence_level, share=share)]
-        else:
-            first = []
-        return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))
+            described["leaderboard"] = board
+        return described
+
+    def page(self, confidence_level: float = 0.95) -> Page:
+        """Return the page to print: the leaderboard, if the means are known, and the comparisons."""
+        tables = [self.table(confidence_level)]
+        board = self.leaderboard(confidence_level)
+        if board:
+            are_shares = all(row["share"] for row in self.rows(confidence_level))
+            tables.insert(0, leaderboard_table(board, confidence_level, share=are_shares))
+        return Page(tables=tables, notes=noted(self.notes))
 
 
 def compare(
@@ -567,28 +582,29 @@ def compare(
     ----------
     sample : Sample
     outcomes : mapping of str
-        Of each model's name to its outcomes: labels by id, an array in the order of `sample.ids`, or a
-        dataframe of one column per model, with the ids as its index or in a column. Units that lack some
-        model's outcome are left out.
+        Outcomes by name of the model: labels by id, an array in the order of `sample.ids`, or a dataframe
+        with a column for each model, and the ids as its index or in a column. Units without the outcome of
+        some model are not used.
     reference : str, optional
-        Compare each model with this one; all pairs unless given.
+        Compare each model with this one. Default: all pairs.
     proxies : mapping of str, optional
-        Of a model's name to the sample's proxy that predicts its outcome: the difference is then that of
-        both, with a fitted λ (PPI++), where there are 50 labels or more.
+        The sample's proxy of each model's outcome, by name of the model. With 50 labels or more, the
+        difference is corrected by that of the proxies with a fitted λ (PPI++).
     simultaneous : bool
-        Intervals and p-values hold together for all pairs (max-t), unless False.
+        Whether intervals and p-values hold for all pairs together (max-t).
     bounds : (float, float), optional
-        Of the outcomes.
+        Bounds of the outcomes.
     target : {"population", "superpopulation"}, optional
-        The population unless given; the superpopulation where every unit is labelled.
+        Default: the population; the superpopulation if every unit is labelled.
     seed : int
-        Of the largest statistic's simulated distribution.
+        Seed of the simulated distribution of the largest statistic.
 
     Returns
     -------
     Comparisons
-        An `Estimate` for each pair, labelled `a` and `b`; level and alternative of intervals and p-values are
-        chosen afterwards. `ranks()`, `leaderboard()`, `means`, `ratios`, `win_rates` besides.
+        An `Estimate` for each pair, with the label `a` and `b`. Level and alternative of intervals and
+        p-values are chosen afterwards. It also has `ranks()`, `leaderboard()`, `means`, `ratios` and
+        `win_rates`.
 
     Raises
     ------
@@ -602,8 +618,8 @@ def compare(
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
     >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
-    >>> found = stratal.compare(sample, {"new": [1, 1, 0, 1, 1], "old": [1, 0, 0, 1, 0]})
-    >>> found[0].value, found.ranks()
+    >>> comparisons = stratal.compare(sample, {"new": [1, 1, 0, 1, 1], "old": [1, 0, 0, 1, 0]})
+    >>> comparisons[0].value, comparisons.ranks()
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
     from stratal.labels.label_files import outcomes_of_table  # a plan needs no labels
@@ -647,14 +663,15 @@ def compare(
     return comparisons
 
 
-# What a pair's row shows of its ratio and its win rate.
-_SHOWN = ("estimate", "standard_error", "confidence_interval")
+# Fields of the ratio and the win rate in the row of a pair.
+_ROW_FIELDS = ("estimate", "standard_error", "confidence_interval")
 
-_ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
+_NO_INTERVAL_NOTE = "outcomes without bounds that always differ alike give no interval: give bounds="
 
 
-# How often each of two answers that differ is taken to be right where no proxy says.
-_TIED = 0.45
+# Expected share of units on which each of two different answers is right, without a proxy. It is below one
+# half, because different answers are not both right, and may both be wrong.
+_RIGHT_IF_DIFFERENT = 0.45
 
 SAME_ANSWER = "same answer"
 DIFFERENT = "different answers"
@@ -666,17 +683,16 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
 
     of_classes = True
     takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds")
-    # Models that it is of at most.
-    most: ClassVar[int | None] = None
+    max_models: ClassVar[int | None] = None
     models: tuple[str, ...]
     proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._set(models=tuple(self.models), proxies=tuple(self.proxies))
         count = len(set(self.models))
-        several = self.most != 2
-        if count < 2 or count < len(self.models) or (count > 2 and not several):
-            allowed = "two or more" if several else "two"
+        may_be_many = self.max_models != 2
+        if count < 2 or count < len(self.models) or (count > 2 and not may_be_many):
+            allowed = "two or more" if may_be_many else "two"
             names = ", ".join(self.models)
             raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
@@ -706,22 +722,26 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         return set(self.models) <= set(groups)
 
     def chances(self, population: Population) -> tuple[Expression, ...]:
-        """Return what is expected of each model's outcome: of a right answer, or of its score."""
+        """Return the expectation of each model's outcome: the chance of a right answer, or the score."""
         by_answers = self.by_answers(population.group_names)
-        names = self.proxies or (() if by_answers else self.models)
+        names = self.proxies
+        if not names and not by_answers:
+            names = self.models
         for name in names:
             population.proxy_info(name)
         observed = tuple(NumberColumn(name=name) for name in names)
         if by_answers and not names:
-            return (UNTOLD * self.same + _TIED * (1.0 - self.same),) * len(self.models)
+            return (DEFAULT_SHARE_RIGHT * self.same + _RIGHT_IF_DIFFERENT * (1.0 - self.same),) * len(
+                self.models
+            )
         if not by_answers or len(observed) > 2:
             return observed
-        # Answers that differ are not both right.
-        least = [self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])]
-        return tuple(Share(parts=(chance, least[0]), least=1.0) for chance in observed)
+        # Different answers are not both right: their chances are divided by the sum if it is above 1.
+        sum_if_different = self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])
+        return tuple(Share(parts=(chance, sum_if_different), least=1.0) for chance in observed)
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
-        """Return the models, whose outcomes are labels where the sample does not hold their answers."""
+        """Return the models, whose outcomes are labels unless the sample has their answers."""
         if self.by_answers(sample.groups):
             return ()
         return self.models
@@ -729,7 +749,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
     def outcomes(
         self, sample: Sample, labels: object, needless: Expression | None, request: Request = PLAIN
     ) -> ModelOutcomes:
-        """Return each model's outcome on the labelled units; the `needless` ones differ in no label."""
+        """Return each model's outcome on the labelled units; `needless` is 1 for units that need no label."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
             z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
         elif self.by_answers(sample.groups):
@@ -743,10 +763,8 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        if set(self.proxies) <= set(sample.proxy_names):
-            proxies = self.proxies
-        else:
-            proxies = ()
+        # A plan may name proxies that the sample does not keep.
+        proxies = self.proxies if set(self.proxies) <= set(sample.proxy_names) else ()
         return ModelOutcomes.of(
             sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
         )
@@ -758,12 +776,12 @@ def agreement_of(models: Sequence[str]) -> Agree:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoModels(ModelEstimand, most=2):
+class TwoModels(ModelEstimand, max_models=2):
     """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
 
-    # Whether units that both answer alike matter too.
+    # Whether units with equal answers of both models affect the quantity.
     counts_equal_answers: ClassVar[bool] = False
-    # What it is of the outcomes.
+    # The estimate of the quantity from the outcomes.
     quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
 
     def _pair(self, sample: Sample, labels: object, request: Request = PLAIN) -> ModelOutcomes:
@@ -782,8 +800,9 @@ class TwoModels(ModelEstimand, most=2):
         """Return E[(z_a − ratio z_b)² | x]: answers that differ are not both right, scores are unrelated."""
         first, second = self.chances(population)
         if self.by_answers(population.group_names):
-            both = self.same * (1.0 - ratio) ** 2 * first
-            return both + (1.0 - self.same) * (first + ratio**2 * second)
+            if_same = self.same * (1.0 - ratio) ** 2 * first
+            if_different = (1.0 - self.same) * (first + ratio**2 * second)
+            return if_same + if_different
         gap = first - ratio * second
         return gap * gap + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
 
@@ -799,11 +818,11 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
     Parameters
     ----------
     models : tuple of str
-        Two group columns of answers, which labels of the true class decide between; or two names of which
-        the labels give the outcomes.
+        Two group columns of answers, which are compared with labels of the true class; or two columns of
+        labels that contain the outcomes of the models.
     proxies : tuple of str, optional
-        The proxy of each. From 50 labels on the estimate takes off, with a fitted λ, what they say of the
-        difference, as `compare` does, where strata leave something of it; a ratio is planned with them.
+        The proxy of each model. With 50 labels or more, the difference is corrected by that of the proxies
+        with a fitted λ, as in `compare`, if it varies within strata. Plans of a ratio also use them.
 
     Examples
     --------
@@ -839,7 +858,7 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
     """
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
+        """Return the conditional moments of win − ½: half the difference of two binary outcomes."""
         difference = Difference(self.models, self.proxies).influence(population)
         return replace(
             difference,
@@ -869,11 +888,11 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
     """
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
+        """Return the conditional moments of (z_a − R z_b) / mean of z_b, which is not 0 for equal answers."""
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            problem = "the ratio's denominator is a model that is expected never to be right"
+            problem = "the model in the denominator of the ratio is expected to be always wrong"
             raise InputError(
                 problem, action="Plan for the difference of the two models instead, or swap them."
             )
@@ -907,18 +926,19 @@ class Differences(ModelEstimand, Several, kind="differences"):
         return self.parts
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of all differences as one; none matters where all models answer the same."""
+        """Return the combined moments of all differences; units with equal answers of all need no label."""
         joint = combined_influence([part.influence(population) for part in self.parts], population)
         cells, equal_answers = self.cells(population)
         return replace(joint, cells=cells, known_cells=equal_answers)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return how far the models' outcomes lie apart on the labelled units."""
+        """Return the distance between the models' outcomes on each labelled unit."""
         models = self.outcomes(sample, labels, self.same)
         z = models.z
         labelled = models.labelled
-        apart = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
-        return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -apart, apart), labelled=labelled)
+        distance = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
+        # With two models, this is their difference up to a constant factor.
+        return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -distance, distance), labelled=labelled)
 
     @property
     def parts(self) -> tuple[Difference, ...]:
@@ -930,6 +950,6 @@ class Differences(ModelEstimand, Several, kind="differences"):
         )
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Comparisons:
-        """Return the differences of all pairs, with intervals that hold together."""
+        """Return the differences of all pairs, with simultaneous intervals."""
         models = self.outcomes(sample, labels, self.same, request)
         return models.comparisons(list(combinations(range(len(self.models)), 2)))

@@ -31,8 +31,8 @@ from stratal.estimation.proportion_functions import (
     domain_mean,
     four_cells,
     hits_and_misses,
+    max_unseen_units,
     mean_of,
-    most_unseen,
     no_interval_note,
     of_two_sums,
     shares_above,
@@ -753,7 +753,7 @@ class Confusion:
         sizes = np.asarray(weighting.sizes)[side]
         counts = weighting.counts[side]
         units = int(sizes.sum())
-        max_missed = int(np.floor(most_unseen(sizes, counts) + 1e-9))
+        max_missed = int(np.floor(max_unseen_units(sizes, counts) + 1e-9))
         note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
             f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5% confidence), "

@@ -1,12 +1,14 @@
-"""Judges against people: correlations, bias and calibration of scores, and all that labels say of judges.
+"""Comparison of judges with people: correlation, bias and calibration of scores, and agreement of verdicts.
 
-All but the bias are functions of the joint distribution of score and label, with linearised variables. An
-interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic tangent, where a
-correlation near 1 has room. Two guards are added. The labels are mixed with one label's worth of pairs whose
-label is another unit's, so that a few pairs that all agree leave open that others do not. The more the labels
-show of the variance, and of units that disagree with the score, the less these pairs count. And the variance
-of a heavy-tailed variable, as of rare disagreements, is known less well than its labels are many: its degrees
-of freedom are those of its kurtosis.
+All quantities but the bias are functions of the joint distribution of score and label, with linearised
+variables. The interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic
+tangent. It has two guards:
+
+- The labels are mixed with pairs of a score and the label of another unit, which count as one label. Few
+  pairs that all agree then do not exclude that others disagree. The pairs count less, the more the labels
+  show of the variance and of units that disagree with the score.
+- The variance of a heavy-tailed variable, as with rare disagreements, is uncertain even with many labels. The
+  degrees of freedom therefore depend on the kurtosis.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_of_text
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import (
     ROUNDING_ERROR,
     Linearised,
@@ -66,17 +69,18 @@ from stratal.report.notes import Note
 # Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
 
-# A variance of this size is rounding: all values are equal.
-_DUST = 1e-12
-# The correlation nearest 1 that has an inverse hyperbolic tangent to compute with.
-_WITHIN = 1.0 - 1e-9
+# A variance of this size is a rounding error: all values are equal.
+_ROUNDING_VARIANCE = 1e-12
+# Largest correlation on Fisher's scale, which is infinite at 1.
+_MAX_CORRELATION = 1.0 - 1e-9
 
-# Other units whose labels a unit's score is paired with, spread over the sample: eight times the labels are
-# enough for the one label's worth that these pairs count.
-_PARTNERS = 8
+# Number of other units whose labels the score of a unit is paired with, spread over the sample. All of these
+# pairs together count as one label, so that more of them make no difference.
+_N_PARTNERS = 8
 
 
-def _moments(x: FloatArray, y: FloatArray) -> FloatArray:
+def _moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return x, y, x², y² and xy (n, 5)."""
     return np.column_stack([x, y, x * x, y * y, x * y])
 
 
@@ -84,10 +88,13 @@ def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
     """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
 
     def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-        # On one scale for both: what compares the two is changed by no common shift and scale.
+        # A common centre and scale of both changes neither a correlation nor an agreement, and avoids
+        # rounding errors.
         centre = float(weights @ (x + y)) / 2.0
         scale = float(np.sqrt(weights @ ((x - centre) ** 2 + (y - centre) ** 2)))
-        variables = _moments(*((part - centre) / (scale if scale > 0 else 1.0) for part in (x, y)))
+        if scale == 0:
+            scale = 1.0
+        variables = _moment_variables((x - centre) / scale, (y - centre) / scale)
         means = weights @ variables
         with np.errstate(divide="ignore", invalid="ignore"):
             value = function(means)
@@ -98,39 +105,43 @@ def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
 
 
 def _correlation(m: FloatArray) -> float:
+    """Return Pearson's correlation from the means of x, y, x², y² and xy."""
     spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
-    if spread > _DUST**2:
+    if spread > _ROUNDING_VARIANCE**2:
         return float((m[4] - m[0] * m[1]) / np.sqrt(spread))
     return np.nan
 
 
 def _agreement(m: FloatArray) -> float:
+    """Return Lin's concordance correlation from the means of x, y, x², y² and xy."""
     spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
-    if spread > _DUST:
+    if spread > _ROUNDING_VARIANCE:
         return 2.0 * float(m[4] - m[0] * m[1]) / spread
     return np.nan
 
 
-pearson, intraclass = map(_of_moments, (_correlation, _agreement))
+pearson = _of_moments(_correlation)
+intraclass = _of_moments(_agreement)
 
 
-def _placed(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Return P(V < v) + ½ P(V = v) of each unit, and what sums a (n,) over the units above, ties by half."""
+def _mid_ranks(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return P(V < v) + ½ P(V = v) of each unit (n,), and the number of its value in ascending order."""
     _, group = np.unique(values, return_inverse=True)
-    of_group = np.bincount(group, weights)
-    places = (np.cumsum(of_group) - of_group / 2.0)[group]
+    group_weights = np.bincount(group, weights)
+    ranks = (np.cumsum(group_weights) - group_weights / 2.0)[group]
+    return ranks, group
 
-    def above(a: FloatArray) -> FloatArray:
-        sums = np.bincount(group, a)
-        return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[group])
 
-    return places, above
+def _sums_above(group: IntArray, variable: FloatArray) -> FloatArray:
+    """Return the sum (n,) of a variable over the units with a higher value; ties count one half."""
+    sums = np.bincount(group, variable)
+    return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[group])
 
 
 def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return the correlation of the ranks, ties at their mean, and the units' influences (n,).
+    """Return the correlation of the ranks, with mean ranks of ties, and the influence of each unit (n,).
 
-    A unit adds to the moments of the ranks by its own, and moves the ranks of the units above it.
+    A unit changes the moments by its own ranks, and by increasing the ranks of the units above it.
 
     Examples
     --------
@@ -138,17 +149,19 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
     >>> round(spearman(x, y, np.full(5, 0.2))[0], 3)
     0.8
     """
-    (ranks_of_x, above), (ranks_of_y, above_other) = _placed(x, weights), _placed(y, weights)
-    variables = _moments(ranks_of_x, ranks_of_y)
+    ranks_of_x, group_of_x = _mid_ranks(x, weights)
+    ranks_of_y, group_of_y = _mid_ranks(y, weights)
+    variables = _moment_variables(ranks_of_x, ranks_of_y)
     means = weights @ variables
     slopes = numeric_gradient(_correlation, means)
     influence = (variables - means) @ slopes
-    for places, partner, sums, k in (
-        (ranks_of_x, ranks_of_y, above, 0),
-        (ranks_of_y, ranks_of_x, above_other, 1),
+    for ranks, other_ranks, group, k in (
+        (ranks_of_x, ranks_of_y, group_of_x, 0),
+        (ranks_of_y, ranks_of_x, group_of_y, 1),
     ):
-        moved = weights * (slopes[k] + 2.0 * slopes[2 + k] * places + slopes[4] * partner)
-        influence = influence + sums(moved) - float(moved @ places)
+        # Derivative of the correlation with respect to the rank of each unit.
+        rank_slopes = weights * (slopes[k] + 2.0 * slopes[2 + k] * ranks + slopes[4] * other_ranks)
+        influence = influence + _sums_above(group, rank_slopes) - float(rank_slopes @ ranks)
     return _correlation(means), np.asarray(influence)
 
 
@@ -162,21 +175,22 @@ class FisherInterval(OffsetInterval):
     method = "fisher"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the correlation."""
+        """Return the distances of the limits below and above the correlation."""
         if self.standard_error == 0.0:
             return 0.0, 0.0
-        value = min(max(self.value, -_WITHIN), _WITHIN)
-        reach = -float(student_quantile(error, self.degrees_of_freedom))
-        reach *= self.standard_error / (1.0 - value**2)
-        low = np.tanh(np.arctanh(value) - reach)
-        high = np.tanh(np.arctanh(value) + reach)
+        value = min(max(self.value, -_MAX_CORRELATION), _MAX_CORRELATION)
+        quantile = -float(student_quantile(error, self.degrees_of_freedom))
+        # The derivative of arctanh converts the standard error to Fisher's scale.
+        half_width = quantile * self.standard_error / (1.0 - value**2)
+        low = np.tanh(np.arctanh(value) - half_width)
+        high = np.tanh(np.arctanh(value) + half_width)
         return max(self.value - float(low), 0.0), max(float(high) - self.value, 0.0)
 
 
 def association(
     statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
-    """Return how far scores and labels (n,) go together, from −1 to 1, with its interval."""
+    """Return the correlation or agreement of scores and labels (n,), from −1 to 1, with its interval."""
     n = len(x)
     bounds = (-1.0, 1.0)
     weights = weighting.weights / weighting.total
@@ -189,20 +203,19 @@ def association(
     result = of_variable(value, influence / weighting.total, weighting, target)
     smooth = _smoothed(statistic, x, y, weighting, result, target)
     has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
-    # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
-    room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
-    plain_limits = replace(smooth, value=value, standard_error=smooth.standard_error * room)
-    interval = OuterInterval(value=value, bounds=bounds, first=plain_limits, second=smooth)
+    # The interval around the value has the same width on Fisher's scale as that around the smoothed value.
+    ratio = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _MAX_CORRELATION)
+    around_value = replace(smooth, value=value, standard_error=smooth.standard_error * ratio)
+    interval = OuterInterval(value=value, bounds=bounds, first=around_value, second=smooth)
+    standard_error = smooth.standard_error
     if has_error or weighting.census:
-        reported_error = result.standard_error
-    else:
-        reported_error = None
+        standard_error = result.standard_error
     return linearised_estimate(
         result,
         weighting,
         interval=interval,
         target=target,
-        standard_error=smooth.standard_error if reported_error is None else reported_error,
+        standard_error=standard_error,
         degrees_of_freedom=smooth.degrees_of_freedom,
     )
 
@@ -210,41 +223,43 @@ def association(
 def _smoothed(
     statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
 ) -> FisherInterval:
-    """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
+    """Return the interval of the labels mixed with pairs of a unit's score and another unit's label.
 
-    These pairs count as much as `pseudo_label_share`.
+    The share of these pairs is `pseudo_label_share`.
     """
     n = len(x)
     pair_share, degrees_of_freedom = pseudo_label_share(result, weighting, _exceptions(x, y, weighting))
-    steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
-    pairs = [np.roll(np.arange(n), int(step)) for step in steps]
+    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PARTNERS).astype(int))
+    partners = [np.roll(np.arange(n), int(step)) for step in steps]
+    n_copies = 1 + len(partners)
     unit_shares = np.full(n, pair_share)
     if len(np.unique(y)) == 2:
         unit_shares = np.maximum(unit_shares, adaptive_label_share(y == y.max(), weighting))
-    shares = np.concatenate([1.0 - unit_shares, *(unit_shares / len(pairs) for _ in pairs)])
-    weights = shares * np.tile(weighting.weights, 1 + len(pairs))
-    both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
-    value, influence = statistic(*both, weights / weights.sum())
+    shares = np.concatenate([1.0 - unit_shares] + [unit_shares / len(partners)] * len(partners))
+    weights = shares * np.tile(weighting.weights, n_copies)
+    scores = np.tile(x, n_copies)
+    labels = np.concatenate([y, *(y[partner] for partner in partners)])
+    value, influence = statistic(scores, labels, weights / weights.sum())
     if not np.isfinite(value) or weighting.census:
         return FisherInterval(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )
     influence = influence / weighting.total
-    hidden = mixed_variance(weighting, shares, influence) * weighting.total**2
-    largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
+    design_variance = mixed_variance(weighting, shares, influence) * weighting.total**2
+    variance, _ = smoothed_variance(design_variance, influence, weights, result, weighting, target)
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
-        standard_error=float(np.sqrt(largest)),
+        standard_error=float(np.sqrt(variance)),
         degrees_of_freedom=max(degrees_of_freedom, 1.0),
     )
 
 
 def _exceptions(x: FloatArray, y: FloatArray, weighting: Weighting) -> FloatArray:
-    """Return what the labels (n,) differ by from their isotonic fit on the scores, rising or falling.
+    """Return the residuals of the labels (n,) from their isotonic fit on the scores, rising or falling.
 
-    Right and wrong answers can agree with the score in every stratum. Then the variance within strata is near
-    0, however many units of the population disagree: coverage was .71 with 1% of such units and 100 labels.
+    If all labels of each stratum agree with the score, the variance within strata is near 0, although units
+    without a label may disagree: coverage was .71 with 1% of such units and 100 labels.
     """
     from scipy.optimize import isotonic_regression
 
@@ -253,15 +268,15 @@ def _exceptions(x: FloatArray, y: FloatArray, weighting: Weighting) -> FloatArra
     means = np.bincount(inverse, weighting.weights * y) / weight
     fits = (isotonic_regression(means, weights=weight, increasing=rising).x for rising in (True, False))
     residuals = [y - fit[inverse] for fit in fits]
-    return min(residuals, key=lambda each: float(weighting.weights @ each**2))
+    return min(residuals, key=lambda residual: float(weighting.weights @ residual**2))
 
 
-# Share of the squared influence that the largest 2% of the labels hold above which a correlation has a note:
-# exceeded by a tenth of samples of 100 labels with normal noise, by half with t noise (3 degrees of freedom).
+# Share of the squared influence in the largest 2 % of the labels above which a correlation has a note. One in
+# ten samples of 100 labels with normal errors exceeds it, and half of those with t errors (df = 3).
 _HEAVY_INFLUENCE_SHARE = 0.45
 
 
-# How steeply labels are expected to follow the score before there are any: as a plan for a mean has it.
+# Slope of the labels on the score that a plan expects, as for a mean.
 SLOPE = 0.8
 
 
@@ -272,7 +287,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
     Parameters
     ----------
     score : str, optional
-        The proxy that holds the judge's score; the only one unless given.
+        The proxy with the judge's score. Default: the only proxy.
     """
 
     score: str | None = None
@@ -280,17 +295,14 @@ class OfScores(Estimand, listed="score", shown="judge"):
     def units(
         self, sample: Sample, labels: object, scores: object = None
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
-        """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
-        if scores is not None:
-            score_column = scores
-        else:
+        """Return scores and labels (m,) of the labelled units, and whether drawn units are labelled (n,)."""
+        score_column = scores
+        if scores is None:
             score_column = self.score or only_proxy(sample)
         if isinstance(score_column, str):
             score = sample.question.score(score_column)
-        else:
-            score = None
-        if score is not None and score.of_class is not None:
-            labels = class_indicator(sample, labels, score)
+            if score is not None and score.of_class is not None:
+                labels = class_indicator(sample, labels, score)
         columns, labelled = number_columns(sample, {"score": score_column, "label": labels})
         return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
 
@@ -304,7 +316,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
         return self.units(sample, labels)[3]
 
     def _scaled(self, population: Population) -> tuple[NumberColumn, tuple[float, float]]:
-        """Return the score, and the bounds of the labels' scale that it is on."""
+        """Return the score and its bounds, which are those of the labels."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
             problem = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
@@ -318,11 +330,11 @@ class Association(OfScores):
     """A correlation of scores and labels."""
 
     statistic: ClassVar[Pairs]
-    # The function of the moments by which a plan expects it.
+    # The function of the moments that a plan uses.
     planned: ClassVar[Callable[[FloatArray], float]] = _correlation
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return how far scores and labels go together."""
+        """Return the correlation or agreement of scores and labels."""
         x, y, frame, _ = self.units(sample, labels)
         estimate = association(type(self).statistic, x, y, frame.weighting, request.target)
         notes = self._tail_notes(y, estimate)
@@ -331,7 +343,7 @@ class Association(OfScores):
         return frame.complete(estimate, sample, label=self.label)
 
     def _tail_notes(self, labels: FloatArray, estimate: Estimate) -> tuple[Note, ...]:
-        """Return a warning where a few labels (n,) without bounds decide the variance of the correlation."""
+        """Return a warning if few labels (n,) without bounds dominate the variance of the correlation."""
         if type(self).statistic is spearman or len(labels) < MIN_ERRORS_FOR_TAILS:
             return ()
         share = largest_share(estimate.evidence.residuals)
@@ -345,14 +357,14 @@ class Association(OfScores):
         return (Note("heavy-tails", text),)
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of the influence where labels are at either bound and follow the score.
+        """Return the moments of the influence for labels at the bounds, whose mean is linear in the score.
 
-        u = c_0 + c_1 x for each of the two labels, plus c_2 x², with the slopes of the correlation at the
-        moments that are expected. Ranks and distances are planned for as the correlation.
+        For each of the two labels u = c_0 + c_1 x + c_2 x², with the derivatives of the correlation at the
+        expected moments. Plans for ranks use the same formula.
         """
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
-        if second - first**2 <= _DUST:
+        if second - first**2 <= _ROUNDING_VARIANCE:
             problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
             raise InputError(problem, given=f"{first:g}", action=action)
@@ -387,7 +399,7 @@ class PearsonCorrelation(Association, kind="pearson", statistic=pearson):
 
 @dataclass(frozen=True, slots=True)
 class SpearmanCorrelation(Association, kind="spearman", statistic=spearman):
-    """Spearman's correlation: that of the ranks, ties at their mean.
+    """Spearman's correlation: that of the ranks, with mean ranks of ties.
 
     Examples
     --------
@@ -400,8 +412,8 @@ class SpearmanCorrelation(Association, kind="spearman", statistic=spearman):
 class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, planned=_agreement):
     """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
 
-    Of the whole population: 2 cov over the variances' sum and the squared difference of the means (Lin's
-    concordance): a judge that is always a point higher disagrees.
+    In the population it is Lin's concordance: 2 cov / (sum of the variances + squared difference of the
+    means). It is below 1 for a judge whose scores are always one point higher than the labels.
 
     Examples
     --------
@@ -412,9 +424,9 @@ class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, plann
 
 @dataclass(frozen=True, slots=True)
 class WeightedKappa(IntraclassCorrelation, kind="weighted_kappa"):
-    """Cohen's weighted kappa of scores on a scale: 1 less the squared distance over that of chance (1968).
+    """Cohen's weighted kappa of scores: 1 − mean squared distance / that expected by chance (Cohen 1968).
 
-    Of the whole population it is the intraclass correlation (Fleiss & Cohen 1973).
+    In the population it equals the intraclass correlation (Fleiss & Cohen 1973).
 
     Examples
     --------
@@ -425,7 +437,7 @@ class WeightedKappa(IntraclassCorrelation, kind="weighted_kappa"):
 
 @dataclass(frozen=True, slots=True)
 class Bias(OfScores, kind="bias"):
-    """The mean of a judge's score less that of the labels: what the raw mean of a judge is wrong by.
+    """The bias of a judge: the mean of its scores minus that of the labels.
 
     Examples
     --------
@@ -438,7 +450,7 @@ class Bias(OfScores, kind="bias"):
     """
 
     def influence(self, population: Population) -> Influence:
-        """Return what a plan expects of the mean: the score's own mean is known."""
+        """Return the influence of the mean of the labels, since the mean of the scores is known."""
         x, (low, high) = self._scaled(population)
         (first,) = averages(population, [x])
         expected = SLOPE * x + (1.0 - SLOPE) * float(first)
@@ -446,7 +458,7 @@ class Bias(OfScores, kind="bias"):
         return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the bias: the mean of score less label."""
+        """Return the bias: the mean of score minus label."""
         x, y, _, labelled = self.units(sample, labels)
         score = self.score or only_proxy(sample)
         info = next(entry for entry in sample.proxy_info if entry.name == score)
@@ -461,23 +473,26 @@ class Bias(OfScores, kind="bias"):
             bounds = (-width, width)
             outcome = "bounded"
         requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
-        # Differences are numbers, whatever the labels are.
+        # The differences are numbers, even if labels are words.
         question = sample.question.with_outcome(decoding=NUMBER, positive=None, mapping=None)
         numeric = replace(sample, question=question)
         return replace(Mean().estimate(numeric, difference, requested), label=self.label, null=0.0)
 
 
-# Of equal width, as calibration errors are usually taken (Guo et al. 2017).
-BINS = 10
+# Confidence level instead of 0, for which there is no interval.
+_MIN_LEVEL = 1e-12
+
+# Number of bins of equal width, as is usual for calibration errors (Guo et al. 2017).
+N_BINS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _BinsInterval(OffsetInterval):
-    """A weighted sum of absolute differences of labels' means from known ones, each with its interval.
+    """Interval of a weighted sum of absolute differences between the means of labels and known means.
 
-    An end is the sum of the bins' ends: the sum of absolute values is far from normal where all are near 0,
-    and its own estimate then lies above it. Below, an error in any one bin would be one of the sum, so that
-    each has its part of what may be left out (Bonferroni); above, the other bins' room makes up for it.
+    The limits are the sums of the limits of the bins, because the sum of absolute values is not normal near 0
+    and its estimate is biased upwards. The lower limit needs the correct limit in every bin, so that each bin
+    gets its part of the error (Bonferroni). Above, errors of bins compensate each other.
     """
 
     terms: tuple[Estimate, ...]
@@ -487,46 +502,53 @@ class _BinsInterval(OffsetInterval):
     method = "sum of bins"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the value."""
-        outer, inner = (max(1.0 - part * error, _DUST) for part in (1.0 / len(self.terms), 2.0))
-        (below, above), (low, high) = (
-            np.array([[*term.confidence_interval(level)] for term in self.terms]).T - self.means
-            for level in (outer, inner)
-        )
-        least = np.maximum(np.maximum(below, -above), 0.0)
-        most = np.maximum(np.abs(low), np.abs(high))
-        return max(self.value - float(self.shares @ least), 0.0), float(self.shares @ most) - self.value
+        """Return the distances of the limits below and above the value."""
+        low, high = self._limits_of_gaps(1.0 - error / len(self.terms))
+        min_gaps = np.maximum(np.maximum(low, -high), 0.0)
+        low, high = self._limits_of_gaps(1.0 - 2.0 * error)
+        max_gaps = np.maximum(np.abs(low), np.abs(high))
+        smallest = float(self.shares @ min_gaps)
+        largest = float(self.shares @ max_gaps)
+        return max(self.value - smallest, 0.0), largest - self.value
+
+    def _limits_of_gaps(self, confidence_level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the limits (bins,) of the differences between labels' means and known means."""
+        level = max(confidence_level, _MIN_LEVEL)
+        ends = [term.confidence_interval(level) for term in self.terms]
+        low = np.array([end.low for end in ends]) - self.means
+        high = np.array([end.high for end in ends]) - self.means
+        return low, high
 
 
 def calibration_error(
     x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
     """Return the expected calibration error of probabilities and labels (n,), with its interval."""
-    bins = np.minimum((x * BINS).astype(int), BINS - 1)
+    bins = np.minimum((x * N_BINS).astype(int), N_BINS - 1)
     weights = weighting.weights / weighting.total
-    shares = np.bincount(bins, weights, minlength=BINS).astype(np.float64)
+    shares = np.bincount(bins, weights, minlength=N_BINS).astype(np.float64)
     used = np.flatnonzero(shares > 0)
-    gap = np.bincount(bins, weights * (y - x), minlength=BINS)[used]
-    value = float(np.abs(gap).sum())
-    signs = np.zeros(BINS)
-    signs[used] = np.sign(gap)
+    gaps = np.bincount(bins, weights * (y - x), minlength=N_BINS)[used]
+    value = float(np.abs(gaps).sum())
+    signs = np.zeros(N_BINS)
+    signs[used] = np.sign(gaps)
     influence = signs[bins] * (y - x) - value
     result = of_variable(value, influence / weighting.total, weighting, target)
-    # Of the labels' means: within a bin scores hardly differ, and labels that all agree have a guard.
+    # Scores hardly differ within a bin. The interval of a mean of labels has a width even if all are equal.
     terms = tuple(
         domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
     )
-    means = np.bincount(bins, weights * x, minlength=BINS)[used] / shares[used]
+    means = np.bincount(bins, weights * x, minlength=N_BINS)[used] / shares[used]
     interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
     return linearised_estimate(result, weighting, interval=interval, target=target)
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationError(OfScores, kind="calibration_error"):
-    """The expected calibration error: how far the labels' mean is off the score's, over bins of the score.
+    """The expected calibration error: the mean absolute difference of mean label and mean score over bins.
 
-    Its estimate is never below 0 and few labels make it too large; the interval knows that, and holds 0 where
-    the judge may be calibrated.
+    The estimate is never below 0 and is biased upwards with few labels. The interval accounts for this, and
+    contains 0 if the judge may be calibrated.
 
     Examples
     --------
@@ -535,7 +557,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
     """
 
     def influence(self, population: Population) -> Influence:
-        """Return what a plan expects of the bias, whose parts it sums."""
+        """Return the influence of the bias, since the calibration error sums the biases of bins."""
         return Bias(self.score).influence(population)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
@@ -547,7 +569,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
                 f"a calibration error requires probabilities, and {score!r} is none",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
                 allowed="right, class:NAME",
-                action="Declare what it predicts (predicts=, --predicts), or ask how far they go together: "
+                action="Declare what it predicts (predicts=, --predicts), or estimate a correlation: "
                 "pearson, spearman or icc.",
             )
         x, y, frame, _ = self.units(sample, labels)
@@ -555,38 +577,39 @@ class CalibrationError(OfScores, kind="calibration_error"):
             raise InputError(
                 "a calibration error requires probabilities and labels from 0 to 1",
                 given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
-                action="Ask for their association: pearson, spearman or icc.",
+                action="Estimate a correlation instead: pearson, spearman or icc.",
             )
         estimate = calibration_error(x, y, frame.weighting, request.target)
         return frame.complete(estimate, sample, label=self.label)
 
 
-# A judge with more verdicts is described by its agreement alone: each class has four rows.
+# Maximum number of classes in the report of a judge, since each has four rows. With more, only agreement and
+# kappa are reported.
 _MAX_CLASSES = 6
 
 # The share of the units on which a judge gave no verdict.
 MISSING_VERDICT_SHARE = "no_verdict"
 
-# What a row is of, `metric`, `class` and where it is a cell `judged`, and its estimate.
+# The label of a row (`metric`, `class`, and `judged` for cells), and its estimate.
 JudgeRow = tuple[Mapping[str, str | None], Estimate]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_classes=True):
-    """Judges against people: agreement, kappa, what each finds and what it calls so wrongly; or its scores.
+    """Comparison of judges with people: agreement, kappa and rates of each class, or correlations of scores.
 
     Parameters
     ----------
     judges : sequence of str
-        Group columns of verdicts, which are called as the labels are; or proxies that hold scores. Several,
-        or repeated calls of one, have rows each, and also how far they agree with each other, and their mean
-        or, of three and more, their majority (a tie is the verdict of the one that is named first).
+        Group columns of verdicts in the words of the labels, or proxies with scores. Several judges, or
+        repeated calls of one, have rows each, and rows of their consistency. Scores have rows of their mean,
+        and three or more verdicts rows of their majority (the first named of tied judges decides).
 
     Notes
     -----
-    Of two classes there are three readings of each class's share: the labels', as the sample was drawn; the
-    judge's own, which no label corrects; and Rogan & Gladen's (1978), which corrects the judge's by the rates
-    at which the labels find it right, taken for labels of a random sample.
+    For two classes, the share of a class is reported in three ways: from the labels by the design, from the
+    judge's verdicts without correction, and by Rogan & Gladen (1978), who correct the share of the verdicts
+    by the judge's error rates, as if the labels were of a simple random sample.
 
     Examples
     --------
@@ -595,8 +618,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     >>> labels = sample.groups["judge"].copy()
     >>> labels[:2] = "pass"
-    >>> found = stratal.estimate(sample, labels, judge="judge")
-    >>> found.of(metric="agreement").value >= 0.9
+    >>> report = stratal.estimate(sample, labels, judge="judge")
+    >>> report.of(metric="agreement").value >= 0.9
     True
     """
 
@@ -614,28 +637,28 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         return predicted is True or predicted in self.judges
 
     def influence(self, population: Population) -> Influence:
-        """Return that of the first one's agreement, or of its correlation where it gives scores."""
+        """Return the influence of the first judge's agreement, or of its correlation if it gives scores."""
         first = self.judges[0]
         if first in population.proxy_names:
             return PearsonCorrelation(first).influence(population)
         return Estimand.parse_text(f"agreement:{first}").influence(population)
 
-    def _scores(self, sample: Sample, labels: object) -> bool:
-        """Return whether the judges give scores: proxies, or columns of ratings where labels are 0 and 1."""
+    def _are_scores(self, sample: Sample, labels: object) -> bool:
+        """Return whether the judges give scores: proxies, or columns of ratings with labels 0 and 1."""
         if all(name in sample.proxy_names and name not in sample.groups for name in self.judges):
             return True
-        return all(_rates(sample, labels, name) for name in self.judges)
+        return all(_holds_ratings(sample, labels, name) for name in self.judges)
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        if self._scores(sample, labels):
+        if self._are_scores(sample, labels):
             numbers = _numbers_for_score(sample, labels, self.judges[0])
             return np.isfinite(number_column(sample, numbers, "label"))
         return judged_classes(sample, labels, self.judges[0]).labelled
 
     def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the first judge's verdicts."""
-        if self._scores(sample, labels):
+        if self._are_scores(sample, labels):
             return labels
         return labels_as_verdicts(sample, labels, self.judges[0])
 
@@ -644,75 +667,78 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         target = request.target
         judges = self.judges
         count = len(self.judges)
-        each: list[tuple[str, Iterable[JudgeRow]]]
-        if self._scores(sample, labels):
-            each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
+        report: list[tuple[str, Iterable[JudgeRow]]]
+        if self._are_scores(sample, labels):
+            report = [(name, _of_scores(sample, labels, name, target)) for name in judges]
             # Scores of different classes have no common mean.
             if count > 1 and len({_class_of(sample, name) for name in judges}) == 1:
-                each.append((f"mean of {count}", _of_mean_score(sample, labels, judges, target)))
+                report.append((f"mean of {count}", _of_mean_score(sample, labels, judges, target)))
         else:
-            if count > 2:  # of two, that of the first
+            if count > 2:  # the majority of two judges is the first one's verdict
                 sample, judges = with_majority(sample, judges, labels)
-            each = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
+            report = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
             if count > 1:
-                same = _consistency(sample, labels, self.judges, target)
-                each.append((f"{count} together", [({"metric": "consistency"}, same)]))
-        rows_found = [(name, of, row) for name, rows in each for of, row in rows]
-        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in rows_found) else []))
+                consistency = _consistency(sample, labels, self.judges, target)
+                report.append((f"{count} together", [({"metric": "consistency"}, consistency)]))
+        judge_rows = [(name, label, row) for name, rows in report for label, row in rows]
+        keys = ["metric", "class"]
+        if any("judged" in label for _, label, _ in judge_rows):
+            keys.append("judged")
         rows = [
-            replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
-            for name, of, row in rows_found
+            replace(row, label={"judge": name} | {key: label.get(key) for key in keys})
+            for name, label, row in judge_rows
         ]
-        verdicts = () if self._scores(sample, labels) else self.judges
+        verdicts = () if self._are_scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return agreement, kappa and what is found of each class in each group, for verdicts.
+        """Return agreement, kappa and the recall of each class in each group, for verdicts.
 
-        A remark names each group in which a judge is worse than over all units: the group's interval, at a
-        level that holds for all groups and quantities of a judge together (Bonferroni), lies below.
+        A remark names each group in which a judge is worse than over all units. There, the upper limit of the
+        group's interval is below the overall value, at a level that holds for all groups and quantities of a
+        judge together (Bonferroni).
         """
-        if self._scores(sample, labels):
+        if self._are_scores(sample, labels):
             return Estimand.by(self, sample, labels, group, request)
         rows = []
         remarks = []
         for judge in self.judges:
             answered = judged_classes(sample, labels, judge)
-            several = range(len(answered.levels) if len(answered.levels) <= _MAX_CLASSES else 0)
-            requested: list[tuple[str, str, int | None]] = [("recall", "recall", k) for k in several]
-            requested = [("agreement", "accuracy", None), ("kappa", "kappa", None), *requested]
-            everyone = _compared(answered)
-            each = [answered.within(sample, group, name, k, request.target) for _, name, k in requested]
-            level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
-            for (metric, name, k), row_of_group in zip(requested, each, strict=True):
-                overall = answered.confusion.within(everyone, name, k, request.target).value
-                if k is None:
-                    level_name = None
-                else:
-                    level_name = answered.levels[k]
-                of = {"judge": judge, "metric": metric, "class": level_name}
-                rows += [replace(row, label={"domain": part} | of) for part, row in row_of_group.items()]
-                if k is None:
-                    shown = metric
-                else:
-                    shown = f"{metric} of {level_name!r}"
-                remarks += [
-                    f"in {part!r} {shown} of {judge!r} is lower than elsewhere: {row.value:.3f}, "
-                    f"{overall:.3f} over all units"
-                    for part, row in row_of_group.items()
-                    if row.confidence_interval(level).high < overall
-                ]
+            # The name of each quantity, its metric and its class.
+            quantities: list[tuple[str, str, int | None]] = [
+                ("agreement", "accuracy", None),
+                ("kappa", "kappa", None),
+            ]
+            if len(answered.levels) <= _MAX_CLASSES:
+                quantities += [("recall", "recall", k) for k in range(len(answered.levels))]
+            has_verdict = _has_verdict(answered)
+            group_rows = [
+                answered.within(sample, group, name, k, request.target) for _, name, k in quantities
+            ]
+            level = 1.0 - _FAMILY_ERROR / max(sum(map(len, group_rows)), 1)
+            for (quantity, name, k), estimates in zip(quantities, group_rows, strict=True):
+                overall = answered.confusion.within(has_verdict, name, k, request.target).value
+                class_name = None if k is None else answered.levels[k]
+                description = quantity if k is None else f"{quantity} of {class_name!r}"
+                label = {"judge": judge, "metric": quantity, "class": class_name}
+                for domain, row in estimates.items():
+                    rows.append(replace(row, label={"domain": domain} | label))
+                    if row.confidence_interval(level).high < overall:
+                        remarks.append(
+                            f"in {domain!r} {description} of {judge!r} is lower than elsewhere: "
+                            f"{row.value:.3f}, {overall:.3f} over all units"
+                        )
         judges = ", ".join(self.judges)
         return Estimates.from_rows(sample, rows, "judge_groups", remarks, f", judge {judges} by group")
 
 
-# Chance that a judge who is as good in every group is called worse in one.
-_ERROR = 0.05
+# Probability that a judge who is equally good in all groups is reported as worse in some group.
+_FAMILY_ERROR = 0.05
 
 
-def _compared(answered: AnsweredClasses) -> BoolArray:
+def _has_verdict(answered: AnsweredClasses) -> BoolArray:
     """Return which of the labelled units (m,) have a verdict."""
     if answered.judged is None:
         return np.ones(len(answered.confusion.true), dtype=bool)
@@ -720,13 +746,13 @@ def _compared(answered: AnsweredClasses) -> BoolArray:
 
 
 def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]:
-    """Return how many drawn units have no verdict of a judge, and in which words."""
+    """Return a note on the drawn units without a verdict of a judge, with the texts in place of verdicts."""
     missing = no_verdicts(sample, labels, judge)
     if not np.any(missing):
         return []
-    words, counts = np.unique(sample.groups[judge][missing], return_counts=True)
+    texts, counts = np.unique(sample.groups[judge][missing], return_counts=True)
     shown = ", ".join(
-        f"{word or 'empty'!r} {count:,}" for word, count in zip(words.tolist(), counts.tolist(), strict=True)
+        f"{text or 'empty'!r} {count:,}" for text, count in zip(texts.tolist(), counts.tolist(), strict=True)
     )
     return [
         f"{int(missing.sum()):,} of {sample.size:,} drawn units have no verdict of {judge!r} ({shown}): the "
@@ -735,24 +761,25 @@ def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]
 
 
 def _consistency(sample: Sample, labels: object, judges: tuple[str, ...], target: str) -> Estimate:
-    """Return how often two judges say the same, over the pairs of verdicts on a unit."""
+    """Return the share of equal verdicts among all pairs of verdicts on a unit."""
     has_verdict = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
     verdicts = np.stack([sample.groups[judge] for judge in judges])
-    both = np.array([has_verdict[a] & has_verdict[b] for a, b in combinations(range(len(judges)), 2)])
-    equal = np.array([verdicts[a] == verdicts[b] for a, b in combinations(range(len(judges)), 2)])
+    judge_pairs = list(combinations(range(len(judges)), 2))
+    is_pair = np.array([has_verdict[a] & has_verdict[b] for a, b in judge_pairs])
+    is_equal = np.array([verdicts[a] == verdicts[b] for a, b in judge_pairs])
     all_units = sample.weighting(np.ones(sample.size, dtype=bool))
-    if np.all(both):
-        return mean_of(np.mean(equal, axis=0), all_units, target)
-    pairs = both.sum(axis=0)
-    shares = (equal & both).sum(axis=0) / np.maximum(pairs, 1)
-    return domain_mean(shares, pairs > 0, all_units, bounds=(0.0, 1.0), target=target)
+    if np.all(is_pair):
+        return mean_of(np.mean(is_equal, axis=0), all_units, target)
+    n_pairs = is_pair.sum(axis=0)
+    shares = (is_equal & is_pair).sum(axis=0) / np.maximum(n_pairs, 1)
+    return domain_mean(shares, n_pairs > 0, all_units, bounds=(0.0, 1.0), target=target)
 
 
 def with_majority(sample: Sample, judges: tuple[str, ...], labels: object) -> tuple[Sample, tuple[str, ...]]:
-    """Return the sample with the judges' majority as a group column, and all their names.
+    """Return the sample with the majority of the judges as a group column, and the names with that column.
 
-    A tie is the verdict of the one that is named first among those tied; a judge without a verdict has no
-    vote, unless none has one.
+    In a tie, the first named of the tied judges decides. A judge without a verdict has no vote, unless no
+    judge has a verdict.
     """
     name = f"majority of {len(judges)}"
     columns: AnyArray = np.stack([class_column(sample, judge, judge) for judge in judges])
@@ -763,9 +790,9 @@ def with_majority(sample: Sample, judges: tuple[str, ...], labels: object) -> tu
 
 
 def _label_numbers(sample: Sample, labels: object) -> Any:
-    """Return the number of each label; of compared classes whether the answer is right.
+    """Return labels as numbers: 1 if the model's answer is the label's class, else 0.
 
-    Labels that are numbers, or words that stand for numbers, stay as they are.
+    Labels that are not classes are unchanged.
     """
     if compared_column(sample, labels) is None:
         return labels
@@ -776,7 +803,7 @@ def _label_numbers(sample: Sample, labels: object) -> Any:
 
 
 def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target: str) -> Iterator[JudgeRow]:
-    """Yield what compares the mean of several judges' scores with labels."""
+    """Yield the rows that compare the mean score of several judges with labels."""
     labels = _numbers_for_score(sample, labels, judges[0])
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
     same = all(_on_scale_of_labels(sample, labels, name) for name in judges)
@@ -787,9 +814,9 @@ def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target
 def _associations(
     sample: Sample, labels: object, scores: object, target: str, *, same_scale: bool
 ) -> Iterator[JudgeRow]:
-    """Yield how far scores go together with labels: a proxy's name, or a score for each drawn unit (n,).
+    """Yield the correlations of labels with scores: the name of a proxy, or a score for each drawn unit (n,).
 
-    An intraclass correlation compares values, and is of one scale alone.
+    The intraclass correlation requires the same scale of scores and labels.
     """
     x, y, frame, _ = OfScores().units(sample, labels, scores)
     statistics = {"pearson": pearson, "spearman": spearman}
@@ -801,15 +828,15 @@ def _associations(
 
 
 def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
-    """Yield the area under the curve of scores, on any scale, if labels are right and wrong."""
+    """Yield the area under the ROC curve of scores on any scale, if labels are 0 and 1."""
     x, y, frame, _ = OfScores().units(sample, labels, scores)
     if _are_binary(y):
         area = ranking_metric(area_under_curve, x, y == 1, frame.weighting, target)
         yield {"metric": "auc"}, frame.complete(area, sample)
 
 
-def _rates(sample: Sample, labels: object, judge: str) -> bool:
-    """Return whether a column of verdicts holds numbers other than 0 and 1, and labels count as 0 or 1."""
+def _holds_ratings(sample: Sample, labels: object, judge: str) -> bool:
+    """Return whether a judge's column contains numbers other than 0 and 1, and labels count as 0 or 1."""
     verdicts = sample.groups.get(judge)
     if verdicts is None:
         return judge in sample.proxy_names
@@ -830,9 +857,9 @@ def _are_binary(numbers: FloatArray) -> bool:
 
 
 def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
-    """Return whether a score is on the scale of the labels, so that their difference means something.
+    """Return whether a score is on the scale of the labels, so that their difference is meaningful.
 
-    Labels of right and wrong are on the scale of probabilities.
+    Labels 0 and 1 are on the scale of probabilities.
     """
     if judge not in sample.proxy_names:
         return False
@@ -845,11 +872,10 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
         return False
     if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and _are_binary(y):
         return False
+    low, high = info.bounds or (-np.inf, np.inf)
     if _are_binary(y):
         low = 0.0
         high = 1.0
-    else:
-        low, high = info.bounds or (-np.inf, np.inf)
     stated = sample.question.outcome.bounds
     if stated is not None and info.bounds is not None and stated != info.bounds:
         return False
@@ -857,13 +883,13 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
 
 
 def is_probability(sample: Sample, score: str) -> bool:
-    """Return whether a score can be a probability: it is declared as no rating and no order."""
+    """Return whether a score may be a probability: it is not declared as a rating or an order."""
     role = sample.question.score(score)
     return role is None or role.is_probability or role.predicts == OUTCOME
 
 
 def _class_of(sample: Sample, score: str) -> str | None:
-    """Return the class of which a score is declared to be the probability."""
+    """Return the class whose probability a score is declared to be; None for other scores."""
     role = sample.question.score(score)
     if role is None:
         return None
@@ -889,6 +915,7 @@ def _numbers_for_score(sample: Sample, labels: object, score: str) -> Any:
 
 
 def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
+    """Yield the rows that compare a judge's scores with labels."""
     if _class_of(sample, judge) is None:
         labels = _label_numbers(sample, labels)
     same_scale = _on_scale_of_labels(sample, labels, judge)
@@ -911,6 +938,7 @@ def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> It
 
 
 def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
+    """Yield the rows that compare a judge's verdicts with labels."""
     labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")
@@ -921,9 +949,11 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
         missing = no_verdicts(sample, labels, judge).astype(np.float64)
         all_units = sample.weighting(np.ones(sample.size, dtype=bool))
         yield {"metric": MISSING_VERDICT_SHARE}, mean_of(missing, all_units, target)
-    # Matthews' correlation of more than two classes has no interval within a part of the units.
-    of_all = answered.judged is None or len(answered.levels) == 2
-    for name in ("kappa", *(["mcc"] if of_all else [])):
+    metrics = ["kappa"]
+    # Matthews' correlation of more than two classes has no interval for only a part of the units.
+    if answered.judged is None or len(answered.levels) == 2:
+        metrics.append("mcc")
+    for name in metrics:
         yield {"metric": name}, answered.metric(sample, name, None, target)
     levels = answered.levels
     confusion = answered.confusion
@@ -933,19 +963,22 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
         for k, level in enumerate(levels):
             row = answered.metric(sample, name, k, target)
             if name == "predicted_prevalence":
-                shown = replace(row, remarks=())
-            else:
-                shown = row
-            yield {"metric": name, "class": level}, shown
-    compared = _compared(answered)
-    true = confusion.true[compared]
-    predicted = confusion.predicted[compared]
+                row = replace(row, remarks=())  # they are about labels
+            yield {"metric": name, "class": level}, row
+    has_verdict = _has_verdict(answered)
+    true = confusion.true[has_verdict]
+    predicted = confusion.predicted[has_verdict]
     for k, level in enumerate(levels if len(levels) == 2 else ()):
         share = answered.metric(sample, "predicted_prevalence", k, target).value
         value, variance = rogan_gladen(true == k, predicted == k, share)
-        nothing = np.zeros(len(confusion.true))
-        corrected = replace(undefined(0), value=value, variable=nothing, design_variance=variance)
-        corrected = replace(corrected, degrees_of_freedom=np.inf)
+        # Its variance is that of binomial counts, and not of a linearised variable.
+        corrected = replace(
+            undefined(0),
+            value=value,
+            variable=np.zeros(len(confusion.true)),
+            design_variance=variance,
+            degrees_of_freedom=np.inf,
+        )
         row = linearised_estimate(corrected, confusion.weighting, bounds=(0.0, 1.0), target=target)
         yield {"metric": "rogan_gladen", "class": level}, row
     for k, level in enumerate(levels):
@@ -955,25 +988,30 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
             if answered.judged is None:
                 estimate = mean_of(unit, confusion.weighting, target)
             else:
-                estimate = domain_mean(unit, compared, confusion.weighting, bounds=(0.0, 1.0), target=target)
-            of = {"metric": "share", "class": level, "judged": other}
-            yield of, answered.frame.complete(estimate, sample)
+                estimate = domain_mean(
+                    unit, has_verdict, confusion.weighting, bounds=(0.0, 1.0), target=target
+                )
+            label = {"metric": "share", "class": level, "judged": other}
+            yield label, answered.frame.complete(estimate, sample)
 
 
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:
     """Return Rogan & Gladen's estimate from labels (n,) and the judge's share, with its variance.
 
-    (p + specificity − 1) / (recall + specificity − 1), cut at 0 and 1, with the delta method's variance. NaN
-    where the labels do not tell both rates, or the judge is no better than chance on them.
+    (p + specificity − 1) / (recall + specificity − 1), clipped to 0 and 1, with the variance of the delta
+    method. NaN if the labels do not show both rates, or if the judge is not better than chance.
     """
-    counts = np.array([true.sum(), (~true).sum()], float)
-    if counts.min() == 0:
+    n_true = float(true.sum())
+    n_false = float((~true).sum())
+    if n_true == 0 or n_false == 0:
         return np.nan, np.nan
     recall = float(judged[true].mean())
-    wrongly = float(judged[~true].mean())
-    better = recall - wrongly
-    if better <= 0:
+    false_positive_rate = float(judged[~true].mean())
+    youden = recall - false_positive_rate
+    if youden <= 0:
         return np.nan, np.nan
-    value = min(max((share - wrongly) / better, 0.0), 1.0)
-    spread: FloatArray = np.array([recall * (1.0 - recall), wrongly * (1.0 - wrongly)]) / counts
-    return value, float(np.array([value**2, (1.0 - value) ** 2]) @ spread) / better**2
+    value = min(max((share - false_positive_rate) / youden, 0.0), 1.0)
+    recall_variance = recall * (1.0 - recall) / n_true
+    rate_variance = false_positive_rate * (1.0 - false_positive_rate) / n_false
+    variance = value**2 * recall_variance + (1.0 - value) ** 2 * rate_variance
+    return value, variance / youden**2

@@ -15,7 +15,8 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import named_groups, number_columns, split_answers
 from stratal.estimation.respondents import Respondents, refuse_outside

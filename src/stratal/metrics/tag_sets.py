@@ -11,7 +11,8 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.metrics.answered_sets import AnsweredSets, answered_sets, compares_sets
 from stratal.metrics.tag_counts import hamming_losses, jaccard_indices

@@ -21,7 +21,8 @@ from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
+from stratal.estimation.estimate import Estimate, Nonresponse
+from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares

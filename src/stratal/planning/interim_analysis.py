@@ -21,7 +21,8 @@ from stratal.errors import StratalWarning
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.planning.interim_widths import ExpectedMeanWidths

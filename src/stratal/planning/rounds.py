@@ -27,7 +27,8 @@ from stratal.errors import (
 )
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.interim_analysis import InterimAnalysis
 from stratal.planning.next_allocation import design_with_counts

@@ -20,7 +20,8 @@ from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
-from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
 from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps

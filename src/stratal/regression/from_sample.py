@@ -34,7 +34,8 @@ from stratal.errors import (
 )
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
-from stratal.estimation.estimate import Estimate, Estimates, with_label_values
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside, unstated_target

@@ -19,7 +19,8 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centred, stratum_moments, stratum_sums
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.lam import ChosenLam, LambdaEvidence, fit_general, fit_stratified
 from stratal.estimation.linearised import Linearised, skewed_interval
 from stratal.intervals.interval_types import SkewedInterval

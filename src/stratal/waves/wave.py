@@ -15,7 +15,8 @@ from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.evidence import gather
 from stratal.evaluation.labelled_table import read_labelled_table

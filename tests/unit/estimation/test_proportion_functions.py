@@ -12,7 +12,7 @@ from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import directions, ends_over, most_unseen
+from stratal.estimation.proportion_functions import directions, ends_over, max_unseen_units
 from stratal.intervals.proportion import clopper_pearson
 from stratal.metrics.confusion import Confusion, Shares, metric_function, of_two_shares
 from stratal.question import Question
@@ -102,7 +102,7 @@ def test_misses_that_no_label_showed_are_bounded_and_told():
     found = stratal.estimate(sample, agreed)
     others = np.array([h for h in range(sample.design.strata.n_strata)
                        if np.all(sample.groups["answer"][sample.stratum == h] == "other")])  # fmt: skip
-    most = most_unseen(sample.summary.sizes[others], sample.n_h[others])
+    most = max_unseen_units(sample.summary.sizes[others], sample.n_h[others])
     hits = float(np.sum(sample.summary.sizes)) - float(np.sum(sample.summary.sizes[others]))
     note = next(text for text in found.notes if "no" in text and "labels of units" in text)
 
@@ -120,8 +120,8 @@ def test_the_bound_of_unseen_misses_is_the_largest_that_the_labels_allow():
     allowed = counts[0] * np.log1p(-first) + counts[1] * np.log1p(-second) >= np.log(0.025)
     largest = np.max((sizes[0] * first + sizes[1] * second)[allowed])
 
-    assert most_unseen(sizes, counts) == pytest.approx(largest, abs=1.0)
-    assert most_unseen(np.array([50]), np.array([50])) == 0.0
+    assert max_unseen_units(sizes, counts) == pytest.approx(largest, abs=1.0)
+    assert max_unseen_units(np.array([50]), np.array([50])) == 0.0
 
 
 def test_prevalence_is_a_mean():

@@ -10,7 +10,8 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 
 
 @pytest.fixture(scope="module")

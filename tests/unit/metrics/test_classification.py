@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import ClassReport, Estimand
-from stratal.metrics.class_answers import CREDIT, ClassProbabilities
+from stratal.metrics.class_answers import PROBABILITY_WEIGHT, ClassProbabilities
 from stratal.metrics.confusion import Shares, metric_function
 
 LEVELS = ("a", "b", "c")
@@ -35,7 +35,7 @@ def believed(population):
     own = np.array([LEVELS.index(answer) for answer in columns["answer"]])
     confidence, told = columns["confidence"], np.bincount(own, minlength=3) / len(own)
     shares = spread(own, confidence, told).mean(axis=0)
-    return own, CREDIT * spread(own, confidence, shares) + (1 - CREDIT) * shares
+    return own, PROBABILITY_WEIGHT * spread(own, confidence, shares) + (1 - PROBABILITY_WEIGHT) * shares
 
 
 def spread(own, confidence, shares):
@@ -81,7 +81,9 @@ def test_probabilities_of_a_class_are_taken_as_they_are():
     columns = next(population.batches(("score", "answer")))
     found = beliefs.of_class(np.array([0.0, 1.0])).of(columns)
 
-    np.testing.assert_allclose(found, CREDIT * score + (1 - CREDIT) * score.mean(), rtol=1e-6)
+    np.testing.assert_allclose(
+        found, PROBABILITY_WEIGHT * score + (1 - PROBABILITY_WEIGHT) * score.mean(), rtol=1e-6
+    )
 
 
 def labelled(population, text, budget=120):

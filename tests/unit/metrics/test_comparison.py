@@ -10,7 +10,7 @@ from tests.tiers import cells, sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimation.estimate import Estimates
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.metrics.comparison import contrast_interval
 

@@ -1,0 +1,193 @@
+"""Crossed cells of several influences, and one influence for several estimands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product
+from operator import mul
+
+import numpy as np
+
+from stratal.population.expressions import (
+    ByLevel,
+    Cells,
+    Constant,
+    Expression,
+    both_tests,
+    level_test,
+    total,
+)
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+
+# Maximum number of crossed cells. With more, the cells are only those with and without known influences.
+MAX_CELLS = 64
+
+# Names of these two cells.
+NOTHING_OPEN = "nothing open"
+SOMETHING_OPEN = "something open"
+
+
+def combined_influence(influences: list[Influence], population: Population) -> Influence:
+    """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
+
+    Each influence is divided by its expected standard deviation, so that all have equal weight. The mean of
+    v = Σ u_j orders the units within cells, and J Σ E[u_j²] is an upper bound of E[v²]. The cells are the
+    crossed cells of all; a cell is known if it is known for each estimand.
+    """
+    # An influence that is 0 for all units gets no infinite scale.
+    squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
+    scales = (1.0 / np.sqrt(squares)).tolist()
+    count = len(scales)
+    mean = total([scale * part.mean for scale, part in zip(scales, influences, strict=True)])
+    square = total([count * scale**2 * part.square for scale, part in zip(scales, influences, strict=True)])
+    cells, known_cells = crossed_cells(influences)
+    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known_cells=known_cells)
+
+
+def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
+    """Return the crossed cells of several influences, and the names of those that are known for all.
+
+    Cells without possible units, such as two answers at once, are omitted. Names are unique: if two columns
+    have cells with the same name, the name contains the column.
+    """
+    cells = influences[0].cells
+    known_cells = influences[0].known_cells
+    crossed = _cells_of(influences[0])
+    for part in influences[1:]:
+        if part.cells == cells:
+            known_cells = tuple(name for name in known_cells if name in part.known_cells)
+            crossed = [
+                replace(cell, is_known=cell.is_known and cell.name in part.known_cells) for cell in crossed
+            ]
+            continue
+        max_cells = max(MAX_CELLS, len(crossed), len(part.cells.names))
+        pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
+        crossed = [cell for cell in pairs if cell is not None]
+        if len(crossed) > max_cells:
+            return _known_or_open(influences)
+        names = _distinct_names(crossed)
+        crossed = [replace(cell, name=name) for cell, name in zip(crossed, names, strict=True)]
+        tests = (Constant(value=1.0) if cell.test is None else cell.test for cell in crossed[:-1])
+        cells = Cells(names=names, tests=tuple(tests))
+        known_cells = tuple(cell.name for cell in crossed if cell.is_known)
+    return cells, known_cells
+
+
+def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
+    """Return two cells: units whose influences are all known, and the rest; one without such units."""
+    if not all(part.known_cells for part in influences):
+        return Cells(names=("all",)), ()
+    needless = [part.needless for part in influences]
+    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, needless),)), (NOTHING_OPEN,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CrossedCell:
+    """A cell of several crossed divisions of the population.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str
+        The names of its cells in the divisions, by the column of the division; "" for divisions that are not
+        by the levels of one column.
+    test : Expression, optional
+        1 for units of the cell; None for the units that are in no previous cell.
+    levels : mapping of ByLevel
+        By column, a test that is true for every unit of the cell.
+    is_known : bool
+        Whether the influences of all divisions are known in the cell.
+    """
+
+    name: str
+    parts: Mapping[str, str]
+    test: Expression | None
+    levels: Mapping[str, ByLevel]
+    is_known: bool
+
+    def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
+        """Return the intersection with another cell; None if no unit can be in both."""
+        levels = dict(self.levels)
+        parts = dict(self.parts)
+        for column, test in other.levels.items():
+            if column in levels and levels[column].excludes(test):
+                return None
+            if column in levels:
+                levels[column] = levels[column].both(test)
+            else:
+                levels[column] = test
+        for column, name in other.parts.items():
+            column_levels = parts.get(column)
+            if column_levels is None:
+                parts[column] = name
+            elif column:
+                parts[column] = _narrower_name(column_levels, self.levels[column], name, other.levels[column])
+            else:
+                parts[column] = _joined_names((column_levels, name))
+        return _CrossedCell(
+            name=self.name,
+            parts=parts,
+            test=both_tests(self.test, other.test),
+            levels=levels,
+            is_known=self.is_known and other.is_known,
+        )
+
+
+def _cells_of(influence: Influence) -> list[_CrossedCell]:
+    """Return the cells of one influence, with the levels of their units if they are of one column."""
+    cells = influence.cells
+    tests: list[ByLevel] = []
+    for test in cells.tests:
+        by_level = level_test(test)
+        if by_level is not None:
+            tests.append(by_level)
+    levels_by_cell: list[Mapping[str, ByLevel]] = [{}] * len(cells.names)
+    column = ""
+    columns = {test.name for test in tests}
+    if len(tests) == len(cells.tests) and len(columns) == 1:
+        (column,) = columns
+        # The last cell has all levels that no test names.
+        rest = reduce(ByLevel.both, (test.rest for test in tests))
+        levels_by_cell = [{column: test} for test in (*tests, rest)]
+    return [
+        _CrossedCell(
+            name=name,
+            parts={column: name},
+            test=test,
+            levels=levels,
+            is_known=name in influence.known_cells,
+        )
+        for name, test, levels in zip(cells.names, (*cells.tests, None), levels_by_cell, strict=True)
+    ]
+
+
+def _narrower_name(name: str, levels: ByLevel, other: str, others: ByLevel) -> str:
+    """Return the name of the intersection of two cells of one column, without the name of a larger cell."""
+    if levels.excludes(others.rest):
+        return name
+    if others.excludes(levels.rest):
+        return other
+    return _joined_names((name, other))
+
+
+def _joined_names(names: Iterable[str]) -> str:
+    """Return distinct names as one; a division into one cell has none."""
+    return " & ".join(dict.fromkeys(name for name in names if name != "all")) or "all"
+
+
+def _distinct_names(cells: Sequence[_CrossedCell]) -> tuple[str, ...]:
+    """Return the name of each cell: those of its parts, with the column if two columns share a name."""
+    columns: dict[str, set[str]] = {}
+    for cell in cells:
+        for column, name in cell.parts.items():
+            columns.setdefault(name, set()).add(column)
+    shared = {name for name, definitions in columns.items() if len(definitions) > 1}
+    return tuple(
+        _joined_names(
+            f"{name} ({column})" if column and name in shared else name for column, name in cell.parts.items()
+        )
+        for cell in cells
+    )
