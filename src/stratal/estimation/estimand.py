@@ -1,16 +1,13 @@
-"""`Estimand`: the quantity that is asked for, before labels and after them.
+"""`Estimand`: the estimated quantity, before and after labels.
 
-Before labels it gives the conditional moments of its influence, for which strata and allocations are made;
-afterwards the estimate. It is written in the sample's file, so that `estimate` knows the question.
+Before labels, it gives the conditional moments of its influence, which determine strata and allocation. After
+labels, it gives the estimate. The sample's file contains it, so that `estimate` has the same question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
-from itertools import product
-from operator import mul
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -20,21 +17,13 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
+from stratal.estimation.crossed_cells import combined_influence
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join_labels
-from stratal.population.expressions import (
-    ByLevel,
-    Cells,
-    Constant,
-    Expression,
-    both_tests,
-    level_test,
-    total,
-)
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.protocols import Keywords
 from stratal.question.vocabulary import average_name, metric_name
@@ -45,7 +34,7 @@ from stratal.strata.strata import Moments
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request(Record):
-    """The keywords of `stratal.estimate`, where they are described. An estimand takes those that it names."""
+    """The keywords of `stratal.estimate`, which describes them. An estimand supports those in `takes`."""
 
     target: str = "population"
     estimator: str = "auto"
@@ -78,178 +67,12 @@ class Request(Record):
         return options
 
 
-# Nothing but the defaults.
+# Default options.
 PLAIN = Request()
-# What a mean of one outcome takes: all of them.
+# Options of the mean of one outcome: all.
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
-# What a mean of right answers takes: it says itself which answers.
+# Options of the mean of right answers, which names the column of answers itself.
 RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
-
-
-# Cells of a list; where there would be more, units are distinguished by whether they are known to all.
-MOST_CELLS = 64
-
-NOTHING_OPEN = "nothing open"
-SOMETHING_OPEN = "something open"
-
-
-def combined_influence(influences: list[Influence], population: Population) -> Influence:
-    """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
-
-    Each is divided by the deviation that it is expected to have, so that all count alike. The mean of
-    v = Σ u_j orders the units within cells, and Σ E[u_j²], times their number, is no less than E[v²]. The
-    cells are those of all; what is known in every one is known.
-    """
-    squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
-    scales = 1.0 / np.sqrt(squares)
-    mean = total([float(c) * part.mean for c, part in zip(scales, influences, strict=True)])
-    square = total(
-        [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
-    )
-    cells, known_cells = crossed_cells(influences)
-    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known_cells=known_cells)
-
-
-def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
-    """Return the cells of several influences crossed, and those that are known to all.
-
-    Cells that no unit can be in are left out: answers of two classes at once. Every cell has a name of its
-    own: where two columns have cells of one name, the names say which column they are of.
-    """
-    cells = influences[0].cells
-    known_cells = influences[0].known_cells
-    crossed = _cells_of(influences[0])
-    for part in influences[1:]:
-        if part.cells == cells:
-            known_cells = tuple(name for name in known_cells if name in part.known_cells)
-            crossed = [
-                replace(cell, is_known=cell.is_known and cell.name in part.known_cells) for cell in crossed
-            ]
-            continue
-        most = max(MOST_CELLS, len(crossed), len(part.cells.names))
-        pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
-        crossed = [cell for cell in pairs if cell is not None]
-        if len(crossed) > most:
-            return _known_or_open(influences)
-        names = _distinct_names(crossed)
-        crossed = [replace(cell, name=name) for cell, name in zip(crossed, names, strict=True)]
-        tests = (Constant(value=1.0) if cell.test is None else cell.test for cell in crossed[:-1])
-        cells = Cells(names=names, tests=tuple(tests))
-        known_cells = tuple(cell.name for cell in crossed if cell.is_known)
-    return cells, known_cells
-
-
-def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
-    """Return two cells: where all influences are known, and the rest; one where some is known nowhere."""
-    if not all(part.known_cells for part in influences):
-        return Cells(names=("all",)), ()
-    needless = [part.needless for part in influences]
-    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, needless),)), (NOTHING_OPEN,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CrossedCell:
-    """A cell of several divisions.
-
-    Parameters
-    ----------
-    name : str
-    parts : mapping of str
-        The names that it has in the divisions, by the column that these are of; "" for divisions that are not
-        by the levels of one column.
-    test : Expression, optional
-        1 for its units; None for what all cells before it leave.
-    levels : mapping of ByLevel
-        By column, a test that every unit of the cell passes.
-    is_known : bool
-        Whether the influence of each division is known in it.
-    """
-
-    name: str
-    parts: Mapping[str, str]
-    test: Expression | None
-    levels: Mapping[str, ByLevel]
-    is_known: bool
-
-    def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
-        """Return the cell of the units that are in both; None where no unit can be."""
-        levels = dict(self.levels)
-        parts = dict(self.parts)
-        for column, test in other.levels.items():
-            if column in levels and levels[column].excludes(test):
-                return None
-            if column in levels:
-                levels[column] = levels[column].both(test)
-            else:
-                levels[column] = test
-        for column, name in other.parts.items():
-            column_levels = parts.get(column)
-            if column_levels is None:
-                parts[column] = name
-            elif column:
-                parts[column] = _narrower_name(column_levels, self.levels[column], name, other.levels[column])
-            else:
-                parts[column] = _joined_names((column_levels, name))
-        return _CrossedCell(
-            name=self.name,
-            parts=parts,
-            test=both_tests(self.test, other.test),
-            levels=levels,
-            is_known=self.is_known and other.is_known,
-        )
-
-
-def _cells_of(influence: Influence) -> list[_CrossedCell]:
-    """Return the cells of one influence, each with the levels of its units where they are of one column."""
-    cells = influence.cells
-    levels = [level_test(test) for test in cells.tests]
-    by_level = [entry for entry in levels if entry is not None]
-    of_one = len(by_level) == len(levels) > 0 and len({entry.name for entry in by_level}) == 1
-    levels.append(reduce(ByLevel.both, (entry.rest for entry in by_level)) if of_one else None)
-    crossed = []
-    for name, test, cell_levels in zip(cells.names, (*cells.tests, None), levels, strict=True):
-        if cell_levels is not None and of_one:
-            column = cell_levels.name
-        else:
-            column = ""
-        crossed.append(
-            _CrossedCell(
-                name=name,
-                parts={column: name},
-                test=test,
-                levels={column: cell_levels} if cell_levels is not None and of_one else {},
-                is_known=name in influence.known_cells,
-            )
-        )
-    return crossed
-
-
-def _narrower_name(name: str, levels: ByLevel, other: str, others: ByLevel) -> str:
-    """Return the name of two cells of one column, of which the one that says less is left out."""
-    if levels.excludes(others.rest):
-        return name
-    if others.excludes(levels.rest):
-        return other
-    return _joined_names((name, other))
-
-
-def _joined_names(names: Iterable[str]) -> str:
-    return " & ".join(dict.fromkeys(name for name in names if name != "all")) or "all"
-
-
-def _distinct_names(cells: Sequence[_CrossedCell]) -> tuple[str, ...]:
-    """Return a name for each cell: those of its parts, with their columns where two columns share a name."""
-    columns: dict[str, set[str]] = {}
-    for cell in cells:
-        for column, name in cell.parts.items():
-            columns.setdefault(name, set()).add(column)
-    shared = {name for name, definitions in columns.items() if len(definitions) > 1}
-    return tuple(
-        _joined_names(
-            f"{name} ({column})" if column and name in shared else name for column, name in cell.parts.items()
-        )
-        for cell in cells
-    )
 
 
 class FunctionOfRates(Protocol):
@@ -274,13 +97,13 @@ class FunctionOfRates(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledInfluence(Record):
-    """The influence of the labelled units, as their labels have it.
+    """The influence of the labelled units, estimated from their labels.
 
     Parameters
     ----------
     u : float (m,)
     labelled : bool (n,)
-        Which of the drawn units these are.
+        Whether each drawn unit is labelled.
     """
 
     u: FloatArray
@@ -289,17 +112,17 @@ class LabelledInfluence(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledOutcomes(Record):
-    """The outcomes of the labelled units, of an estimand that is their mean.
+    """The outcomes of the labelled units, whose mean is the estimand.
 
     Parameters
     ----------
     z : float (m,)
     labelled : bool (n,)
-        Which of the drawn units these are.
+        Whether each drawn unit is labelled.
     bounds : (float, float)
-        Infinite where the outcome has none.
+        Infinite if the outcome has no bounds.
     binary : bool
-        Whether it takes no value but 0 and 1.
+        Whether all possible outcomes are 0 and 1.
     """
 
     z: FloatArray
@@ -320,42 +143,40 @@ class Estimand(Described, noun="estimand", registry={}):
 
     __slots__ = ()
     entry_modules: ClassVar[tuple[str, ...]] = ("stratal.metrics.kinds", "stratal.estimands")
-    # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
-    # those of other estimands what it expects of an influence.
+    # Whether it is the mean of one outcome. Strata then have the expected moments of the outcome, and for
+    # other estimands those of the influence.
     of_one_outcome: ClassVar[bool] = False
     # The field that the text form lists without its name: `difference:model_a,model_b`.
     listed: ClassVar[str] = ""
-    # What an example of the text form is of.
+    # Value of this field in an example of the text form.
     shown: ClassVar[str] = "…"
-    # Options of `plan` that it takes, of those that say how units are divided and what is known of them.
+    # Options of `plan` for strata and assumptions that it supports.
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
-    # Whether plans and samples name it; they are for the mean unless they do.
+    # Whether plans and samples store it. The mean is not stored, as it is the default.
     recorded: ClassVar[bool] = True
-    # Whether its default estimator has the superpopulation as a target.
+    # Whether its default estimator supports the superpopulation as the target.
     has_superpopulation: ClassVar[bool] = True
-    # Whether it is a number with an interval, and not a set that labels guarantee.
+    # Whether it is a number with an interval, and not an accepted set with a guarantee.
     is_estimated: ClassVar[bool] = True
-    # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
+    # Whether it compares a model's answers with labels, so that a plan has strata of the answers.
     by_answer: ClassVar[bool] = False
 
     @property
     def text(self) -> str:
-        """The text form: the kind, then what it is of, then options by name."""
+        """The text form: the kind, the listed field, and the other fields by name."""
         parts = []
-        field_of_name = field_values(self)
+        value_of = field_values(self)
         for entry in fields(self):  # type: ignore[arg-type]
-            value = field_of_name[entry.name]
-            if value is None or value == entry.default or (value == () and entry.name != self.listed):
+            value = value_of[entry.name]
+            is_listed = entry.name == self.listed
+            if value is None or value == entry.default or (value == () and not is_listed):
                 continue
-            if isinstance(value, str | int | float):
-                values = [value]
+            values = [value] if isinstance(value, str | int | float) else list(value)
+            texts = [f"{item:g}" if isinstance(item, float) else str(item) for item in values]
+            if is_listed:
+                parts += texts
             else:
-                values = list(value)
-            texts = [
-                f"{entry_value:g}" if isinstance(entry_value, float) else str(entry_value)
-                for entry_value in values
-            ]
-            parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
+                parts.append(f"{entry.name}={'+'.join(texts)}")
         if parts:
             return f"{self.kind}:{','.join(parts)}"
         return self.kind
@@ -371,8 +192,11 @@ class Estimand(Described, noun="estimand", registry={}):
         """
         if "@" in self.kind:
             return f"{self.kind.rstrip('@')} by {', '.join(self._named('group'))}"
-        of = ", ".join(map(str, self._named(self.listed)))
-        return self.kind.replace("_", " ") + (f" of {of}" if of else "")
+        kind = self.kind.replace("_", " ")
+        listed = ", ".join(map(str, self._named(self.listed)))
+        if listed:
+            return f"{kind} of {listed}"
+        return kind
 
     @property
     def quoted_name(self) -> str:
@@ -388,14 +212,14 @@ class Estimand(Described, noun="estimand", registry={}):
         Raises
         ------
         InputError
-            For an unknown kind, and for what it does not take.
+            For an unknown kind, and for arguments that it does not support.
         """
         head, _, tail = metric_name(text).partition(":")
         average = average_name(text)
         if average is not None and Estimand.of_kind(head) is None:
             head, _, tail = average.partition(":")
         name, at, group = head.partition("@")
-        group, _, rest = group.partition(",")  # a comma that stands for the colon
+        group, _, rest = group.partition(",")  # `mean@language,de` is the same as `mean@language:de`
         tail = ",".join(filter(None, (rest, tail)))
         kind = Estimand.of_kind(f"{name}@" if at else name)
         if kind is None:
@@ -413,17 +237,19 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
+        """Return the estimand of this kind with the arguments of a text form."""
         declared = {entry.name: str(entry.type) for entry in fields(cls)}  # type: ignore[arg-type]
-        strange = [name for name in options if name not in declared]
-        if strange or (listed and not cls.listed):
-            unexpected = strange[0] if strange else listed[0]
+        unexpected = next((name for name in options if name not in declared), None)
+        if unexpected is None and listed and not cls.listed:
+            unexpected = listed[0]
+        if unexpected is not None:
             raise InputError(
                 f"'{cls.kind.rstrip('@')}' does not support this argument",
                 given=f"{unexpected!r} in {text!r}",
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
-            if _several(declared[cls.listed]):
+            if _is_sequence(declared[cls.listed]):
                 options[cls.listed] = listed
             else:
                 options[cls.listed] = ",".join(listed)
@@ -432,7 +258,7 @@ class Estimand(Described, noun="estimand", registry={}):
         except InputError:
             raise
         except (TypeError, ValueError):
-            problem = f"'{cls.kind.rstrip('@')}' needs more, or something else, than was given"
+            problem = f"missing or invalid arguments of '{cls.kind.rstrip('@')}'"
             raise InputError(problem, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
 
     @classmethod
@@ -450,7 +276,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
-        """The group columns that hold a model's answers."""
+        """The group columns with a model's answers."""
         return self._named("predicted", "models")
 
     @property
@@ -461,7 +287,7 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
-        """The proxies that are named, one for each model or outcome where there are several."""
+        """The named proxies, one for each of several models or outcomes."""
         return self._named("proxy", "proxies", "score")
 
     @property
@@ -470,7 +296,7 @@ class Estimand(Described, noun="estimand", registry={}):
         return self._named("models")
 
     def _named(self, *names: str) -> tuple[str, ...]:
-        """Return the columns in those of these fields that the estimand has."""
+        """Return the columns in these fields; the estimand may lack some of them."""
         values = field_values(self, [name for name in field_names(self) if name in names])
         return tuple(
             name
@@ -490,32 +316,32 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def compared(self) -> str | bool:
-        """The column of answers that labels are compared with; True for the sample's own, False for none."""
+        """The column of answers that labels are compared with; True for the sample's, False for none."""
         return next(iter(self._named("predicted")), self.of_classes)
 
     def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
-        """Return the single estimands that it is made of, as the sample has them: itself alone."""
+        """Return the single estimands of a list, for a sample; itself if it is not a list."""
         return (self,)
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
-        """Raise an `InputError` where a proxy is plainly not the probability that an answer is right."""
+        """Raise an `InputError` if a proxy is clearly not the probability that an answer is right."""
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
-        """Return the columns of labels that it takes together, as a mapping; none where one is enough."""
+        """Return the columns of labels that it requires as a mapping; none if it requires one column."""
         return ()
 
     @property
     def reads_population(self) -> bool:
-        """Whether the estimate reads columns of the population that a sample does not hold."""
+        """Whether the estimate reads columns of the population that a sample does not have."""
         return False
 
     def influence(self, population: Population) -> Influence:
-        """Return what a plan expects of the influence of each unit.
+        """Return the expected moments of the influence of each unit, for a plan.
 
         Raises
         ------
         InputError
-            If the population lacks what it needs, or no forecast is possible.
+            If the population lacks a required column, or no forecast is possible.
         """
         action = "Plan for the mean or a metric, and ask for it when there are labels."
         raise InputError(f"{self.quoted_name} cannot be planned for", action=action)
@@ -526,12 +352,12 @@ class Estimand(Described, noun="estimand", registry={}):
         Raises
         ------
         LabelError
-            For ids that are not in the sample, and labels that do not tell the quantity.
+            For ids that are not in the sample, and labels that do not determine the quantity.
         """
         raise NotImplementedError
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return the estimate of each group: a column of the sample, or one group for each drawn unit.
+        """Return the estimate of each group. `group` is a column, or the group of each drawn unit.
 
         Raises
         ------
@@ -545,9 +371,9 @@ class Estimand(Described, noun="estimand", registry={}):
             action="Leave it out, or ask for one of these.",
         )
 
-    # Options of `estimate` that mean something for it.
+    # Options of `estimate` that it supports.
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
-    # Those of groups, where they are fewer.
+    # Options that its estimates by group support, if they are fewer.
     takes_by_group: ClassVar[tuple[str, ...] | None] = None
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
@@ -556,7 +382,7 @@ class Estimand(Described, noun="estimand", registry={}):
         Raises
         ------
         InputError
-            Names the first.
+            For the first such option.
         """
         takes = self.takes
         named = self.quoted_name
@@ -572,7 +398,7 @@ class Estimand(Described, noun="estimand", registry={}):
             )
 
     def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
-        """Return whether labels are compared with this column of answers; `sample_answer` is the sample's."""
+        """Return whether labels are compared with a column of answers; `sample_answer` is the sample's."""
         if predicted is True:
             return bool(self.compared)
         return predicted in self.answer_columns or (self.compared is True and predicted == sample_answer)
@@ -594,65 +420,71 @@ class Estimand(Described, noun="estimand", registry={}):
         return None
 
     def decoded(self, sample: Sample, labels: object) -> Any:
-        """Return labels as this estimand reads them: those of a judge have the spelling of its verdicts."""
+        """Return labels in the spelling that the estimand requires: for a judge, that of its verdicts."""
         return labels
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
-        """Return which of the drawn units (n,) have all labels that it takes."""
+        """Return which of the drawn units (n,) have all labels that the estimand requires."""
         return join_labels(sample, labels).labelled
 
     def influences(self, population: Population) -> Iterator[Influence]:
-        """Yield the influences of the single estimands that it is made of; those of all levels as one."""
+        """Yield the influences of the single estimands of a list; those of all levels are one."""
         yield self.influence(population)
 
     def parts_with_labels(
         self, labels: object, population: Population | None
     ) -> Iterator[tuple[Estimand, Any]]:
-        """Yield the single estimands that it is made of, each with its labels."""
+        """Yield the single estimands of a list with their labels; itself if it is not a list."""
         yield self, labels
 
     def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes | None:
-        """Return the outcomes whose mean `estimate` is; None where it is not a mean of one outcome."""
+        """Return the outcomes whose mean is `estimate`; None if it is not the mean of one outcome."""
         return None
 
     def learned_deviations(
         self, sample: Sample, labels: object, strata: Strata, planned: FloatArray | None = None
     ) -> FloatArray:
-        """Return how much the influence varies in each stratum (H,), as the labels have it.
+        """Return the standard deviation of the influence in each stratum (H,), from the labels.
 
-        The deviations of u among the labelled units, smoothed towards the plan's, which are `planned` where
-        the strata were made for several estimands. On a scale of their own.
+        The standard deviations of the labelled units are smoothed towards those of the plan, or towards
+        `planned` if the strata are for several estimands. Only their ratios are meaningful.
         """
         influence = self.labelled_influence(sample, labels)
         n_strata = strata.n_strata
         stratum = sample.stratum[influence.labelled]
-        if len(influence.u) == 0:  # nothing is labelled, or the value is undefined
+        if len(influence.u) == 0:  # there are no labels, or the value is undefined
             if planned is None:
                 return strata.standard_deviations
             return planned
+        proxy_variances = strata.proxy_variances
+        conditional_variances = strata.conditional_variances
+        if planned is not None:
+            proxy_variances = np.zeros(n_strata)
+            conditional_variances = planned**2
         moments = Moments(
             sizes=strata.sizes,
             proxy_means=strata.proxy_means,
-            proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
-            conditional_variances=strata.conditional_variances if planned is None else planned**2,
+            proxy_variances=proxy_variances,
+            conditional_variances=conditional_variances,
         )
         return smoothed_standard_deviations(
             moments,
             np.bincount(stratum, minlength=n_strata),
-            *(np.bincount(stratum, power, minlength=n_strata) for power in (influence.u, influence.u**2)),
+            np.bincount(stratum, influence.u, minlength=n_strata),
+            np.bincount(stratum, influence.u**2, minlength=n_strata),
             kurtoses=stratum_kurtoses(influence.u, stratum, n_strata),
             bounds=(-np.inf, np.inf),
         )
 
     def outcome_of(self, labels: object) -> FloatArray | None:
-        """Return the outcome (N,) that the estimand is the mean of, given every unit's label; None of others.
+        """Return the outcome (N,) whose mean is the estimand, from the labels of all units; None for others.
 
-        Of such an outcome sums per stratum say all that `stratal.simulate` needs.
+        `stratal.simulate` then needs only sums per stratum.
         """
         return None
 
     def anticipated(self, population: Population, options: StratificationOptions) -> Anticipated:
-        """Return what is expected of it before any label, from which `plan` makes the strata."""
+        """Return the expectations before any label, from which `plan` creates strata."""
         influence = self.influence(population)
         return AnticipatedInfluence(
             population=population, options=options, influence=influence, text=self.text
@@ -660,23 +492,23 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def has_two_rounds(self) -> bool:
-        """Whether a plan of a budget is a pilot of a part of it, with the rest in a second round."""
+        """Whether a plan uses a part of the budget for a pilot, and the rest for a second round."""
         return False
 
     def planned_rounds(
         self, population: Population, options: StratificationOptions, labels: int
     ) -> PlannedRounds | None:
-        """Return what so many labels in one or two rounds are expected to guarantee; None of one round."""
+        """Return the expected result of two rounds with this number of labels; None for a single round."""
         if self.has_two_rounds:
             return PlannedRounds(total=labels)
         return None
 
     def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
-        """Return n_h (H,) of the next round; None where it goes by deviations in the strata."""
+        """Return n_h (H,) of the next round; None if it is allocated by the deviations in the strata."""
         return None
 
     def refuse_plan_options(self, options: Mapping[str, object]) -> None:
-        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
+        """Raise an `InputError` for the first stated option of `plan` that it does not support."""
         for name, value in options.items():
             if value is None or name in self.plan_options:
                 continue
@@ -700,7 +532,7 @@ class Several(Estimand):
         raise NotImplementedError
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of all influences as one, each counting alike; see `combined_influence`."""
+        """Return one influence for all estimands, with equal weights; see `combined_influence`."""
         return combined_influence(
             [part.influence(population) for part in self.parts_in(population)], population
         )
@@ -714,12 +546,12 @@ class Several(Estimand):
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
         influences = [part.labelled_influence(sample, labels) for part in parts]
-        # A part that does not vary has no scale, and adds nothing.
+        # The influence of a part that does not vary is 0 in all units, and remains 0.
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in influences])
         return LabelledInfluence(u=signed_length(u), labelled=influences[0].labelled)
 
     def labels_of_parts(self, labels: object, count: int) -> list[Any]:
-        """Return the labels of each of so many estimands: the same for all."""
+        """Return the labels of each of `count` estimands: the same for all."""
         return [labels] * count
 
     def parts_with_labels(
@@ -733,7 +565,7 @@ class Several(Estimand):
 
 
 def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
-    """Yield the single estimands that an estimand is made of: itself, unless it is several."""
+    """Yield the single estimands of an estimand: itself, unless it is a list."""
     if not isinstance(estimand, Several):
         yield estimand
         return
@@ -741,12 +573,12 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
         yield from parts_of(part, population)
 
 
-# What may be given for an estimand: itself, its text form, its record, or a list of these.
+# Accepted forms of an estimand: an object, its text form, its record, or a list of these.
 EstimandLike = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 
 
 def as_estimand(question: EstimandLike) -> Estimand:
-    """Return an estimand from itself, its text form, its record or a list of these; the mean of None."""
+    """Return an estimand from any accepted form; None is the mean."""
     if isinstance(question, Estimand):
         return question
     if question is None:
@@ -766,7 +598,7 @@ def as_estimand(question: EstimandLike) -> Estimand:
 
 
 def planned_for(estimand: EstimandLike, goal: str | None) -> EstimandLike:
-    """Return the estimand or the goal of a plan, refusing both and a goal that is an estimand."""
+    """Return the estimand or the goal of a plan. Both together, or an estimand as the goal, are errors."""
     if goal is None:
         return estimand
     if estimand is not None:
@@ -780,18 +612,20 @@ def planned_for(estimand: EstimandLike, goal: str | None) -> EstimandLike:
 
 
 def _kinds() -> list[str]:
-    Estimand.of_kind("")  # by which all of them enter
+    Estimand.of_kind("")  # imports the modules that register all kinds
     return sorted(Estimand.registry)
 
 
-def _several(declared: str) -> bool:
+def _is_sequence(declared: str) -> bool:
+    """Return whether the declared type of a field is a sequence."""
     return declared.startswith(("tuple", "Sequence"))
 
 
 def _typed(value: Any, declared: str) -> Any:
+    """Return a text as a value of the declared type of a field."""
     if "float" in declared:
         return float(value)
-    if _several(declared):
+    if _is_sequence(declared):
         if isinstance(value, str):
             return tuple(value.split("+"))
         return tuple(value)
@@ -800,12 +634,12 @@ def _typed(value: Any, declared: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Several, kind="list"):
-    """Several estimands of any kinds, planned for and estimated on the same labels.
+    """Several estimands of any kinds, which are planned and estimated with the same labels.
 
     Parameters
     ----------
     estimands : tuple of Estimand
-        Labels must be what each of them takes, as true classes are for F1 and for recall.
+        All must support the same labels, such as true classes for F1 and recall.
 
     Examples
     --------
@@ -818,7 +652,7 @@ class Listed(Several, kind="list"):
 
     @property
     def has_two_rounds(self) -> bool:
-        """Whether all of them have."""
+        """Whether plans of all estimands have two rounds."""
         return all(entry.has_two_rounds for entry in self.estimands)
 
     def __post_init__(self) -> None:
@@ -854,7 +688,7 @@ class Listed(Several, kind="list"):
 
     @property
     def reads_population(self) -> bool:
-        """Whether one of them reads columns of the population that a sample does not hold."""
+        """Whether one of them reads columns of the population that a sample does not have."""
         return any(entry.reads_population for entry in self.estimands)
 
     def parts_in(self, population: Population) -> tuple[Estimand, ...]:
@@ -866,10 +700,10 @@ class Listed(Several, kind="list"):
         return self.estimands
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
-        """Return the columns that all of them take."""
-        each = [entry.label_columns(sample) for entry in self.estimands]
-        if all(columns == each[0] for columns in each):
-            return each[0]
+        """Return the columns of labels, if they are the same for all estimands."""
+        first, *others = [entry.label_columns(sample) for entry in self.estimands]
+        if all(columns == first for columns in others):
+            return first
         return ()
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
@@ -878,23 +712,26 @@ class Listed(Several, kind="list"):
             entry.refuse_options(request, sample, grouped=grouped)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
-        """Return an estimate of each, labelled by its text and, of several, by the label of each."""
+        """Return the estimates of all estimands; their labels contain the text of the estimand."""
         rows: list[Estimate] = []
         remarks: list[str] = []
         for entry in self.estimands:
             estimate = entry.estimate(sample, labels, request)
-            remarks += estimate.remarks if isinstance(estimate, Estimates) else ()
-            each = estimate if isinstance(estimate, Estimates) else [estimate]
-            rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
+            estimates: Sequence[Estimate]
+            if isinstance(estimate, Estimates):
+                remarks += estimate.remarks
+                estimates = estimate
+            else:
+                estimates = [estimate]
+            rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in estimates]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return an estimate of each in each group, labelled by its text and the group."""
-        tables = [(entry.text, entry.by(sample, labels, group, request)) for entry in self.estimands]
-        rows = [
-            replace(row, label={"estimand": text} | dict(row.label))
-            for text, several in tables
-            for row in several
-        ]
-        remarks = [note for _, several in tables for note in several.remarks]
+        """Return the estimates of all estimands in each group."""
+        rows = []
+        remarks: list[str] = []
+        for entry in self.estimands:
+            table = entry.by(sample, labels, group, request)
+            rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in table]
+            remarks += table.remarks
         return Estimates.from_rows(sample, rows, "estimands", remarks)

@@ -1,4 +1,4 @@
-"""The mean of one outcome of each labelled unit, from what is known of the outcome, λ and weights."""
+"""The mean of one outcome: choice of the estimator and of λ, variance, and the estimate."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ from stratal.proxy.history import HISTORY, history_columns
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 
-# Labels for each proxy from which `auto` fits λ: with fewer, λ has too large an error of its own.
+# Minimum number of labels per proxy for which `auto` fits λ. With fewer, the error of λ is too large.
 MINIMUM_FOR_FITTING = 50
-# Labels for each of several proxies from which `auto` fits λ in strata of the first. λ is shrunk by the
-# informative labels, so that with fewer labels little is gained and little lost.
+# The same for several proxies and strata of the first one. λ is shrunk by the number of informative labels,
+# so that it has little effect with few labels.
 _LABELS_PER_PROXY = 15
 # With 2 labels in each of 50 strata a fitted λ covers .931, with 3 at least .941 (2,000 draws).
 _LABELS_PER_STRATUM = 3
-# Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise.
-_HIGHEST_LEVERAGE = 0.75
+# Maximum leverage, as for regressions. Residuals divided by a smaller remainder than .25 are mostly noise.
+_MAX_LEVERAGE = 0.75
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EstimateOptions(Request):
-    """How an estimate is made, and what it says of itself.
+    """The options of an estimated mean.
 
     Parameters
     ----------
     estimator : str
         `auto` (see `default_estimator`) or one of `ESTIMATORS`.
     target, outcome, bounds, lam, clip, stratum_weights_known
-        As of `stratal.estimate`. λ is not clipped by default: an interval from a clipped λ and a test from a
-        free one contradict each other.
+        As in `stratal.estimate`. λ is not clipped by default, because an interval with a clipped λ and a test
+        with an unclipped one contradict each other.
     shrinkage : float
         See `stratal.estimation.lam.fit_stratified`.
     folds : int (n,), optional
         Folds for cross-fitting: each unit's λ is fitted on the other folds (`stratal.estimation.lam`).
     scaled : bool
-        Whether the proxy predicts the outcome on its own scale. If not, a given λ and λ = 1 are refused.
+        Whether the proxy is on the scale of the outcome. Otherwise a stated λ and λ = 1 are errors.
     design : str
-        Named in the output.
+        Name of the design in the output.
     proxy_strata : bool
         Whether the strata may have been built from the proxy; see `default_estimator`.
     notes : tuple of str
-        Carried into the result.
+        Notes of the result.
 
     Raises
     ------
@@ -96,34 +96,34 @@ class EstimateOptions(Request):
         return cls(**field_values(request) | more)
 
     @property
-    def own_shrinkage(self) -> float | None:
-        """How far a stratum's own λ is shrunk towards the pooled one; None for one λ."""
+    def stratum_shrinkage(self) -> float | None:
+        """Shrinkage of the λ of a stratum towards the pooled one; None for one λ of all strata."""
         if self.estimator == "stratppi":
             return self.shrinkage
         return None
 
     @property
     def fitting(self) -> Keywords:
-        """How λ is fitted; `shrinkage=0` is the papers' own."""
+        """The options for fitting λ; `shrinkage=0` is the method of the papers."""
         prior = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
-        return {"shrinkage": self.own_shrinkage, "prior": prior}
+        return {"shrinkage": self.stratum_shrinkage, "prior": prior}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanEstimate(Linearised):
-    """A mean with its variance, and the per-unit variable that both came from.
+    """A mean with its variance, and the variable of each unit from which both are computed.
 
     Parameters
     ----------
     value, design_variance, population_variance
-        As of `Linearised`.
+        As in `Linearised`.
     variable : float (n,)
         z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
     degrees_of_freedom : float
-        Of the design variance, less what fitting λ took.
+        Of the design variance, minus those that are used for fitting λ.
     lam : float (H, k)
     offset : float
-        What is added to the weighted mean of the variable.
+        Constant that is added to the weighted mean of the variable.
     notes : tuple of str
     """
 
@@ -132,50 +132,52 @@ class MeanEstimate(Linearised):
     notes: tuple[str, ...] = ()
 
 
-_PLAIN = EstimateOptions(estimator="horvitz-thompson")
+_WITHOUT_PROXY = EstimateOptions(estimator="horvitz-thompson")
 
 
 def default_estimator(
     design: str, n: int, n_strata: int, k: int, *, scaled: bool, proxy_strata: bool = True
 ) -> str:
-    """Return the estimator that `auto` stands for: fixed by design and sizes, never by results.
+    """Return the estimator of `auto`, which depends on the design and sizes, and never on results.
 
     Parameters
     ----------
     design : str
     n : int
-        Labels; clusters, where these were drawn; fewer under unequal weights (Kish).
+        Number of labels; of clusters if these were drawn; the effective number with unequal weights (Kish).
     n_strata : int
         H.
     k : int
         Number of proxies.
     scaled : bool
-        Whether the proxy predicts the outcome on its own scale.
+        Whether the proxy is on the scale of the outcome.
     proxy_strata : bool
-        Whether the strata may have been built from the proxy, which leaves λ little within them.
+        Whether the strata may have been built from the proxy, which then varies little within them.
     """
-    least = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
-    if k > 0 and scaled and least is not None and n >= least:
+    min_labels = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
+    if k > 0 and scaled and min_labels is not None and n >= min_labels:
         return "ppi++"
-    # λ = 1 is not a choice for few labels: with a score that is inverted it is wrong by the score's spread.
-    return "hajek" if _least_for_weights(design) else "horvitz-thompson"
+    # λ = 1 is not used for few labels: with an inverted score it would increase the variance.
+    if _min_labels_with_weights(design) > 0:
+        return "hajek"
+    return "horvitz-thompson"
 
 
 def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool = True) -> int | None:
-    """Return the labels from which `auto` uses proxies, k of them or fewer; None if it never does.
+    """Return the minimum number of labels for which `auto` uses up to k proxies; None if it never does.
 
     The parameters are those of `default_estimator`.
     """
-    least = _least_for_weights(design)
-    if least:
-        return least * k
+    min_labels = _min_labels_with_weights(design)
+    if min_labels > 0:
+        return min_labels * k
     if design in _RANDOM_WITHIN_STRATA and n_strata <= 1:
         return MINIMUM_FOR_FITTING  # for the first proxy; `_first_proxies` drops those with too few labels
-    # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
+    # λ is fitted within strata, each of whose means uses one degree of freedom (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:
         return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
     if design == "stratified" and k > 1:
-        # Strata of one proxy leave the others their information. λ is shrunk while labels are few.
+        # Within strata of one proxy, the others still vary. λ is shrunk if there are few labels.
         return max(MINIMUM_FOR_FITTING, _LABELS_PER_PROXY * k)
     return None
 
@@ -184,8 +186,8 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
 _RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
 
 
-def _least_for_weights(design: str) -> int:
-    """Return the labels or clusters for each proxy under a design of unequal weights; 0 for others."""
+def _min_labels_with_weights(design: str) -> int:
+    """Return the minimum labels or clusters per proxy for a design with unequal weights; 0 for others."""
     design_type: type[Design] | None = Design.of_kind(design)
     if design_type is None:
         return 0
@@ -197,7 +199,7 @@ def mean_estimate(
     proxy: tuning.LabelledProxies | None = None,
     *,
     weighting: Weighting,
-    options: EstimateOptions = _PLAIN,
+    options: EstimateOptions = _WITHOUT_PROXY,
     **changed: Any,
 ) -> MeanEstimate:
     """Estimate the population mean of z.
@@ -207,21 +209,20 @@ def mean_estimate(
     z : float (n,)
         Outcome of the labelled units.
     proxy : LabelledProxies, optional
-        Needed by every estimator but `horvitz-thompson`, `hajek` and `post-stratified`.
+        Required by all estimators but `horvitz-thompson`, `hajek` and `post-stratified`.
     weighting : Weighting
-        The design, realised.
+        The weighting of the labelled units by the design.
     options : EstimateOptions
-        The estimator is `horvitz-thompson` (λ = 0) unless given, `difference` (λ = 1 for one proxy), `ppi++`
-        (one fitted λ per proxy), `stratppi` (one per stratum), `hajek`, or `post-stratified` (the weighting
-        is that of the strata known afterwards).
+        The estimator is `horvitz-thompson` (λ = 0, the default), `difference` (λ = 1 for one proxy), `ppi++`
+        (one fitted λ per proxy), `stratppi` (one per stratum), `hajek`, or `post-stratified` (with the
+        weighting of strata that were formed after the draw).
     changed
         Fields of the options that differ.
 
     Raises
     ------
     InputError
-        For an unknown estimator or target, and where the estimator needs proxies or strata that are not
-        there.
+        For an unknown estimator or target, and for an estimator without the proxies or strata that it needs.
     """
     if changed:
         options = replace(options, **changed)
@@ -231,41 +232,47 @@ def mean_estimate(
         fold_options = {"clip": options.clip, **options.fitting}
         chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **fold_options)
     residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
-    fitted = chosen.fitted and not weighting.random_within_strata
-    lost = chosen.spent
-    if fitted and weighting.groups is not None:
+    # λ that is fitted under unequal weights comes with a fitted constant.
+    is_fitted_by_weights = chosen.fitted and not weighting.random_within_strata
+    df_used = chosen.spent
+    if is_fitted_by_weights and weighting.groups is not None:
         constant = tuning.intercept(residuals, weighting)
         residuals = residuals - constant
         offset = offset + constant
-    elif fitted or options.estimator == "hajek":
+    elif is_fitted_by_weights or options.estimator == "hajek":
         # The linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4).
         total = float(weighting.weights.sum())
         mean = float(weighting.weights @ residuals) / total
         residuals = (residuals - mean) / total
         offset = offset + mean
-    varying = residuals
-    if fitted or options.estimator == "hajek":
-        varying = weighting.few_cluster_residuals(residuals)
-    # What each stratum's residual variance is multiplied by, for the labels that fitting λ used up.
-    widened = np.ones(len(lost))
+    corrected_residuals = residuals
+    if is_fitted_by_weights or options.estimator == "hajek":
+        corrected_residuals = weighting.few_cluster_residuals(residuals)
+    # Factors of the residual variances of strata, for the degrees of freedom that fitting λ used.
+    factors = np.ones(len(df_used))
     if chosen.leverages is not None and by_unit is None:
-        varying = _left_out(varying, chosen.leverages, weighting)
-    elif lost.any():
-        widened = tuning.inflation(_counts(weighting, len(lost)), lost)
-    parts, own_df = weighting.parts_and_df(residuals)
-    if varying is not residuals:
-        parts = weighting.contributions(varying)
-    design_variance = float((parts * (widened if len(parts) == len(widened) else widened.mean())).sum())
-    freedom = max(own_df - float(lost.sum()), 1.0)
-    drawn = 0.0
+        corrected_residuals = _leave_one_out_residuals(corrected_residuals, chosen.leverages, weighting)
+    elif df_used.any():
+        factors = tuning.inflation(_fitted_counts(weighting, len(df_used)), df_used)
+    parts, design_df = weighting.parts_and_df(residuals)
+    if corrected_residuals is not residuals:
+        parts = weighting.contributions(corrected_residuals)
+    if len(parts) == len(factors):
+        design_variance = float((parts * factors).sum())
+    else:  # the parts are not of strata
+        design_variance = float((parts * factors.mean()).sum())
+    df = max(design_df - float(df_used.sum()), 1.0)
+    population_variance = 0.0
     if options.target != "population":
         weights_known = options.stratum_weights_known
-        drawn = drawn_variance(z, weighting, options.target, stratum_weights_known=weights_known)
+        population_variance = drawn_variance(
+            z, weighting, options.target, stratum_weights_known=weights_known
+        )
     return MeanEstimate(
         value=offset + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
-        population_variance=drawn,
-        degrees_of_freedom=target_df(freedom, z, weighting, design_variance, drawn),
+        population_variance=population_variance,
+        degrees_of_freedom=target_df(df, z, weighting, design_variance, population_variance),
         variable=residuals,
         lam=chosen.lam,
         offset=offset,
@@ -276,12 +283,12 @@ def mean_estimate(
 def choose_lam(
     z: FloatArray, proxy: tuning.LabelledProxies | None, weighting: Weighting, options: EstimateOptions
 ) -> tuning.ChosenLam:
-    """Return the λ that the options ask for.
+    """Return the λ that the options determine.
 
     Raises
     ------
     InputError
-        Where there is no proxy to multiply, for a given λ of the wrong shape, and where strata are lacking.
+        If there is no proxy, or if a stated λ has the wrong shape.
     """
     estimator = options.estimator
     lam = options.lam
@@ -305,16 +312,18 @@ def choose_lam(
         return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
-        if not np.any(fit.lam):  # nothing of what was fitted is used, so nothing is charged for it
+        if not np.any(fit.lam):  # a λ of 0 uses no degrees of freedom
             fit = replace(fit, spent=0.0 * fit.spent, leverages=None)
     return fit
 
 
 def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
-    """Return the λ (H, k) that is given, or fixed by the estimator's name."""
+    """Return the λ (H, k) that is stated, or that of an estimator with a fixed λ."""
     requested_lam = options.lam
+    if requested_lam is None and options.estimator == "difference":
+        return np.full((n_strata, k), 1.0 / max(k, 1))
     if requested_lam is None:
-        return np.full((n_strata, k), 1.0 / max(k, 1) if options.estimator == "difference" else 0.0)
+        return np.zeros((n_strata, k))
     try:
         lam = np.asarray(requested_lam, dtype=np.float64)
         if lam.shape == (n_strata,) and k == 1 < n_strata:
@@ -337,44 +346,44 @@ def _residuals(
     lam: FloatArray,
     by_unit: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
-    """Return the per-unit residual (n,) and the known total that its weighted mean lacks.
+    """Return the residual of each unit (n,), and the known constant that is added to its weighted mean.
 
-    A λ that differs between units (n, k) multiplies what the proxy departs from its stratum's mean; `lam`
-    is then its mean per stratum.
+    With cross-fitting, λ differs between units (n, k) and is multiplied by the difference of the proxy from
+    its stratum mean. `lam` is then the mean λ of each stratum.
     """
     if proxy is None or not (np.any(lam) or np.any(by_unit)):
         return z, 0.0
-    if by_unit is None:
-        of_units = lam[proxy.stratum]
-    else:
-        of_units = by_unit
-    by_stratum = np.einsum("hk,hk->h", lam, proxy.summary.proxy_means)
-    everywhere = float(proxy.summary.sizes / proxy.summary.size @ by_stratum)
-    unit_offsets = by_stratum[proxy.stratum]
-    residuals = z - np.einsum("nk,nk->n", of_units, proxy.values - proxy.stratum_means)
+    unit_lam = lam[proxy.stratum] if by_unit is None else by_unit
+    stratum_offsets = np.einsum("hk,hk->h", lam, proxy.summary.proxy_means)
+    population_offset = float(proxy.summary.sizes / proxy.summary.size @ stratum_offsets)
+    unit_offsets = stratum_offsets[proxy.stratum]
+    residuals = z - np.einsum("nk,nk->n", unit_lam, proxy.values - proxy.stratum_means)
     if not weighting.random_within_strata:
-        return residuals - unit_offsets, everywhere
-    missing = np.any(weighting.counts == 0)
-    return residuals, everywhere - float(weighting.weights @ unit_offsets) if missing else 0.0
+        return residuals - unit_offsets, population_offset
+    if np.any(weighting.counts == 0):  # strata without labels are missing in the weighted mean
+        return residuals, population_offset - float(weighting.weights @ unit_offsets)
+    return residuals, 0.0
 
 
-def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
-    """Return the residuals (n,) as if each unit had been left out of the fit: over 1 − leverage ("HC3").
+def _leave_one_out_residuals(
+    residuals: FloatArray, leverages: FloatArray, weighting: Weighting
+) -> FloatArray:
+    """Return the residuals (n,) of fits without the unit itself: residual / (1 − leverage) ("HC3").
 
-    Mean and λ both follow the units with large weights, whose residuals are too small by their own pull
-    (MacKinnon & White 1985). The factor of units that are alike is that of a variance with n − 1.
+    Units with large weights have a large influence on the mean and on λ, so that their residuals are too
+    small (MacKinnon & White 1985).
     """
-    pull = leverages
-    alike = 1.0
+    factor = 1.0
     if weighting.groups is None:
         weights = np.abs(weighting.weights)
-        pull = leverages + weights / weights.sum()
-        alike = 1.0 - 1.0 / len(residuals)
-    return np.asarray(residuals * alike / (1.0 - np.minimum(pull, _HIGHEST_LEVERAGE)))
+        leverages = leverages + weights / weights.sum()
+        # Residuals of equal weights are unchanged, since the variance has the divisor n − 1.
+        factor = 1.0 - 1.0 / len(residuals)
+    return np.asarray(residuals * factor / (1.0 - np.minimum(leverages, _MAX_LEVERAGE)))
 
 
-def _counts(weighting: Weighting, n_strata: int) -> FloatArray:
-    """Return the labels that λ was fitted on per stratum (H,): effective ones where strata are not drawn."""
+def _fitted_counts(weighting: Weighting, n_strata: int) -> FloatArray:
+    """Return the number of labels per stratum (H,) for λ; the effective number for designs without strata."""
     if weighting.random_within_strata:
         return np.asarray(weighting.counts, dtype=np.float64)
     return np.full(n_strata, weighting.effective_draws / n_strata)
@@ -390,19 +399,19 @@ def separate_mean(
 ) -> MeanEstimate:
     """Return Σ w_h [λ_h · mean_unlabelled(ẑ) + mean_labelled(z − λ_h ẑ)] and its variance.
 
-    The variance is Σ w_h² (λ_h² V_f,h / m_h + V_Δ,h / n_h) (Fisch et al. 2024, Theorem 2), and the λ that
-    minimises it C_h / ((1 + n_h / m_h) V_h) (eq. 17), V_h the proxy's variance over labelled and unlabelled
-    units together.
+    The variance is Σ w_h² (λ_h² V_f,h / m_h + V_Δ,h / n_h) (Fisch et al. 2024, Theorem 2). It is smallest at
+    λ_h = C_h / ((1 + n_h / m_h) V_h) (eq. 17). V_h is the variance of the proxy over labelled and unlabelled
+    units.
 
     Parameters
     ----------
     z, proxy : float (n,)
     stratum : int (n,)
     design : SeparateSamples
-        w_h, and what is known of the unlabelled sample.
+        w_h, and the size and moments of the unlabelled sample.
     options : EstimateOptions
-        Its estimator is one of `horvitz-thompson`, `difference`, `ppi++` and `stratppi`; a shrinkage of 0 is
-        the paper's own StratPPI.
+        The estimator is `horvitz-thompson`, `difference`, `ppi++` or `stratppi`. A shrinkage of 0 is the
+        StratPPI of the paper.
     divisor : {"n-1", "n"}
         Of the labelled covariances and of the variances in the standard error; "n" is `ppi-python`'s
         convention.
@@ -425,15 +434,14 @@ def separate_mean(
             kind, empty = ("unlabelled unit", m)
         action = "Merge it with another stratum first."
         raise InputError(f"a stratum has no {kind}", given=f"stratum {int(np.argmin(empty))}", action=action)
-    labelled_factor, unlabelled_factor = (
-        np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
-    )
-    fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
-    if fitted:
-        lam = np.zeros((n_strata, 1))
-    else:
+    labelled_factor = np.ones(n_strata)
+    unlabelled_factor = np.ones(n_strata)
+    if divisor == "n":
+        labelled_factor = np.where(n > 1, (n - 1) / n, 1.0)
+        unlabelled_factor = np.where(m > 1, (m - 1) / m, 1.0)
+    if options.lam is not None or options.estimator not in ("ppi++", "stratppi"):
         lam = fixed_lam(options, n_strata, 1)
-    if fitted:
+    else:
         # The proxy's variance over both samples together, divisor n + m − 1.
         gap = moments.proxy_means[:, 0] - design.means
         within = (n - 1) * moments.proxy_covariances[:, 0, 0] + (m - 1) * design.variances
@@ -446,14 +454,15 @@ def separate_mean(
             proxy_covariances=spread,
         )
         evidence = tuning.LambdaEvidence(moments=joint_moments, published=options.shrinkage == 0)
-        lam = tuning.fit_stratified(evidence, spread, shares**2 / n, options.own_shrinkage).lam
-        lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
+        lam = tuning.fit_stratified(evidence, spread, shares**2 / n, options.stratum_shrinkage).lam
+        if options.clip:
+            lam = np.clip(lam, 0.0, 1.0)
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
     residual_variances = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
-    of_labels = shares**2 * residual_variances * labelled_factor / n
-    of_others = shares**2 * slope**2 * design.variances * unlabelled_factor / m
-    parts = np.concatenate([of_labels, of_others])
+    labelled_parts = shares**2 * residual_variances * labelled_factor / n
+    unlabelled_parts = shares**2 * slope**2 * design.variances * unlabelled_factor / m
+    parts = np.concatenate([labelled_parts, unlabelled_parts])
     return MeanEstimate(
         value=float(shares @ stratum_means(residuals[:, None], stratum, n_strata)[:, 0]),
         design_variance=float(parts.sum()),
@@ -465,25 +474,24 @@ def separate_mean(
 
 
 def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Estimate:
-    """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
+    """Return the mean of the outcomes of the labelled units with the options of a request."""
     z = units.z
     labelled = units.labelled
     outcome = request.outcome
     bounds = request.bounds
     scale = sample.question.outcome.scale
+    declared = None
     if bounds is None and scale not in ("binary", "bounded"):
         declared = scale
-    else:
-        declared = None
     respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
     frame = units.respondents
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, units.outcomes)
     strata = sample.design.strata
     separate = sample.design.unlabelled
     folds = None
-    column = list[int]()
+    columns = list[int]()
     if separate is None:
-        column = respondents.proxy_columns(sample, request.proxy)
+        columns = respondents.proxy_columns(sample, request.proxy)
         if request.cross_fit is not None:
             folds = sample_folds(sample, labelled, frame, request.cross_fit)
     options = EstimateOptions.of(
@@ -491,9 +499,9 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
-        # λ is fitted within strata that were not cut on the proxy, unless earlier labels decided their sizes.
+        # λ is fitted within strata that are not cut on the proxy, unless earlier labels determined the sizes.
         proxy_strata=strata is None or strata.from_proxy or frame.weighting.has_adaptive_allocation,
-        scaled=all(sample.proxy_info[c].scaled for c in column),
+        scaled=all(sample.proxy_info[column].scaled for column in columns),
         folds=folds,
         notes=(*units.outcomes.notes, *remarks),
     )
@@ -501,16 +509,15 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         return frame.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
     proxies = units.proxies
     summary = frame.summary
-    if column != list(range(proxies.shape[1])):
-        proxies = proxies[:, column]
-        summary = summary.of_proxies(column)
-    if refits(sample, z, request):
+    if columns != list(range(proxies.shape[1])):
+        proxies = proxies[:, columns]
+        summary = summary.of_proxies(columns)
+    method = request.calibration
+    if refits_history(sample, z, request):
         method = HISTORY
-    else:
-        method = request.calibration
     if method is not None or request.features is not None:
         calibration = Calibrating(
-            column=column,
+            column=columns,
             method=method,
             features=request.features,
             population=request.population,
@@ -525,19 +532,17 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     estimate = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    if _leaves_proxies_out(sample, estimate, len(column), options):
-        estimate = replace(estimate, remarks=(*estimate.remarks, _PROXIES_LEFT_OUT.format(len(column))))
+    if _leaves_proxies_out(sample, estimate, len(columns), options):
+        estimate = replace(estimate, remarks=(*estimate.remarks, _PROXIES_LEFT_OUT.format(len(columns))))
     assert estimate.note_inputs is not None
-    of_mean = as_estimand(sample.question.estimand).of_one_outcome
-    if of_mean:
+    planned = None
+    if as_estimand(sample.question.estimand).of_one_outcome:
         planned = PlannedOutcome.of(sample, labelled)
-    else:
-        planned = None
     estimate = frame.complete(estimate, sample, note_inputs=replace(estimate.note_inputs, planned=planned))
     if len(z) == sample.size:
         return estimate
-    ends = respondents.worst_bounds(sample, labelled, z, estimate.bounds)
-    return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=ends))
+    worst_bounds = respondents.worst_bounds(sample, labelled, z, estimate.bounds)
+    return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=worst_bounds))
 
 
 _PROXIES_LEFT_OUT = (
@@ -559,21 +564,21 @@ def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
     if not all(info.scaled for info in sample.proxy_info):
         return "it only orders the rows"
     strata = sample.design.strata
-    least = labels_for_proxies(
+    min_labels = labels_for_proxies(
         estimate.design,
         max(len(estimate.strata), 1),
         len(sample.proxy_names),
         proxy_strata=strata is None or strata.from_proxy,
     )
-    if least is None:
+    if min_labels is None:
         return "the strata replace it"
     if sample.question.cluster is not None:
-        return f"fewer than {least:,} clusters"
-    return f"fewer than {least:,} labels"
+        return f"fewer than {min_labels:,} clusters"
+    return f"fewer than {min_labels:,} labels"
 
 
-def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
-    """Return whether a history's factors are learned from the labels: where nothing else was asked for."""
+def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
+    """Return whether the factors of a history are fitted to the labels: unless other options are stated."""
     names = () if sample.population is None else sample.population.feature_names
     if not names or not history_columns(names):
         return False
@@ -584,9 +589,9 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
 def _of_separate_samples(
     sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
 ) -> Estimate:
-    """Return the estimate where the unlabelled units are a sample of their own.
+    """Return the estimate if the unlabelled units are a separate sample.
 
-    `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
+    `auto` fits one λ with 50 or more labels, and does not use the proxy with fewer.
     """
     if options.cross_fit is not None or options.calibration is not None:
         problem = "a separate unlabelled sample has no cross-fitting and no calibration"
@@ -596,8 +601,8 @@ def _of_separate_samples(
     if options.target != "superpopulation":
         notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
     if estimator == "auto":
-        fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
-        estimator = "ppi++" if fitting else "horvitz-thompson"
+        uses_proxy = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
+        estimator = "ppi++" if uses_proxy else "horvitz-thompson"
     weighting = design.weighting(sample, labelled)
     proxies = sample.proxies[labelled]
     changed = replace(options, target="superpopulation", notes=notes)
@@ -607,9 +612,9 @@ def _of_separate_samples(
 
 
 def plain_mean(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
-    """Return the mean of z (n,) by weights alone, without a proxy."""
-    nothing = np.zeros((len(z), 0))
-    return estimate_mean(z, nothing, weighting, None, stratum=weighting.stratum, **options)
+    """Return the weighted mean of z (n,) without a proxy."""
+    no_proxies = np.zeros((len(z), 0))
+    return estimate_mean(z, no_proxies, weighting, None, stratum=weighting.stratum, **options)
 
 
 def estimate_mean(
@@ -631,9 +636,9 @@ def estimate_mean(
     proxies : float (n, k)
         Their proxies; k may be 0.
     weighting : Weighting
-        The design, realised on the labelled units.
+        The weighting of the labelled units by the design.
     summary : StratumSummary, optional
-        Sizes and proxy moments of the population per stratum; None where there is no proxy.
+        Sizes and proxy moments of the population per stratum; None without a proxy.
     stratum : int (n,)
         Stratum of the labelled units, 0 … H − 1.
     options : EstimateOptions
@@ -643,8 +648,7 @@ def estimate_mean(
     Raises
     ------
     InputError
-        For labels that are not finite numbers or leave the bounds, and for estimators that lack what they
-        need.
+        For labels that are not finite or outside the bounds, and for estimators without a required proxy.
     """
     z = np.asarray(z, dtype=np.float64)
     if changed:
@@ -655,7 +659,8 @@ def estimate_mean(
     options = resolved(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
-        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:  # proxies that are all tiny do no harm
+        # Only large proxies are refused: tiny ones do no harm.
+        if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
     if summary is not None and options.estimator == "post-stratified":
@@ -675,9 +680,9 @@ _ONLY_THE_FIRST = (
 def _first_proxies(
     n: int, proxies: FloatArray, summary: StratumSummary, options: EstimateOptions
 ) -> tuple[FloatArray, StratumSummary, EstimateOptions]:
-    """Return as many proxies of a simple random sample as `auto` fits to n labels, if not all, and a note.
+    """Return the first proxies of a simple random sample, as many as `auto` fits to n labels, with a note.
 
-    Fewer labels than one proxy needs keep all proxies: `auto` then uses none of them.
+    If there are too few labels for one proxy, all are returned, and `auto` uses none.
     """
     n_used = n // MINIMUM_FOR_FITTING
     k = proxies.shape[1]
@@ -699,18 +704,15 @@ def assemble(
     proxies: object = None,
     summary: StratumSummary | None = None,
 ) -> Estimate:
-    """Return the estimate that a mean makes; its outcome and estimator must be decided."""
+    """Return the `Estimate` of a mean; the options must be `resolved`."""
     assert options.outcome is not None
     value = result.value
     lam = result.lam
     notes = (*options.notes, *result.notes)
     if options.bounds is not None:
         value = min(max(value, options.bounds[0]), options.bounds[1])
-    if abs(result.value - value) >= _ROUNDED_BOUND:
-        if result.value < value:
-            end = "below the least"
-        else:
-            end = "above the largest"
+    if abs(result.value - value) >= _BOUND_TOLERANCE:
+        end = "below the least" if result.value < value else "above the largest"
         note = (
             f"the labels and the proxy put the mean at {result.value:.4g}, {end} that it can be, which is "
             "shown: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of "
@@ -732,34 +734,36 @@ def assemble(
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
-    if proxies is None:
-        shown = np.zeros((len(z), 0))
-    else:
-        shown = np.asarray(proxies, dtype=np.float64)
+    unit_proxies = np.zeros((len(z), 0))
+    if proxies is not None:
+        unit_proxies = np.asarray(proxies, dtype=np.float64)
     sizes = weighting.sizes
-    if not weighting.random_within_strata:
-        if summary is None:
-            sizes = np.array([weighting.population_size])
-        else:
-            sizes = summary.sizes
+    if not weighting.random_within_strata and summary is not None:
+        sizes = summary.sizes
+    elif not weighting.random_within_strata:
+        sizes = np.array([weighting.population_size])
+    # A λ that differs between strata is in the table of the strata.
+    shared_lam: tuple[float, ...] = ()
+    if evidence.uses_proxy and np.all(lam == lam[0]):
+        shared_lam = tuple(lam[0].tolist())
     return Estimate.from_evidence(
         evidence,
         standard_error=math.sqrt(evidence.reported_variance),
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
-        lam=tuple(lam[0].tolist()) if evidence.uses_proxy and np.all(lam == lam[0]) else (),
+        lam=shared_lam,
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
-        note_inputs=NoteInputs(stratum=stratum, proxies=shown, summary=summary),
+        note_inputs=NoteInputs(stratum=stratum, proxies=unit_proxies, summary=summary),
     )
 
 
-# A value this near to its bound left it by the rounding of sums alone.
-_ROUNDED_BOUND = 1e-9
+# Distance from the bound that is a rounding error of sums.
+_BOUND_TOLERANCE = 1e-9
 
 
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
-    """Return the options with the kind of outcome and the estimator decided, for k proxies."""
+    """Return the options with the kind of outcome and the estimator in place of `auto`, for k proxies."""
     outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
     estimator = options.estimator
     if estimator == "auto" and options.lam is not None:
@@ -767,8 +771,9 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
     elif estimator == "auto":
         n = len(z)
         if not weighting.random_within_strata:
-            # λ is fitted to clusters' totals, which count alike, and to units by their weights.
-            n = round(weighting.effective_draws if weighting.groups is None else weighting.draws)
+            # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
+            n_draws = weighting.effective_draws if weighting.groups is None else weighting.draws
+            n = round(n_draws)
         estimator = default_estimator(
             options.design,
             n,
@@ -779,6 +784,5 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
         )
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         problem = "the proxy only orders units and has no scale"
-        action = "'ppi++' or 'horvitz-thompson'"
-        raise InputError(problem, action=f"Use estimator={action}.")
+        raise InputError(problem, action="Use estimator='ppi++' or 'horvitz-thompson'.")
     return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

@@ -18,14 +18,8 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, check_choice
-from stratal.estimation.estimand import (
-    PLAIN,
-    Estimand,
-    LabelledInfluence,
-    Request,
-    Several,
-    combined_influence,
-)
+from stratal.estimation.crossed_cells import combined_influence
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_df

@@ -8,7 +8,8 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import F1, Differences, Estimand, LevelMeans
-from stratal.estimation.estimand import as_estimand, combined_influence, crossed_cells
+from stratal.estimation.crossed_cells import combined_influence, crossed_cells
+from stratal.estimation.estimand import as_estimand
 
 TEXTS = (
     "mean",

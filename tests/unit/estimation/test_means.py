@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import Estimand, LevelMeans, Mean, Means
-from stratal.estimation.estimand import combined_influence
+from stratal.estimation.crossed_cells import combined_influence
 
 
 @pytest.fixture

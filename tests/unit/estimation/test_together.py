@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimand import NOTHING_OPEN, SOMETHING_OPEN, as_estimand, crossed_cells
+from stratal.estimation.crossed_cells import NOTHING_OPEN, SOMETHING_OPEN, crossed_cells
+from stratal.estimation.estimand import as_estimand
 
 
 @pytest.fixture(scope="module")
