@@ -637,7 +637,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         if self._sets(census, labels) is not None:
             return None
         answered = self._answered(census, labels)
-        return answered.confusion.rates_in_strata(self.name, self._which(answered.levels))
+        return answered.confusion.rates_in_strata(self.name, self._class_number(answered.levels))
 
     def refuse_unknown_class(self, population: Population) -> None:
         """Raise an `InputError` for a class that is not among the answers, or only in another spelling."""
