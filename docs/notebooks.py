@@ -6,6 +6,7 @@ import re
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from run_pages import one_way
 
 BLOCK = re.compile(r"^```(python|console|text|sh)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 
@@ -14,8 +15,10 @@ def notebook(page: str) -> str:
     """Return a page of Markdown as the text of a notebook.
 
     A block `python` is a cell and the block `text` after it what the cell prints; a line `$ …` of a block
-    `console` is a cell `!…`.
+    `console` is a cell `!…`. Of steps in tabs, the notebook has
+    the Python way.
     """
+    page = one_way(page, "Python")
     cells, end = [], 0
     for found in BLOCK.finditer(page):
         words = page[end : found.start()].strip()

@@ -2,7 +2,9 @@
 
 `python docs/run_pages.py [PAGE…]`. On a page a block `python` is run, and the block `text` right after it is what it
 printed; in a block `console` each line `$ stratal …` is run, and what follows it is what it printed. A line `…`
-stands for lines left out, and stays. A test fails if a page does not print what it says.
+stands for lines left out, and stays. Steps with tabs (`=== "Command"`, `=== "Python"`, their blocks indented by four
+spaces) can be followed in either way: the page is run once for each, without the tabs of the other, in a folder of its
+own. A test fails if a page does not print what it says.
 """
 
 from __future__ import annotations
@@ -14,11 +16,18 @@ import re
 import shlex
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?P<indent>(?: {4})?)```(?P<kind>python|console)\n(?P<source>.*?)^(?P=indent)```\n"
+    r"(?:\n(?P=indent)```text\n(?P<printed>.*?)^(?P=indent)```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+TAB_NAME = re.compile(r'^=== "([^"]*)"$', re.MULTILINE)
+TABS = re.compile(r'^=== "(?P<name>[^"]*)"\n\n(?P<content>(?: {4}.*\n|\n(?= {4}|\n))*)', re.MULTILINE)
 WIDTH = "92"
 
 # Exit statuses of FAIL or ALARM, and of UNDECIDED.
@@ -26,10 +35,30 @@ VERDICTS = (4, 5)
 
 
 def rerun(page: str, folder: Path) -> str:
-    """Return a page with the outputs that its blocks have when run, one after another, in a folder."""
+    """Return a page with the outputs that its blocks have when run, one after another, in a folder.
+
+    The first way through tabs is run in the folder itself, every other in a folder of its name in it.
+    """
+    ways = list(dict.fromkeys(found["name"] for found in TABS.finditer(page))) or [""]
+    for way in ways:
+        place = folder if way == ways[0] else folder / way
+        place.mkdir(exist_ok=True)
+        page = run_way(page, place, way)
+    return page
+
+
+def run_way(page: str, folder: Path, way: str) -> str:
+    """Return a page after its blocks were run, except those in tabs of another name."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
+
+    def run(found: re.Match[str]) -> str:
+        names = re.findall(TAB_NAME, page[: found.start()]) if found["indent"] else []
+        if names and names[-1] != way:
+            return found[0]
+        return run_block(found, namespace)
+
     with inside(folder):
-        return BLOCK.sub(lambda found: run_block(found, namespace), page)
+        return BLOCK.sub(run, page)
 
 
 @contextlib.contextmanager
@@ -47,21 +76,27 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def run_block(found: re.Match[str], namespace: dict[str, Any]) -> str:
-    """Return one block with what it prints."""
-    kind, source, printed = found[1], found[2], found[3]
-    if kind == "console":
+    """Return one block with what it prints, indented as it is."""
+    indent = found["indent"]
+    source = without(indent, found["source"])
+    printed = None if found["printed"] is None else without(indent, found["printed"])
+    if found["kind"] == "console":
         parts = [part for part in re.split(r"^(?=\$ )", source, flags=re.MULTILINE) if part]
-        return (
-            "```console\n" + "".join(run_command(part) for part in parts) + "```\n" + trailing(found, printed)
-        )
-    said = capture(lambda: exec(compile(source, "<page>", "exec"), namespace))
-    if not said:
-        return f"```python\n{source}```\n" + trailing(found, printed)
-    return f"```python\n{source}```\n\n```text\n{shortened(said, printed or '')}```\n"
+        block = "```console\n" + "".join(map(run_command, parts)) + "```\n" + trailing(printed)
+    else:
+        said = capture(lambda: exec(compile(source, "<page>", "exec"), namespace))
+        shown = trailing(shortened(said, printed or "") if said else printed)
+        block = f"```python\n{source}```\n" + shown
+    return textwrap.indent(block, indent)
 
 
-def trailing(found: re.Match[str], printed: str | None) -> str:
-    """Return the block of text after one that prints nothing of its own, unchanged."""
+def without(indent: str, text: str) -> str:
+    """Return a text without the indentation of its tab."""
+    return re.sub(f"^{indent}", "", text, flags=re.MULTILINE)
+
+
+def trailing(printed: str | None) -> str:
+    """Return the block of text with what was printed; nothing if there is none."""
     return "" if printed is None else f"\n```text\n{printed}```\n"
 
 
@@ -103,6 +138,23 @@ def shortened(said: str, shown: str) -> str:
         r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown.splitlines()
     )
     return shown if shown and re.fullmatch(pattern, said) else said
+
+
+def tab_sets(page: str) -> list[dict[str, str]]:
+    """Return the tabs of a page, name to content, of each place where tabs follow each other."""
+    sets: list[dict[str, str]] = []
+    end = None
+    for found in TABS.finditer(page):
+        if found.start() != end:
+            sets.append({})
+        sets[-1][found["name"]] = without(" " * 4, found["content"])
+        end = found.end() + len(re.match(r"\n*", page[found.end() :])[0])
+    return sets
+
+
+def one_way(page: str, way: str) -> str:
+    """Return a page with the blocks of one way only, without tabs."""
+    return TABS.sub(lambda found: without(" " * 4, found["content"]) if found["name"] == way else "", page)
 
 
 def main(arguments: list[str]) -> None:

@@ -61,6 +61,16 @@ def test_the_site_has_its_parts_in_order(navigation):
     ]
 
 
+def test_the_navigation_has_at_most_90000_words(build_site, navigation):
+    text_of_page = {place: text for place, _, text in build_site.sources()}
+    prose = [
+        re.sub(r"^ *```.*?^ *```$", "", text_of_page[place], flags=re.DOTALL | re.MULTILINE)
+        for place in named(navigation[1])
+    ]
+
+    assert 70_000 < sum(len(text.split()) for text in prose) <= 90_000
+
+
 def test_decisions_results_and_the_changelog_are_not_searched(build_site):
     text_of_page = {place: text for place, _, text in build_site.sources()}
     unsearched = [place for place in text_of_page if place.startswith(("decisions/", "benchmarks/"))]
