@@ -27,6 +27,9 @@ _ROUNDING_TOLERANCE = 0.0015
 _SHARE_OF_NEXT_LABEL = 0.75
 _MAX_TOLERANCE = 0.0095
 
+# Standard errors below this share of a simple random sample's are as precise.
+LARGEST_ERROR_RATIO = 1.0 + _MAX_TOLERANCE
+
 # At this share of a simple random sample's standard error, rounding cannot make strata the less precise.
 _CLEARLY_MORE_PRECISE = 0.97
 
@@ -63,7 +66,7 @@ class Candidate:
         """Expected standard error; that of the worst labels if nothing is expected of the proxy."""
         if self.is_worst_case:
             return worst_error(self.strata, self.allocation.n_h)
-        return float(self._expected.standard_errors(self.strata, self.allocation.n_h, self.estimator))
+        return float(self.expected.standard_errors(self.strata, self.allocation.n_h, self.estimator))
 
     @cached_property
     def half_width(self) -> float:
@@ -73,20 +76,20 @@ class Candidate:
         return scenario_half_width(
             self.strata.sizes,
             self.allocation.n_h,
-            self._expected,
+            self.expected,
             bounds=self.strata.bounds,
             error=self.error,
             confidence_level=self.confidence_level,
         )
 
     @property
-    def _expected(self) -> Scenario:
+    def expected(self) -> Scenario:
         """The expected scenario (H,)."""
         return self.strata.scenarios.select(0)
 
     def is_as_precise(self, simple: Candidate) -> bool:
         """Return whether the standard error is above a simple random sample's by less than 1%."""
-        return self.error <= (1.0 + _MAX_TOLERANCE) * simple.error
+        return self.error <= LARGEST_ERROR_RATIO * simple.error
 
     def is_more_precise(self, simple: Candidate) -> bool:
         """Return whether the standard error is so small that whole numbers of labels do not matter."""

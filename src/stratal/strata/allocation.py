@@ -528,20 +528,13 @@ def allocate(
         action = "Make strata first: stratal.strata.stratify(population)."
         raise InputError("allocate takes Strata", given=type_text(strata), action=action)
     check_choice("allocation method", method, ALLOCATION_METHODS)
-    if np.any(strata.is_known):  # these units need no label
-        if maximum is None:
-            upper = strata.sizes
-        else:
-            upper = np.broadcast_to(maximum, strata.sizes.shape)
-        minimum = np.where(strata.is_known, 0, minimum)
-        maximum = np.where(strata.is_known, 0, upper)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
     options["lam"] = lam
     for name, users in _USERS.items():
         if options[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
-    limits = AllocationBounds.read(strata.sizes, minimum, maximum)
+    limits = _bounds_of_strata(strata, minimum, maximum)
     notes: tuple[str, ...] = ()
     by_cost = method == "cost-optimal"
     if by_cost and (costs is None or cost_budget is None or budget is not None):
@@ -569,6 +562,40 @@ def allocate(
     return Allocation(
         n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
     )
+
+
+def allocate_budgets(strata: Moments, budgets: IntArray, method: str, minimum: Any = 2) -> IntArray:
+    """Return the n_h (B, H) of several budgets (B,), each as `allocate` shares it.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.5] * 20)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
+    >>> allocate_budgets(strata, np.array([20, 50]), "robust")
+    array([[15,  5],
+           [37, 13]])
+    """
+    limits = _bounds_of_strata(strata, minimum, None)
+    for budget in budgets:
+        limits.check(budget)
+    options = dict.fromkeys(_USERS)
+    importance = ALLOCATION_METHODS[method](strata, limits.sizes.astype(np.float64), options)
+    return optimal_integers(
+        np.broadcast_to(importance, (len(budgets), len(importance))), limits, budgets[:, None]
+    )
+
+
+def _bounds_of_strata(strata: Moments, minimum: Any, maximum: Any) -> AllocationBounds:
+    """Return the bounds of an allocation; known strata need no label."""
+    if np.any(strata.is_known):
+        if maximum is None:
+            upper = strata.sizes
+        else:
+            upper = np.broadcast_to(maximum, strata.sizes.shape)
+        minimum = np.where(strata.is_known, 0, minimum)
+        maximum = np.where(strata.is_known, 0, upper)
+    return AllocationBounds.read(strata.sizes, minimum, maximum)
 
 
 def check_money(bounds: AllocationBounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError
@@ -23,6 +24,15 @@ def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch
 
     assert stratal.plan(population, half_width=0.03).budget > 100
     assert 2 <= len(listed) <= 16  # of each number of strata up to fifteen, and of all units as one
+
+
+def test_larger_budgets_are_compared_together():
+    """Nine numbers of strata at 45 budgets each: allocated one by one they took 373,000 calls."""
+    population = stratal.Population.from_arrays(proxy=np.random.default_rng(1).beta(1, 1, 1_500))
+
+    plan, count = calls(lambda: stratal.plan(population, 100))
+    assert plan.recommended.design == "stratified"
+    assert count < 120_000
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from tests.reference.real_optimum import real_optimum
 
+import stratal
 from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.allocation import AllocationBounds, allocate_budgets, optimal_integers
 from stratal.strata.strata import Moments, expected_deviations, of_sizes
 
 SIZES = [600, 300, 100]
@@ -402,3 +403,23 @@ class TestRealOptimum:
 
     def test_census(self):
         assert real_optimum(SIZES, DEVIATIONS, 1000).tolist() == SIZES
+
+
+@pytest.mark.parametrize("method", ["robust", "neyman", "proportional", "equal"])
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_budgets_are_shared_together_as_one_by_one(method, minimum):
+    scores = np.random.default_rng(4).beta(5, 1.5, 300)
+    population = stratal.Population.from_arrays(proxy=scores)
+    strata = allocation.stratify(population, n_strata=7)
+    budgets = np.array([14, 15, 40, 41, 150, 299, 300])
+    together = allocate_budgets(strata, budgets, method, minimum)
+
+    for budget, n_h in zip(budgets.tolist(), together, strict=True):
+        np.testing.assert_array_equal(n_h, allocate(strata, budget, method, minimum).n_h)
+
+
+def test_each_of_several_budgets_must_fit():
+    strata = allocation.stratify(stratal.Population.from_arrays(proxy=np.linspace(0, 1, 30)), n_strata=3)
+    for budget in (5, 31):
+        with pytest.raises(BudgetError):
+            allocate_budgets(strata, np.array([10, budget]), "robust")
