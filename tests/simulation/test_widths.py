@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks import widths
+from sklearn.metrics import cohen_kappa_score
 from tests.tiers import sized
+
+import stratal
 
 DRAWS = sized(40, 400)
 
@@ -42,3 +45,37 @@ def test_metrics_of_planned_samples_are_no_wider(pools, population, estimand, n,
 
     assert planned.width <= largest * simple.width
     assert min(simple.coverage, planned.coverage) >= sized(0.85, 0.93)
+
+
+def test_intervals_of_kappa_use_how_many_units_have_a_rare_answer(pools):
+    """.3 % of the units have the answer: its hits are no more, which 300 labels do not show."""
+    designs = (widths.SIMPLE, widths.PLANNED)
+    simple, planned = widths.measure(pools["rare class"], 300, designs, ["kappa"], DRAWS)
+
+    # By the labels alone: .38 and .46.
+    assert max(simple.width, planned.width) <= 0.22
+    assert min(simple.coverage, planned.coverage) >= sized(0.9, 0.94)
+
+
+@pytest.mark.parametrize("missed_rate", [0.02, 0.1])
+def test_kappa_is_covered_if_every_rare_answer_is_right(missed_rate):
+    """The largest kappa that the counted answers allow is the true one."""
+    rng = np.random.default_rng(5)
+    score = rng.beta(0.5, 5.0, widths.UNITS)
+    is_answered = score > np.quantile(score, 0.99)
+    is_class = is_answered | (rng.random(widths.UNITS) < missed_rate)
+    population = stratal.Population.from_arrays(
+        proxy=score, groups={"answer": np.where(is_answered, "1", "0")}
+    )
+    classes = np.where(is_class, "1", "0")
+    kappa = cohen_kappa_score(is_class, is_answered)
+    plan = stratal.plan(population, budget=300)
+    held = 0
+    for seed in range(DRAWS):
+        sample = plan.draw(seed)
+        low, high = stratal.estimate(
+            sample, classes[sample.ids], estimand="kappa:answer"
+        ).confidence_interval()
+        held += low <= kappa <= high
+
+    assert held / DRAWS >= 0.94 - 2 * np.sqrt(0.94 * 0.06 / DRAWS)

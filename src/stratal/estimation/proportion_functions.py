@@ -348,6 +348,50 @@ class ShareFunctionInterval(OffsetInterval):
         return value - min(float(smallest), value), max(float(largest), value) - value
 
 
+# Values of the share of misses, and of that of hits, between their limits.
+_STEPS = 33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountedAnswersInterval(Interval):
+    """A metric of two classes within the values that are possible if an answer is as frequent as counted.
+
+    The hits of the answer are none to all of its units, and its misses lie within their own limits.
+
+    Parameters
+    ----------
+    inner : Interval
+    metric : TwoShareFunction
+    misses : Term
+        Share of units of the class that have the other answer.
+    answered : float
+        Share of the population's units with the answer.
+    """
+
+    inner: Interval
+    metric: TwoShareFunction
+    misses: Term
+    answered: float
+
+    @property
+    def method(self) -> str:
+        """The name of the method of the inner interval."""
+        return self.inner.method
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        low, high = self.inner.ends(confidence_level, alternative)
+        # Half of the error that is allowed on a side: some of it is the inner interval's.
+        limits = self.misses.confidence_interval(1.0 - max(tail_shares(confidence_level, alternative)))
+        misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
+        hits = np.linspace(0.0, self.answered, _STEPS)
+        possible = self.metric(hits[:, None], misses[None], self.answered)
+        if not np.all(np.isfinite(possible)):
+            return low, high
+        value = float(self.value)
+        return min(max(low, float(possible.min())), value), max(min(high, float(possible.max())), value)
+
+
 def possible_answers(
     sample: Sample, frame: Respondents, column: str | None, levels: list[str], predicted: IntArray
 ) -> BoolArray | None:

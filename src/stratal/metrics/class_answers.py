@@ -195,6 +195,7 @@ def _answered(
         n_classes=len(levels),
         weighting=frame.weighting,
         possible=possible,
+        answered_share=_share_of_second(sample, column, levels, frame),
     )
     return AnsweredClasses(
         levels=levels,
@@ -204,6 +205,16 @@ def _answered(
         labelled=labelled,
         column=column,
     )
+
+
+def _share_of_second(
+    sample: Sample, column: str | None, levels: list[str], frame: Respondents
+) -> float | None:
+    """Return the share of all units that are answered with the second of two classes; None if not counted."""
+    counts = sample.totals.get(column or "", {})
+    if len(levels) != 2 or not counts or not set(counts) <= set(levels) or frame.share < 1.0:
+        return None
+    return counts.get(levels[1], 0) / sum(counts.values())
 
 
 def _refuse_numbers(sample: Sample) -> None:
