@@ -341,7 +341,9 @@ def test_the_owner_watches_without_a_reload_and_annotators_cannot(tmp_path, open
     from stratal.study.web import server
     from stratal.study.web.server import owner_link
 
-    monkeypatch.setattr(server, "DEAR", 0.0)  # counted again at once, however busy the machine is
+    monkeypatch.setattr(
+        server, "STATUS_COST_FACTOR", 0.0
+    )  # counted again at once, however busy the machine is
     with study_in(tmp_path / "study", overlap=0.5) as study, served(study) as links:
         address = links["ann"].split("/a/")[0]
         window = opened(owner_link(study, address), selector="section", timeout=90_000)

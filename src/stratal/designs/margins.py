@@ -1,4 +1,4 @@
-"""Raking and the regression estimator: a sample of any design weighted afterwards to known totals."""
+"""Raking and the regression estimator: weights of a sample of any design, calibrated to known totals."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from stratal.protocols import JsonMapping
 from stratal.report.notes import LABELS_BY_GROUP, REMARK, Note
 
 MARGIN_METHODS = ("raking", "regression")
-# Newton steps at most; fewer than ten are usual.
-_STEPS = 100
+# Fewer than ten Newton steps are usual.
+_MAX_NEWTON_STEPS = 100
 
-# Largest difference from a known mean, as a share of the population, that ends the steps.
-_CLOSE = 1e-10
+# The iteration stops if all means differ from the known ones by less than this share of the population.
+_MEAN_TOLERANCE = 1e-10
 
-# Halvings of a step before it is given up: 1e-9 of it is left.
-_HALVINGS = 30
+# If a step does not help after this many halvings, to 1e-9 of its length, the iteration stops.
+_MAX_STEP_HALVINGS = 30
 
-# Chance that a random sample has no label in some levels, below which the labels are not a random sample.
-_LEAST_CHANCE = 0.01
+# If a random sample would miss some levels with a smaller probability, the labels are probably not a random
+# sample, and the note is a warning.
+_MIN_CHANCE = 0.01
 
-# Share of the population by which given sizes may differ from counted ones, for rounding.
-_AS_MANY = 1e-6
+# Stated sizes may differ from counted ones by this share of the population, for rounding.
+_SIZE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibratedWeighting(Weighting):
-    """The weights of another design, each multiplied so that known population means come out exactly.
+    """The weights of another design, calibrated so that estimates of known population means are exact.
 
-    The variance is that which the design gives the residuals g·(y − x'B), with B the weighted regression of y
-    on what is known (Särndal, Swensson & Wretman 1992, result 6.6.1). All distances between old and new
-    weights have it to first order (Deville & Särndal 1992, result 5), so that raking is treated as the
-    regression estimator.
+    The variance is the design's variance of the residuals g·(y − x'B), where B is the weighted regression of
+    y on the auxiliary variables x (Särndal, Swensson & Wretman 1992, result 6.6.1). To first order it is the
+    same for all distances between old and new weights (Deville & Särndal 1992, result 5), so that raking has
+    the variance of the regression estimator.
 
     Parameters
     ----------
     base : Weighting
-        Of the design.
+        Weights of the design.
     auxiliary : float (n, p)
         x of the labelled units, a column of ones among them.
     ratio : float (n,)
@@ -72,17 +73,17 @@ class CalibratedWeighting(Weighting):
 
     @property
     def draws(self) -> int:
-        """Independent draws behind the units, as the design has them."""
+        """Number of independent draws of the design."""
         return self.base.draws
 
     @property
     def groups(self) -> IntArray | None:
-        """The groups that units were drawn in."""
+        """The cluster of each unit, if clusters were drawn."""
         return self.base.groups
 
     @property
     def primary_strata(self) -> IntArray:
-        """The strata that units or clusters were drawn in."""
+        """The strata from which units or clusters were drawn."""
         return self.base.primary_strata
 
     @property
@@ -100,14 +101,14 @@ class CalibratedWeighting(Weighting):
         return self.base.covariance(self._residuals(variables))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Return those of the residuals' variance, less one for each total that was fitted."""
+        """Return the degrees of freedom of the residuals' variance, minus one for each fitted total."""
         base_degrees = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
         return float(max(base_degrees - (self.auxiliary.shape[1] - 1), 1.0))
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the residuals of the regression on what is known: its totals are exact already."""
-        # By √w on both sides: the normal equations would square the rounding error of a variable that is
-        # among the totals, whose residuals must come out as 0.
+        """Return the residuals of the regression on the auxiliary variables, whose totals are exact."""
+        # Least squares with both sides multiplied by √w. Normal equations would square the rounding error,
+        # and residuals of a variable that is itself auxiliary must be 0.
         root = np.sqrt(weights)[:, None]
         slopes = np.linalg.lstsq(root * self.auxiliary, root * variables, rcond=None)[0]
         return np.asarray(variables - self.auxiliary @ slopes)
@@ -119,7 +120,7 @@ class CalibratedWeighting(Weighting):
 def fitted_ratios(
     weights: FloatArray, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
 ) -> FloatArray:
-    """Return g (n,): what weights are multiplied by so that Σ w g x are the known means.
+    """Return the factors g (n,) of the weights for which Σ w g x are the known means.
 
     Parameters
     ----------
@@ -128,27 +129,32 @@ def fitted_ratios(
     auxiliary : float (n, p)
     means : float (p,)
     method : {"raking", "regression"}
-        g = exp(x'λ), always positive, found by Newton's method; or g = 1 + x'λ, in one step and perhaps
-        negative (Deville & Särndal 1992, cases 2 and 1).
+        g = exp(x'λ), which is always positive, by Newton's method; or g = 1 + x'λ, which needs one step and
+        may be negative (Deville & Särndal 1992, cases 2 and 1).
 
     Raises
     ------
     InputError
-        If no such weights exist, or Newton's method does not find them.
+        If no such weights exist, or Newton's method does not converge.
     """
-    raking = method == "raking"
+    is_raking = method == "raking"
     lam = np.zeros(auxiliary.shape[1])
     ratio = np.ones(len(weights))
     shortfall = means - auxiliary.T @ weights
-    for _ in range(_STEPS):
-        if np.max(np.abs(shortfall)) < _CLOSE:
+    for _ in range(_MAX_NEWTON_STEPS):
+        if np.max(np.abs(shortfall)) < _MEAN_TOLERANCE:
             return ratio
-        matrix = (auxiliary * (weights * (ratio if raking else 1.0))[:, None]).T @ auxiliary
+        # The derivative of g with respect to x'λ is g for raking, and 1 for regression.
+        slopes = weights * ratio if is_raking else weights
+        matrix = (auxiliary * slopes[:, None]).T @ auxiliary
         step = np.asarray(np.linalg.lstsq(matrix, shortfall, rcond=None)[0], dtype=np.float64)
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_STEP_HALVINGS):
             with np.errstate(over="ignore", invalid="ignore"):
                 power = auxiliary @ (lam + step)
-                trial = np.exp(power) if raking else 1.0 + power
+                if is_raking:
+                    trial = np.exp(power)
+                else:
+                    trial = 1.0 + power
                 remaining = means - auxiliary.T @ (weights * trial)
             if np.all(np.isfinite(remaining)) and np.sum(remaining**2) < np.sum(shortfall**2):
                 break
@@ -158,14 +164,17 @@ def fitted_ratios(
         lam = lam + step
         ratio = trial
         shortfall = remaining
-    if np.max(np.abs(shortfall)) < np.sqrt(_CLOSE):
+    # Rounding may prevent further progress: a difference of 1e-5 of the population is accepted.
+    if np.max(np.abs(shortfall)) < np.sqrt(_MEAN_TOLERANCE):
         return ratio
+    if is_raking:
+        action = "Fewer or coarser margins, or method='regression', which allows negative weights."
+    else:
+        action = "Totals contradict each other among the labelled units: give fewer or coarser ones."
     raise InputError(
         "no weights of these labels reach the known totals",
         given=f"off by {np.max(np.abs(shortfall)):.2g} of the population",
-        action="Fewer or coarser margins, or method='regression', which allows negative weights."
-        if method == "raking"
-        else "Totals contradict each other among the labelled units: give fewer or coarser ones.",
+        action=action,
     )
 
 
@@ -176,11 +185,11 @@ class Margins(Design):
     Parameters
     ----------
     base : mapping
-        The design that the units were drawn with, as `Design.to_dict` has it.
+        The design of the draw (`Design.to_dict`).
     columns : tuple of str (m,)
-        Group columns, proxies, or columns of numbers that came along.
+        Group columns, proxies, or other columns of numbers.
     levels : tuple of tuple of str (m,)
-        Levels of each group column; none for numbers.
+        Levels of each group column; empty for numbers.
     means : tuple of tuple of float (m,)
         Share of the population in each level; for numbers their mean.
     method : {"raking", "regression"}
@@ -200,13 +209,13 @@ class Margins(Design):
 
     @property
     def drawn_by(self) -> Design:
-        """The design that the units were drawn with."""
+        """The design of the draw."""
         design: Design = Design.from_dict(self.base)
         return design
 
     @property
     def stratum_names(self) -> tuple[str, ...]:
-        """Names of the strata that the units were drawn in (H,)."""
+        """Names of the strata of the draw (H,)."""
         return self.drawn_by.stratum_names
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
@@ -216,11 +225,13 @@ class Margins(Design):
         means = [np.ones(1)]
         for column, levels, margin_means in zip(self.columns, self.levels, self.means, strict=True):
             if not levels:
-                parts.append(_numbers(sample, column)[labelled, None])
+                parts.append(_numeric_column(sample, column)[labelled, None])
                 means.append(np.array(margin_means))
                 continue
             codes = np.searchsorted(np.array(levels), sample.groups[column][labelled].astype(np.str_))
             shares = _shares_of_labelled_levels(levels, np.array(margin_means), codes)
+            # The indicators of all levels sum to 1, which the column of ones has already: one level is left
+            # out.
             labelled_levels = np.flatnonzero(shares > 0)[1:]
             parts.append((codes[:, None] == labelled_levels).astype(np.float64))
             means.append(shares[labelled_levels])
@@ -236,34 +247,35 @@ def fit_margins(
     totals: Mapping[str, object] | None = None,
     method: str = "raking",
 ) -> Sample:
-    """Return a sample of any design, weighted so that what is known of the population comes out exactly.
+    """Return a sample of any design, weighted so that estimates of known population totals are exact.
 
-    All that takes a sample takes it: means, metrics, domains, comparisons. One group is post-stratification,
-    several are raking, a proxy among them makes the regression estimator (GREG).
+    All estimands can use it: means, metrics, domains, comparisons. One group is post-stratification, several
+    groups are raking, and a proxy gives the regression estimator (GREG).
 
     Parameters
     ----------
     sample : Sample
-        Of any design, strata, clusters and weights from elsewhere among them.
+        Of any design, including strata, clusters and external weights.
     margins : str or sequence of str
-        Group columns, whose levels' sizes are known (the model's answer: precision and recall then know how
-        often each class is predicted); proxies, whose mean is known; or columns of numbers with a total.
+        Group columns with known sizes of the levels (with the model's answer, precision and recall use the
+        known number of predictions of each class); proxies, whose means are known; or columns of numbers with
+        a total.
     totals : mapping of column to totals, optional
-        For a group a mapping of level to units; for a column of numbers its sum over the population. Those of
-        the draw (`sample.totals`, the proxies' means) unless given.
+        For a group a mapping of level to units; for a column of numbers its sum over the population. By
+        default those of the draw (`sample.totals`, the proxies' means).
     method : {"raking", "regression"}
         Raking keeps all weights positive; regression is linear, and its weights may be negative.
 
     Returns
     -------
     Sample
-        A level that no labelled unit has is left to the others, with a warning.
+        If no labelled unit has a level, the other levels represent it, with a warning.
 
     Raises
     ------
     InputError
-        For columns that are not there or of which nothing is known, totals that do not add up to the
-        population, and, when an estimate is made, totals that no weights can reach.
+        For columns that do not exist or have no known totals, and for totals that do not sum to the
+        population. An estimate raises it for totals that no weights can reach.
 
     Notes
     -----
@@ -282,13 +294,16 @@ def fit_margins(
     0.7
     """
     require_sample(sample, "fit_margins")
-    names = (margins,) if isinstance(margins, str) else tuple(margins)
+    if isinstance(margins, str):
+        names: tuple[str, ...] = (margins,)
+    else:
+        names = tuple(margins)
     check_choice("method", method, MARGIN_METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
-        named = ", ".join(names) or "none"
+        names_text = ", ".join(names) or "none"
         problem = "margins are given once, all together, each of another column"
-        raise InputError(problem, given=named, allowed="names of columns")
-    levels_and_means = [_margin_of(sample, name, (totals or {}).get(name)) for name in names]
+        raise InputError(problem, given=names_text, allowed="names of columns")
+    levels_and_means = [_levels_and_means(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
         base=sample.design.to_dict(),
         columns=names,
@@ -299,7 +314,7 @@ def fit_margins(
     return replace(sample, design=design)
 
 
-def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the levels of a margin and their shares of the population, or no level and a mean."""
     if name in sample.groups and not _is_number(total):
         levels = _group_sizes(sample, name, total)
@@ -311,7 +326,7 @@ def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], 
         sizes = sample.summary.sizes
         return (), (float(sizes @ means / np.sum(sizes)),)
     if _is_number(total):
-        _numbers(sample, name)
+        _numeric_column(sample, name)
         return (), (float(total) / sample.population_size,)
     columns = (*sample.groups, *sample.proxy_names)
     if columns:
@@ -327,7 +342,7 @@ def _is_number(value: object) -> bool:
 
 
 def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | None) -> dict[str, float]:
-    """Return the units of the population in each level of a group column: those given, else the sample's."""
+    """Return the units of the population in each level of a group column, as stated or from the sample."""
     size = sample.population_size
     stored_sizes = sample.totals.get(name)
     if stated_sizes is None:
@@ -344,21 +359,25 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         expected = {level: sizes.get(level, 1.0) for level in drawn}
     else:
         expected = stored_sizes
-    for level in sorted({*expected, *drawn, *(sizes if stored_sizes else ())}):
-        given_units = sizes.get(level, 0.0)
+    levels = {*expected, *drawn}
+    if stored_sizes:
+        levels |= {*sizes}
+    for level in sorted(levels):
+        stated_units = sizes.get(level, 0.0)
         units = expected.get(level, 0)
-        if abs(units - given_units) > _AS_MANY * size or (level in drawn and level not in sizes):
+        lacks_drawn_level = level in drawn and level not in sizes
+        if lacks_drawn_level or abs(units - stated_units) > _SIZE_TOLERANCE * size:
             problem = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
             if stored_sizes is None:
                 allowed = "1 or more"
             else:
                 allowed = f"{units:,}"
-            raise InputError(problem, given=f"{given_units:,.10g} units of level {level!r}", allowed=allowed)
-    if abs(sum(sizes.values()) - size) > _AS_MANY * size:
+            raise InputError(problem, given=f"{stated_units:,.10g} units of level {level!r}", allowed=allowed)
+    if abs(sum(sizes.values()) - size) > _SIZE_TOLERANCE * size:
         problem = f"the sizes of {name!r} do not add up to the population"
         raise InputError(problem, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
     for level, units in drawn.items():
-        if units > sizes[level] + _AS_MANY * size:
+        if units > sizes[level] + _SIZE_TOLERANCE * size:
             raise InputError(
                 f"level {level!r} of {name!r} has fewer units than were drawn",
                 given=f"{sizes[level]:,.10g} units, {units:,} drawn",
@@ -367,7 +386,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     return dict(sorted(sizes.items()))
 
 
-def _numbers(sample: Sample, name: str) -> FloatArray:
+def _numeric_column(sample: Sample, name: str) -> FloatArray:
     """Return a column of numbers of the drawn units (n,)."""
     if name in sample.proxy_names:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
@@ -385,7 +404,7 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
 
 
 def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]:
-    """Return a warning for each margin of which some level has no label among the drawn units (n,)."""
+    """Return a note for each margin with a level that no labelled unit has; `labelled` (n,) is a mask."""
     design = sample.design
     if not isinstance(design, Margins):
         return ()
@@ -398,20 +417,20 @@ def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, .
         if not any(empty):
             continue
         share = float(np.sum(np.array(means)[empty]))
-        named = ", ".join(level for level, is_empty in zip(levels, empty, strict=True) if is_empty)
+        empty_levels = ", ".join(level for level in levels if level not in with_label)
         text = (
-            f"no unit with {column} = {named} has a label ({share:.1%} of the population): the margin is "
-            "fitted to the other levels, and these units are taken to be like the others"
+            f"no unit with {column} = {empty_levels} has a label ({share:.1%} of the population): the margin "
+            "is fitted to the other levels, and these units are taken to be like the others"
         )
         code = REMARK
-        if (1.0 - share) ** int(labelled.sum()) < _LEAST_CHANCE:
+        if (1.0 - share) ** int(labelled.sum()) < _MIN_CHANCE:
             code = LABELS_BY_GROUP
         notes.append(Note(code, text))
     return tuple(notes)
 
 
 def _shares_of_labelled_levels(levels: tuple[str, ...], shares: FloatArray, codes: AnyArray) -> FloatArray:
-    """Return the shares of the levels (H,), those without a labelled unit left to the others."""
+    """Return the shares of the levels (H,), where the levels with labels share those without any."""
     empty = np.bincount(codes, minlength=len(levels)) == 0
     if not np.any(empty):
         return shares
@@ -421,7 +440,7 @@ def _shares_of_labelled_levels(levels: tuple[str, ...], shares: FloatArray, code
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PostStratified(Design):
-    """A simple random sample seen as a stratified one, by groups whose sizes are known.
+    """A simple random sample, post-stratified by groups of known sizes.
 
     Parameters
     ----------
@@ -448,41 +467,39 @@ class PostStratified(Design):
         return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
-        """Return N_h / n_h, given how many units of each group are labelled."""
+        """Return the weights N_h / n_h, where n_h is the number of labelled units of each group."""
         return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
 
 
 def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
     """Return a sample weighted by the groups of a column, whose sizes are known.
 
-    All that takes a sample takes it: means, metrics, domains, comparisons. Given the number of units that the
-    draw found in each group, they are a simple random sample of the group, so that the groups' shares are the
-    population's and not the draw's. Other designs keep theirs, their weights fitted to the sizes: see
-    `fit_margins`, which takes several columns.
+    All estimands can use it: means, metrics, domains, comparisons. Given their number, the drawn units of a
+    group are a simple random sample of the group, and each group has its share of the population instead of
+    its share of the draw. Samples of other designs keep their design, and their weights are fitted to the
+    sizes: see `fit_margins`, which accepts several columns.
 
     Parameters
     ----------
     sample : Sample
         Simple random, or of any other design.
     by : str
-        A group column of the sample, such as the language, or the model's answer: precision and recall then
-        know how often each class is predicted. Or a proxy of a sample whose population is in memory: its
-        strata, cut at quantiles of all units.
+        A group column of the sample, such as the language, or the model's answer (precision and recall then
+        use the known number of predictions of each class). Or a proxy of a sample whose population is in
+        memory: its strata, with cuts at quantiles of all units.
     sizes : mapping of level to N_h, optional
-        Units of the population in each level. The sample's own (`totals`) unless given; levels of 0 units
-        are left out.
+        Units of the population in each level; by default `sample.totals`. Levels of 0 units are ignored.
 
     Returns
     -------
     Sample
-        Levels without a drawn unit are estimated from their neighbours, with a warning. Proxies are kept
-        where the population is in memory, so that their means within groups are known; otherwise they are
-        left out.
+        Levels without a drawn unit are estimated from their neighbours, with a warning. The sample keeps its
+        proxies only if the population is in memory, so that their means within groups are known.
 
     Raises
     ------
     InputError
-        For an unknown group, and sizes that do not fit the sample.
+        For an unknown group, and sizes that contradict the sample.
 
     Notes
     -----
@@ -502,7 +519,10 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     if sizes is None and by in sample.proxy_names and by not in sample.groups:
         sample, by, sizes = _with_strata_of_proxy(sample, by)
     if not sample.design.one_simple_sample:
-        return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
+        totals = None
+        if sizes is not None:
+            totals = {by: sizes}
+        return fit_margins(sample, by, totals=totals, method="regression")
     level_sizes = _group_sizes(sample, by, sizes)
     levels = tuple(level_sizes)
     stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
@@ -512,22 +532,25 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     if population is not None and sample.proxy_info and by in population.group_names:
         rule = Categories(column=by, levels=levels, codes=np.arange(len(levels)))
         summary = population.summarise(rule)
-    keeps_proxies = summary is not None and np.array_equal(summary.sizes, n_h)
+    design = PostStratified(group=by, levels=levels)
+    # The proxy means of the population are valid only for its own sizes.
+    if summary is not None and np.array_equal(summary.sizes, n_h):
+        return replace(sample, stratum=stratum, design=design, summary=summary)
     return replace(
         sample,
         stratum=stratum,
-        design=PostStratified(group=by, levels=levels),
-        summary=summary if summary is not None and keeps_proxies else StratumSummary.without_proxies(n_h),
-        proxies=sample.proxies if keeps_proxies else np.empty((sample.size, 0)),
-        proxy_info=sample.proxy_info if keeps_proxies else (),
+        design=design,
+        summary=StratumSummary.without_proxies(n_h),
+        proxies=np.empty((sample.size, 0)),
+        proxy_info=(),
     )
 
 
-# Strata of a proxy, and the fewest labels for each on average.
-_MOST_PROXY_STRATA = 10
+# Largest number of post-strata of a proxy.
+_MAX_PROXY_STRATA = 10
 
 # Post-strata need about ten labels each, so that their means are stable (Cochran 1977, section 5A.9: 20).
-_LABELS_OF_STRATUM = 10
+_LABELS_PER_STRATUM = 10
 
 
 def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict[str, int]]:
@@ -544,7 +567,7 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
         )
     values = population.values[proxy]
     sample_values = sample.proxies[:, sample.proxy_names.index(proxy)]
-    count = int(np.clip(sample.size // _LABELS_OF_STRATUM, 2, _MOST_PROXY_STRATA))
+    count = int(np.clip(sample.size // _LABELS_PER_STRATUM, 2, _MAX_PROXY_STRATA))
     cuts = np.unique(np.quantile(values, np.arange(1, count) / count))
     ends = [f"{proxy} < {cut:.4g}" for cut in cuts.tolist()]
     ends.append(f"{proxy} >= {cuts[-1]:.4g}")
@@ -552,5 +575,5 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
     sizes = np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(names))
     group = f"strata of {proxy}"
     column = np.array(names)[np.searchsorted(cuts, sample_values, side="right")]
-    filled = {name: int(size) for name, size in zip(names, sizes.tolist(), strict=True) if size}
-    return replace(sample, groups={**sample.groups, group: column}), group, filled
+    nonempty_sizes = {name: int(size) for name, size in zip(names, sizes.tolist(), strict=True) if size}
+    return replace(sample, groups={**sample.groups, group: column}), group, nonempty_sizes

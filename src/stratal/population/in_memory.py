@@ -29,7 +29,7 @@ from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.expressions import Expression
 from stratal.population.population import UNIT_ID, Columns, Population
-from stratal.population.rules import PART, Everything, Rule
+from stratal.population.rules import BATCH_UNITS, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.protocols import WithPylist
 from stratal.randomness import KeyArray, check_seed, uniforms
@@ -86,7 +86,7 @@ def over(size: int, work: Callable[[slice], PartResult], threads: int | None = N
     threads : int, optional
         As in `threads_to_use`.
     """
-    parts = [slice(start, min(start + PART, size)) for start in range(0, size, PART)]
+    parts = [slice(start, min(start + BATCH_UNITS, size)) for start in range(0, size, BATCH_UNITS)]
     if len(parts) > 1:
         workers = min(threads_to_use(threads, len(parts)), len(parts))
     else:
@@ -142,7 +142,7 @@ _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 # Rows in which bins with two values show, if most have two: their one value is then not looked for.
 _PEEK = 4096
 
-# A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact.
+# A sum of up to `BATCH_UNITS` offsets is below 2³², and with the count above it below 2⁵³: exact.
 _COUNT_SHIFT = 32
 
 
@@ -238,7 +238,7 @@ class ArrayPopulation(Population):
         if stored is not None and stored[0] is rule:
             return stored[1]
         columns = {name: self._column(name) for name in rule.columns}
-        if self.size <= PART:
+        if self.size <= BATCH_UNITS:
             codes = rule.codes_of(columns).astype(np.int64, copy=False)
             self._codes = rule, codes
             return codes
@@ -292,7 +292,9 @@ class ArrayPopulation(Population):
         rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
 
-    def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+    def _drawn_units(
+        self, rows: IntArray, seed: int, stratum: IntArray | None = None
+    ) -> tuple[Drawn, IntArray]:
         if stratum is None:
             stratum = np.zeros(len(rows), np.int64)
         if self.ids is None:
@@ -365,7 +367,7 @@ class ArrayPopulation(Population):
         """Return the units whose permanent random number u is below `limit` times their size."""
         sizes = self._sizes_of(size)
         rows, keys = self._where(check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows])
-        drawn, order = self._taken(rows, seed)
+        drawn, order = self._drawn_units(rows, seed)
         return Candidates(drawn=drawn, uniform=uniforms(keys)[order], size=sizes[rows][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
@@ -377,12 +379,12 @@ class ArrayPopulation(Population):
         else:
             ties = (np.array(self._texts), keys)
         rows = np.lexsort((*ties, self._numeric(column)))[ranks]
-        return self._taken(rows, seed)[0]
+        return self._drawn_units(rows, seed)[0]
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
         rows = np.flatnonzero(np.isin(self.groups[self.require_group(group)], np.array(levels)))
-        return self._taken(rows, seed)[0]
+        return self._drawn_units(rows, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
@@ -391,7 +393,7 @@ class ArrayPopulation(Population):
             rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
         else:
             rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
-        return self._taken(rows, 0)[0]
+        return self._drawn_units(rows, 0)[0]
 
     def _sizes_of(self, size: Size) -> FloatArray:
         if size.formula is not None:
@@ -523,8 +525,8 @@ class ArrayCounter:
     def _atoms(self, grid: pictures.Grid, span: pictures.Span) -> FloatArray | None:
         """Return the one value of each bin, or `None` where a bin has two: mostly seen in the first rows."""
         atoms = np.full(pictures.BIN_COUNT, np.nan)
-        for start in (0, *range(_PEEK, len(self.values), PART)):
-            values = self.values[start : start + PART if start else _PEEK]
+        for start in (0, *range(_PEEK, len(self.values), BATCH_UNITS)):
+            values = self.values[start : start + BATCH_UNITS if start else _PEEK]
             values = values[_inside(values, span)]
             bins = grid.positions(values) >> _OFFSET_BITS
             fresh = np.isnan(atoms[bins])

@@ -15,7 +15,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, Record
 from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
 from stratal.population.population import Population
-from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, in_digits
+from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, round_to_digits
 from stratal.proxy.proxy import Proxy
 
 
@@ -67,7 +67,7 @@ class Influence(Record):
     def seen_in(self, population: Population) -> Population:
         """Return the population as a plan for the estimand sees it: u is its proxy, the cells its groups."""
         mean, square, cells = self.moments(population)
-        mean = in_digits(mean)
+        mean = round_to_digits(mean)
         proxy = Proxy(values=mean, second_moments=np.maximum(square, mean**2), bounds=None, name=INFLUENCE)
         return Population.from_arrays(proxy=proxy, groups={CELL: cells})
 

@@ -222,7 +222,7 @@ class Population(ABC):
             if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
                 break
         rows = rank_smallest(strata, keys, ties, counts)
-        return self._taken(candidates.take(rows), seed, strata[rows])[0]
+        return self._drawn_units(candidates.take(rows), seed, strata[rows])[0]
 
     @abstractmethod
     def _under(
@@ -231,7 +231,7 @@ class Population(ABC):
         """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
 
     @abstractmethod
-    def _taken(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+    def _drawn_units(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found rows (n,) in the order in which they are shown, and that order (n,)."""
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:

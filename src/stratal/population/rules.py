@@ -1,4 +1,4 @@
-"""Rules that put units into strata, from columns; `queries.table` does the same for a table."""
+"""Rules that assign units to strata from columns; `queries.table` does the same for a table."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from stratal.population.expressions import (
     levels_in,
 )
 
-# Units that are put into strata at once: what that takes meanwhile does not grow with N.
-PART = 1 << 16
+# Units that are assigned at once, so that temporary memory does not grow with N.
+BATCH_UNITS = 1 << 16
 
-# Bits of a column's places within its span when its standard deviation is computed: squares of 2^18 rows fit
-# into 64 bits.
+# Bits of the positions of values within their span for exact standard deviations: the sum of the squares of
+# 2^18 rows fits into 64 bits.
 _DEVIATION_BITS = 20
 
-# A column whose span is a smaller share of its values is constant up to rounding.
-_CONSTANT = 1e-12
+# A column whose span is at most this share of its values is constant up to rounding.
+_CONSTANT_TOLERANCE = 1e-12
 
-# Bits of a sum of products of coordinates and centres, the margin of coordinates apart.
+# Bits of a sum of products of coordinates and centres, without the margin: with it and the factor 2 the sum
+# stays below 2^53, where doubles are exact.
 _CENTRE_BITS = 44
 
-# Values up to 2^6 times as far out as the centres keep their coordinates.
+# Coordinates up to 2^6 times the largest coordinate of a centre are not clipped.
 _MARGIN_BITS = 6
 
-# Up to so many comparisons of all values are faster than a binary search for each.
-_FEW_CUTS = 24
+# Up to this number of cut points, comparing all values with each is faster than a binary search.
+_MAX_COMPARED_CUTS = 24
 
 # A sample stores the sizes of the levels of a group only up to this number: estimates do not weight by groups
 # with more levels.
@@ -63,7 +64,7 @@ class Rule(Described, noun="stratification rule", registry={}):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the rule reads: mostly one."""
+        """Names of the columns that the rule reads; most rules read one."""
         return (self.column,)
 
     @property
@@ -75,13 +76,13 @@ class Rule(Described, noun="stratification rule", registry={}):
         """Return the stratum code of each unit (n,), from the columns (n,) by name."""
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         codes = np.zeros(len(next(iter(arrays.values()))), np.int64)
-        for start in range(0, len(codes), PART):
-            part = slice(start, start + PART)
+        for start in range(0, len(codes), BATCH_UNITS):
+            part = slice(start, start + BATCH_UNITS)
             codes[part] = self.codes_of({name: column[part] for name, column in arrays.items()})
         return codes
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
-        """Return the stratum code of each of a few units (n,), as any whole numbers."""
+        """Return the stratum code of each unit of a batch (n,), as integers of any type."""
         raise NotImplementedError
 
 
@@ -99,7 +100,7 @@ class Everything(Rule, kind="everything"):
     n_strata = 1
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
-        """Return zeros; at least one column is needed to know how many."""
+        """Return zeros; at least one column is needed for the number of units."""
         return np.zeros(len(next(iter(columns.values()))), np.int64)
 
 
@@ -138,11 +139,11 @@ class CutPoints(Rule, kind="cut-points"):
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the number of cut points at or below each value (n,)."""
         values = columns[self.column]
-        if len(self.cuts) > _FEW_CUTS:
+        if len(self.cuts) > _MAX_COMPARED_CUTS:
             return np.searchsorted(self.cuts, values, side="right")
         codes = np.zeros(len(values), np.uint8)
         for cut in self.cuts:
-            # Seen as numbers, since adding truth values would convert them, at twice the time.
+            # A view as integers: adding Boolean values would convert them and take twice the time.
             codes += (values >= cut).view(np.uint8)
         return codes
 
@@ -183,13 +184,13 @@ class Categories(Rule, kind="categories"):
         return int(self.codes.max()) + 1
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
-        """Return the stratum of each unit's level (n,), refusing a level that was not there."""
+        """Return the stratum of each unit's level (n,); raise an error for an unknown level."""
         levels = np.array(self.levels)
         text = columns[self.column].astype(str)
         positions = np.minimum(np.searchsorted(levels, text), len(levels) - 1)
-        strange = np.flatnonzero(levels[positions] != text)
-        if len(strange):
-            level = str(text[strange[0]])
+        unknown = np.flatnonzero(levels[positions] != text)
+        if len(unknown):
+            level = str(text[unknown[0]])
             problem = f"column '{self.column}' has a category that the strata do not know"
             raise InputError(problem, given=repr(level), allowed=suggest_names(level, self.levels))
         return self.codes[positions]
@@ -199,20 +200,20 @@ class Categories(Rule, kind="categories"):
 class IntegerGrid:
     """A grid of whole numbers over scaled columns: sums of their products are exact, in any order.
 
-    Floating-point sums depend on the processor, the libraries and the threads that add. Subtraction, division
-    and rounding down of single values do not (IEEE 754).
+    Floating-point sums depend on the processor, the libraries and the number of threads. Subtraction,
+    division and rounding down of single values do not (IEEE 754).
 
     Parameters
     ----------
     origin, step : float (d,)
         A value x has the coordinate ⌊(x − origin)/step + ½⌋. Steps are powers of two times the scale.
-    most : float
-        Coordinates are cut at ± this number.
+    limit : float
+        Coordinates are clipped to ± this number.
     """
 
     origin: FloatArray
     step: FloatArray
-    most: float
+    limit: float
 
     @classmethod
     def of(
@@ -220,17 +221,20 @@ class IntegerGrid:
     ) -> IntegerGrid:
         """Return the grid on which values between `low` and `high` (d,) have up to ±2^bits steps.
 
-        Coordinates are cut at `margin` times that.
+        Coordinates are clipped at `margin` times this number.
         """
+        # Halved first, because the difference of the largest floats overflows.
         half = high / 2.0 - low / 2.0
-        widest = float((half / scale).max())
-        exponent = math.frexp(widest)[1] if widest > 0 else 0
-        return cls(origin=low + half, step=scale * 2.0 ** (exponent - bits), most=float(margin << bits))
+        max_half_width = float((half / scale).max())
+        exponent = 0
+        if max_half_width > 0:
+            exponent = math.frexp(max_half_width)[1]
+        return cls(origin=low + half, step=scale * 2.0 ** (exponent - bits), limit=float(margin << bits))
 
     def coordinates(self, rows: FloatArray) -> FloatArray:
         """Return the coordinates (n, d) of values (n, d), as whole numbers."""
-        places = (rows - self.origin) / self.step + 0.5
-        return np.asarray(np.floor(np.clip(places, -self.most, self.most)))
+        positions = (rows - self.origin) / self.step + 0.5
+        return np.asarray(np.floor(np.clip(positions, -self.limit, self.limit)))
 
     def values(self, coordinates: FloatArray) -> FloatArray:
         """Return the values (n, d) at coordinates (n, d)."""
@@ -243,14 +247,14 @@ def exact_deviations(rows: FloatArray, spans: FloatArray) -> FloatArray:
     `spans` (d,) is each column's largest value minus its smallest.
     """
     low = rows.min(axis=0)
-    tiny = spans <= _CONSTANT * np.abs(low)
-    divisor = np.where(tiny, 1.0, spans)
-    places = np.floor((rows - low) / divisor * 2.0**_DEVIATION_BITS + 0.5).astype(np.int64)
+    is_constant = spans <= _CONSTANT_TOLERANCE * np.abs(low)
+    divisor = np.where(is_constant, 1.0, spans)
+    positions = np.floor((rows - low) / divisor * 2.0**_DEVIATION_BITS + 0.5).astype(np.int64)
     deviations = np.ones(len(spans))
-    for j in np.flatnonzero(~tiny):
-        column = places[:, j]
+    for j in np.flatnonzero(~is_constant):
+        column = positions[:, j]
         n = len(rows)
-        # Python's whole numbers have no largest one, and their quotient is rounded once.
+        # Python's integers do not overflow, and their quotient is rounded only once.
         variance = (n * int(column @ column) - int(column.sum()) ** 2) / n**2
         deviations[j] = math.sqrt(variance) * spans[j] / 2.0**_DEVIATION_BITS
     return deviations
@@ -265,9 +269,9 @@ class NearestCentre(Rule, kind="nearest-centre"):
     names : tuple of str (d,)
         Numeric columns.
     centres : float (K, d)
-        In the columns' own units.
+        In the units of the columns.
     scale : float (d,)
-        What each column is divided by before distances are taken; positive.
+        Positive divisors of the columns before distances are computed.
 
     Examples
     --------
@@ -298,26 +302,29 @@ class NearestCentre(Rule, kind="nearest-centre"):
 
     @property
     def n_strata(self) -> int:
-        """One per centre."""
+        """The number of centres."""
         return len(self.centres)
 
     @property
     def grid(self) -> IntegerGrid:
-        """The grid on which distances are exact, so that every machine and engine finds the same centre."""
+        """The grid on which distances are exact, so that every machine and engine selects the same centre."""
         low = self.centres.min(axis=0)
         high = self.centres.max(axis=0)
         bits = (_CENTRE_BITS - math.ceil(math.log2(len(self.names)))) // 2
         return IntegerGrid.of(low, high, self.scale, bits, margin=1 << _MARGIN_BITS)
 
     @property
-    def whole_centres(self) -> tuple[FloatArray, FloatArray]:
-        """Twice the centres (K, d) on the grid, and their squared lengths (K,), all whole numbers."""
+    def integer_centres(self) -> tuple[FloatArray, FloatArray]:
+        """Twice the centres (K, d) on the grid, and their squared lengths (K,), as whole numbers."""
         centres = self.grid.coordinates(self.centres)
         return 2.0 * centres, np.sum(centres**2, axis=1)
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
-        """Return the number of the nearest centre (n,), the first of equally near ones."""
-        doubled, squares = self.whole_centres
+        """Return the index of the nearest centre (n,); the first of centres at the same distance.
+
+        The nearest centre c maximises 2 c·x − c·c.
+        """
+        doubled, squares = self.integer_centres
         rows = self.grid.coordinates(feature_rows(columns, self.names))
         return np.asarray(np.argmax(rows @ doubled.T - squares, axis=1))
 
@@ -334,7 +341,7 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
     Parameters
     ----------
     categories : Categories
-        Puts a unit into one of G groups by its level.
+        Assigns a unit to one of G groups by its level.
     inner : tuple of Rule (G,)
         The strata within each group, usually `CutPoints` of one column. Strata are numbered group by group.
 
@@ -379,7 +386,7 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
 
     @property
     def cuts(self) -> tuple[str, list[FloatArray]] | None:
-        """The column that every group is cut on, and where (G,); None where there are other rules."""
+        """The column and the cut points of every group (G,); None if groups have other rules or columns."""
         cuts = [rule for rule in self.inner if isinstance(rule, CutPoints)]
         if len(cuts) < len(self.inner) or len({rule.column for rule in cuts}) > 1:
             return None
@@ -389,13 +396,15 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
         """Return the stratum of each unit (n,)."""
         groups = self.categories.codes_of(columns)
         codes = self.offsets[groups]
-        if self.cuts is not None:  # of all groups at once: there may be very many
+        if self.cuts is not None:
+            # One search for all groups, since there may be many.
             column, cuts = self.cuts
             counts = [len(part) for part in cuts]
-            # Complex numbers are in the order of their real parts, here the groups, and then of the others.
-            of_cuts = np.repeat(np.arange(len(cuts)), counts) + 1j * np.concatenate(cuts)
-            above = np.searchsorted(of_cuts, groups + 1j * columns[column], side="right")
-            return np.asarray(codes + above - np.cumsum([0, *counts])[groups])
+            # NumPy orders complex numbers by the real part, here the group, and then by the imaginary part.
+            keyed_cuts = np.repeat(np.arange(len(cuts)), counts) + 1j * np.concatenate(cuts)
+            n_below = np.searchsorted(keyed_cuts, groups + 1j * columns[column], side="right")
+            n_in_previous_groups = np.cumsum([0, *counts])[groups]
+            return np.asarray(codes + n_below - n_in_previous_groups)
         order = np.argsort(groups, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
             rule = self.inner[groups[rows[0]]]
@@ -406,12 +415,12 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived(Rule, kind="derived"):
-    """A rule that looks at formulas of columns.
+    """A rule that uses formulas of columns.
 
     Parameters
     ----------
     inner : Rule
-        Reads the columns `cell` and `influence`, which no population has.
+        Reads the columns `cell` and `influence`, which are computed by the formulas.
     cells : Cells
     influence : Expression
     """
@@ -428,7 +437,7 @@ class Derived(Rule, kind="derived"):
 
     @property
     def n_strata(self) -> int:
-        """The columns of the inner rule."""
+        """The number of strata of the inner rule."""
         return self.inner.n_strata
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
@@ -438,30 +447,32 @@ class Derived(Rule, kind="derived"):
         return self.inner.codes_of({CELL: cells, INFLUENCE: influence})
 
 
+# Names of the two computed columns of a `Derived` rule.
 CELL = "cell"
-# What the inner rule calls the two columns.
 INFLUENCE = "influence"
 
 
-# Values of a formula that agree in so many digits are one value.
+# Significant digits of the values of a formula. Values that agree in these are equal: their difference is
+# rounding.
 DIGITS = 12
 
 
-def in_digits(values: FloatArray) -> FloatArray:
+def round_to_digits(values: FloatArray) -> FloatArray:
     """Return values rounded to `DIGITS` significant digits."""
     size = np.abs(values)
     digits = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    # The scale must not overflow, and its inverse must not either.
     scale = 10.0 ** np.clip(digits, -290, 290)
     return np.asarray(np.round(values * scale) / scale)
 
 
 def cut_between(rule: Rule, values: FloatArray) -> Rule:
-    """Return a rule that divides values (n,) alike, with each cut in the middle between two of them.
+    """Return a rule that divides values (n,) equally, with each cut in the middle between two values.
 
     Parameters
     ----------
     rule : Rule
-        Cut points, or such within categories; any other is returned as it is.
+        Cut points, also within categories; other rules are returned unchanged.
     values : float (n,)
         In ascending order.
     """
@@ -470,16 +481,16 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
     if not isinstance(rule, CutPoints) or len(rule.cuts) == 0:
         return rule
     above = np.searchsorted(values, rule.cuts)
-    between = (above > 0) & (above < len(values))
+    is_between = (above > 0) & (above < len(values))
     low = values[np.maximum(above - 1, 0)]
     high = values[np.minimum(above, len(values) - 1)]
-    return replace(rule, cuts=np.where(between, low + (high - low) / 2.0, rule.cuts))
+    return replace(rule, cuts=np.where(is_between, low + (high - low) / 2.0, rule.cuts))
 
 
 def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArray:
-    """Return which levels (L,) of a column each stratum can hold, and whether any other one (H, L + 1).
+    """Return which levels (L,) of a column can occur in each stratum, and whether another one can (H, L + 1).
 
-    What the rule does not guarantee is possible: strata of a proxy can hold every level.
+    A level is possible unless the rule excludes it: strata of a proxy can have every level.
 
     Parameters
     ----------
@@ -499,9 +510,9 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         within = [possible_levels(inner, column, levels) for inner in rule.inner]
         return np.concatenate([inner & group for inner, group in zip(within, groups, strict=True)])
     if isinstance(rule, Derived):
-        # Files written before every cell had a name of its own hold several cells of one name.
+        # In older files, several cells may have the same name.
         names = tuple(dict.fromkeys(rule.cells.names))
-        by_cell = _of_cells(rule.cells, column, levels)
+        by_cell = _possible_levels_of_cells(rule.cells, column, levels)
         by_name = np.array([by_cell[np.array(rule.cells.names) == name].any(axis=0) for name in names])
         cells = possible_levels(rule.inner, CELL, names)[:, :-1]
         return np.asarray((cells[:, :, None] & by_name).any(axis=1))
@@ -509,9 +520,9 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
 
 
 def value_ranges(rule: Rule, column: str) -> FloatArray:
-    """Return the range [low, high) in which the values of a column lie in each stratum (H, 2).
+    """Return the range [low, high) of the values of a column in each stratum (H, 2).
 
-    Infinite where the rule does not guarantee it.
+    Limits that the rule does not guarantee are infinite.
     """
     everything = np.tile([-np.inf, np.inf], (rule.n_strata, 1))
     if isinstance(rule, CutPoints) and rule.column == column:
@@ -534,45 +545,49 @@ def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:
         limits = [part.limit for part in factors_of(test) if isinstance(part, Below) and part.name == column]
         high = min(limits, default=np.inf)
         ranges.append((low, high))
-        if len(limits) == len(factors_of(test)):  # whoever is below is in this cell for sure
+        # If the test depends on nothing else, all units below the limit are in this cell, and none in later
+        # ones.
+        if len(limits) == len(factors_of(test)):
             low = max(low, high)
     return np.array([*ranges, (low, np.inf)])
 
 
 def cells_of(rule: Rule) -> IntArray | None:
-    """Return the cell of an influence in which each stratum lies (H,); None where the rule has no cells."""
+    """Return the cell of each stratum (H,); None if the rule has no cells or a stratum has several."""
     if not isinstance(rule, Derived):
         return None
     cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
-    return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
+    if not np.all(cells.sum(axis=1) == 1):
+        return None
+    return np.asarray(np.argmax(cells, axis=1))
 
 
-# Combinations of levels of several columns that are tried; beyond them only the levels of one column are.
-_MOST_COMBINATIONS = 100_000
+# If there are more combinations of the levels of all columns, only the levels of one column are tried.
+_MAX_COMBINATIONS = 100_000
 
-_ANOTHER = "another than "
+_OTHER_LEVEL_PREFIX = "another than "
 
 
-def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
+def _possible_levels_of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
     """Return which levels the units of each cell can have (C, L + 1).
 
-    A cell is tried on every combination of levels of the columns that the tests compare. A test, or a factor
-    of one, that reads anything else may be passed or not.
+    The tests are evaluated for every combination of levels of the columns that they compare. A test, or a
+    factor of a test, that reads other columns may be passed or not.
     """
     factors = [[part for part in factors_of(test) if is_of_levels(part)] for test in cells.tests]
     compared = [part for parts in factors for part in parts]
     is_compared = any(isinstance(part, Agree) for part in compared)
-    levels_and_another = [*levels, _ANOTHER + ", ".join(levels)]
-    values = {column: levels_and_another}
+    levels_and_other = [*levels, _OTHER_LEVEL_PREFIX + ", ".join(levels)]
+    values = {column: levels_and_other}
     for name in dict.fromkeys(name for part in compared for name in part.columns):
         named = levels_in(compared, name)
         if name == column or is_compared:
-            candidates = levels_and_another
+            candidates = levels_and_other
         else:
-            candidates = levels_and_another[-1:]
+            candidates = levels_and_other[-1:]
         values[name] = list(dict.fromkeys([*named, *candidates]))
-    if math.prod(map(len, values.values())) > _MOST_COMBINATIONS:
-        values = {column: levels_and_another}
+    if math.prod(map(len, values.values())) > _MAX_COMBINATIONS:
+        values = {column: levels_and_other}
     grid = dict(zip(values, map(np.ravel, np.meshgrid(*values.values(), indexing="ij")), strict=True))
     size = len(grid[column])
     undecided = np.ones(size, dtype=bool)
@@ -583,13 +598,14 @@ def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
         for part in tried:
             passes &= np.broadcast_to(part.of(grid), (size,)) > 0.5
         possible.append(undecided & passes)
-        if len(tried) == len(factors_of(test)):  # whoever passes is in this cell for sure
+        # If the test depends on nothing else, all units that pass are in this cell, and none in later ones.
+        if len(tried) == len(factors_of(test)):
             undecided = undecided & ~passes
     possible.append(undecided)
-    position = {level: k for k, level in enumerate(levels_and_another)}
-    # Levels that only a test names are among the others.
+    position = {level: k for k, level in enumerate(levels_and_other)}
+    # Levels that occur only in a test belong to the other levels.
     codes = np.array([position.get(level, len(levels)) for level in grid[column].tolist()])
-    possible_levels_of_cells = np.zeros((len(possible), len(levels_and_another)), dtype=bool)
+    possible_levels_of_cells = np.zeros((len(possible), len(levels_and_other)), dtype=bool)
     for cell, units in enumerate(possible):
         possible_levels_of_cells[cell, codes[units]] = True
     return possible_levels_of_cells

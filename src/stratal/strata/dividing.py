@@ -687,7 +687,7 @@ def _settled(population: Population, rule: rules.NearestCentre, proxy: str | Non
         notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
     moments = moments_by_pass(population, rule, proxy)
     # Means that differ in their last digits are equal: sums over batches depend on the batches.
-    order = np.argsort(rules.in_digits(moments.proxy_means), kind="stable")
+    order = np.argsort(rules.round_to_digits(moments.proxy_means), kind="stable")
     order = order[moments.sizes[order] > 0]
     names = tuple(f"cluster {number + 1}" for number in range(len(order)))
     return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)

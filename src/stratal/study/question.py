@@ -29,25 +29,26 @@ NUMBER_ANSWER = "number"
 TEXT_ANSWER = "short-text"
 TAGS = "tags"
 QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_ANSWER, TAGS)
-# Kinds of which any number of choices may be taken.
+# Kinds that allow any number of choices.
 ANY_NUMBER = (SEVERAL, TAGS)
 TIE = "tie"
 LABEL = "label"
-# What annotators are asked unless something else is stated.
+# The default question for annotators.
 DEFAULT_QUESTION = "Is the answer correct?"
 ASKED = "asked"
-# Characters of an answer in the annotator's own words.
-LONGEST = {CLASSES: 200, TEXT_ANSWER: 2000}
+# Largest number of characters of an answer as free text.
+MAX_CHARACTERS = {CLASSES: 200, TEXT_ANSWER: 2000}
 
-# Keys of choices in their order: without s (skip), u (undo), f (flag) and n (note).
+# Keys of choices in their order. The keys s (skip), u (undo), f (flag) and n (note) have another meaning.
 KEYS = "1234567890qwertyiopadghjklzxcvbm"
 
-_ONE = ("pass", "passed", "yes", "true", "correct", "right", "good", "ok", "1")
-_ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad", "not ok", "0")
+# Words of two choices that count as 1 and 0 without stated numbers.
+_WORDS_FOR_ONE = ("pass", "passed", "yes", "true", "correct", "right", "good", "ok", "1")
+_WORDS_FOR_ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad", "not ok", "0")
 
 
 class PlainRecord(Record):
-    """A record that is a plain dict when it goes out."""
+    """A record that is converted to a plain dict."""
 
     __slots__ = ()
 
@@ -57,7 +58,7 @@ class PlainRecord(Record):
 
 
 class JsonRecord(msgspec.Struct, frozen=True):
-    """A record that a page or a command shows as a plain dict."""
+    """A record that a page or a command receives as a plain dict."""
 
     def to_dict(self) -> JsonDict:
         """Return the record as a JSON-ready dict."""
@@ -72,11 +73,11 @@ class Choice(PlainRecord):
     ----------
     name : str
     value : float, optional
-        What it counts as; None where choices are classes, to be compared with the model's answer.
+        The number that it counts as; None if choices are classes, which are compared with the model's answer.
     key : str
-        The key that chooses it.
+        The key on the keyboard.
     none : bool
-        Whether it counts as no answer, such as "Unsure": nonresponse in an estimate.
+        Whether it means no answer, such as "Unsure": nonresponse in an estimate.
     """
 
     name: str
@@ -94,21 +95,21 @@ class StudyQuestion(PlainRecord):
     text : str
     kind : {"choices", "scale", "pair", "classes", "several", "number", "short-text", "tags"}
     choices : tuple of Choice
-        Of a pair: the two columns and `tie`. Of classes: those known beforehand, which annotators may add to.
+        For a pair: the two columns and `tie`. For classes: suggestions, to which annotators may add.
     scale : (float, float), optional
-        Lowest and highest number; of a scale whole numbers between them.
+        Lowest and highest number; a scale has the whole numbers between them.
     rubric : str
-        How to judge; Markdown.
+        Instructions for annotators, as Markdown.
     rubric_version : int
-        From 1; every answer is saved with the version that it was given under.
+        From 1; every answer is stored with the version at its time.
     name : str
-        What its labels are called where a study asks several questions.
+        Name of its labels, if a study has several questions.
     ends : (str, str), optional
-        What the lowest and the highest number of a scale mean.
+        Meaning of the lowest and the highest number of a scale.
     when : (str, str), optional
-        Another question and the answer to it after which alone this one is asked.
+        Condition: another question and the answer to it that is required for this question.
     limit : float
-        Difference between numbers up to which two annotators agree; a larger one is adjudicated.
+        Largest difference between two numbers that counts as agreement; a larger one is adjudicated.
 
     Examples
     --------
@@ -141,61 +142,63 @@ class StudyQuestion(PlainRecord):
 
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question with choices: `Pass`, or `Partly=0.5` with what it counts as.
+        """Return a question with choices: `Pass`, or `Partly=0.5` with its number.
 
-        Of two choices, words such as Pass and Fail, yes and no, correct and wrong count as 1 and 0. Without
-        numbers choices are classes, which an estimate compares with the model's answer. `Unsure=` counts as
-        no answer.
+        Two choices such as Pass and Fail, yes and no, correct and wrong count as 1 and 0. Otherwise, choices
+        without numbers are classes, which an estimate compares with the model's answer. `Unsure=` means no
+        answer.
         """
-        parsed_choices = [_parsed(choice) for choice in choices]
+        parsed_choices = [_parse_choice(choice) for choice in choices]
         counting = [(name, number) for name, number, none in parsed_choices if not none]
         if len(counting) < 2:
             names = ", ".join(name for name, *_ in parsed_choices)
             allowed = "two or more, such as Pass,Fail"
             raise InputError("a question needs two choices", given=names, allowed=allowed)
-        numbers = _numbers(counting)
-        choice_records = _choices((name, numbers.get(name), none) for name, _, none in parsed_choices)
+        numbers = _choice_values(counting)
+        choice_records = _choices_with_keys(
+            (name, numbers.get(name), none) for name, _, none in parsed_choices
+        )
         return cls(text=text.strip(), choices=choice_records, rubric=rubric)
 
     @classmethod
     def of_scale(
         cls, text: str, low: int, high: int, *, rubric: str = "", ends: tuple[str, str] | None = None
     ) -> StudyQuestion:
-        """Return a question answered by a whole number from `low` to `high`; `ends`: what those mean."""
+        """Return a question with a whole number from `low` to `high` as answer; `ends` are their meanings."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             problem = "a scale needs two whole numbers, the lower first"
             raise InputError(problem, given=f"{low}, {high}", allowed="such as 1,5")
         names = [str(k) for k in range(int(low), int(high) + 1)]
         keys = [name if len(name) == 1 else "" for name in names]
-        choices = _choices(((name, float(name), False) for name in names), keys)
+        choices = _choices_with_keys(((name, float(name), False) for name in names), keys)
         bounds = (float(low), float(high))
         return cls(text=text.strip(), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
 
     @classmethod
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> StudyQuestion:
-        """Return a question of which of two columns is better; a win of `first` counts as 1, a tie as ½."""
-        choices = _choices([(first, 1.0, False), (second, 0.0, False), (TIE, 0.5, False)])
+        """Return the question which of two columns is better; a win of `first` counts as 1, a tie as ½."""
+        choices = _choices_with_keys([(first, 1.0, False), (second, 0.0, False), (TIE, 0.5, False)])
         return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
     def of_classes(cls, text: str, classes: Iterable[str] = (), *, rubric: str = "") -> StudyQuestion:
-        """Return a question answered in the annotator's own words, with known classes to choose from."""
-        choices = _choices((name.strip(), None, False) for name in classes)
+        """Return a question with a class as answer, which annotators type or select from known classes."""
+        choices = _choices_with_keys((name.strip(), None, False) for name in classes)
         return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
     def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question of which any number of choices may be taken; each is an outcome of its own."""
-        choice_records = _choices((name.strip(), 1.0, False) for name in choices)
+        """Return a question with any number of choices as answer; each choice is a separate outcome."""
+        choice_records = _choices_with_keys((name.strip(), 1.0, False) for name in choices)
         return cls(text=text.strip(), kind=SEVERAL, choices=choice_records, rubric=rubric)
 
     @classmethod
     def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question of which any number of choices may be taken; their set is the label.
+        """Return a question with any number of choices as answer; their set is the label.
 
-        An estimate compares it with the set of tags that the model answers.
+        An estimate compares it with the set of tags of the model's answer.
         """
-        choice_records = _choices((name.strip(), None, False) for name in choices)
+        choice_records = _choices_with_keys((name.strip(), None, False) for name in choices)
         return cls(text=text.strip(), kind=TAGS, choices=choice_records, rubric=rubric)
 
     @classmethod
@@ -270,7 +273,7 @@ class StudyQuestion(PlainRecord):
         return None
 
     def answer(self, value: object) -> str:
-        """Return an answer as it is kept, refusing one that this question does not take.
+        """Return an answer in its stored form; raise an error for an invalid answer.
 
         Examples
         --------
@@ -278,12 +281,13 @@ class StudyQuestion(PlainRecord):
         '4'
         """
         names = [choice.name for choice in self.choices]
-        text = _text_of(value)
+        text = _answer_text(value)
         if self.kind == TAGS:
-            sets = (read_set(text, separator) for separator in SEPARATORS)
-            fitting = [tags for tags in sets if tags is not None and {*tags_of(tags)} <= {*names}]
-            if text and fitting:
-                return fitting[0]
+            # The format of the set is that in which all tags are known.
+            sets = [read_set(text, separator) for separator in SEPARATORS]
+            valid_sets = [tags for tags in sets if tags is not None and {*tags_of(tags)} <= {*names}]
+            if text and valid_sets:
+                return valid_sets[0]
         elif self.kind == SEVERAL:
             with suppress(ValueError, RecursionError):
                 if text.startswith("["):
@@ -294,13 +298,13 @@ class StudyQuestion(PlainRecord):
                     return json.dumps([name for name in names if name in chosen], ensure_ascii=False)
         elif (
             text in names
-            or (self.kind in LONGEST and 0 < len(text) <= LONGEST[self.kind])
-            or (self.kind == NUMBER_ANSWER and _within(text, self.scale))
+            or (self.kind in MAX_CHARACTERS and 0 < len(text) <= MAX_CHARACTERS[self.kind])
+            or (self.kind == NUMBER_ANSWER and _is_number_within(text, self.scale))
         ):
             return text
         allowed = ", ".join(names[:40])
-        if self.kind in LONGEST:
-            allowed = f"1 to {LONGEST[self.kind]} characters"
+        if self.kind in MAX_CHARACTERS:
+            allowed = f"1 to {MAX_CHARACTERS[self.kind]} characters"
         elif self.kind == NUMBER_ANSWER:
             if self.scale:
                 allowed = " to ".join(f"{end:g}" for end in self.scale)
@@ -309,9 +313,9 @@ class StudyQuestion(PlainRecord):
         raise InputError("this question does not take such an answer", given=repr(text[:60]), allowed=allowed)
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
-        """Return what an answer counts as: a number, the class itself, None for no answer.
+        """Return the outcome of an answer: a number, the class itself, or None for no answer.
 
-        With the `choice` of several: 1 if that was taken, 0 if not.
+        For one `choice` of several, it is 1 if the answer has it and 0 otherwise.
         """
         if self.kind == SEVERAL:
             chosen = json.loads(answer)
@@ -326,7 +330,7 @@ class StudyQuestion(PlainRecord):
         return answer
 
     def differ(self, answers: Collection[str]) -> bool:
-        """Return whether answers of several people differ by more than the limit; short texts never do."""
+        """Return whether answers of several people differ by more than the limit; never for short texts."""
         if self.kind == TEXT_ANSWER or len(answers) < 2:
             return False
         if self.counted and self.limit:
@@ -341,15 +345,15 @@ class StudyQuestion(PlainRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Form(PlainRecord):
-    """The questions that a study asks about each item; the rubric is the first one's.
+    """The questions of a study on each item; the rubric is that of the first question.
 
-    The answers to them are kept as one text: of a single question of choices, a scale, a pair or classes the
-    answer itself, else JSON with a name for each answer.
+    The answers are stored as one text. For a single question with choices, a scale, a pair or classes it is
+    the answer itself, otherwise a JSON object with the answers by name.
 
     Parameters
     ----------
     questions : tuple of StudyQuestion
-        With a name each where there are several.
+        Each of several questions has a name.
 
     Examples
     --------
@@ -368,7 +372,9 @@ class Form(PlainRecord):
         questions_by_name: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name = question.name
-            other = questions_by_name.get((question.when or ("",))[0])
+            other = None
+            if question.when:
+                other = questions_by_name.get(question.when[0])
             if name in questions_by_name or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
                 problem = "each of several questions needs a name of its own"
@@ -383,7 +389,8 @@ class Form(PlainRecord):
                 action = "Name an answer of a question before it."
                 raise InputError(problem, given="=".join(question.when), allowed=allowed, action=action)
             questions_by_name[name] = question
-        list(self.columns)  # refuses two of one name
+        # The property raises an error for two outcomes with the same name.
+        list(self.columns)
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
             problem = "all pairs of a study must compare the same two columns"
@@ -396,7 +403,9 @@ class Form(PlainRecord):
         """Return the form of one question or several."""
         if isinstance(requested, Form):
             return requested
-        return cls(questions=(requested,) if isinstance(requested, StudyQuestion) else tuple(requested))
+        if isinstance(requested, StudyQuestion):
+            return cls(questions=(requested,))
+        return cls(questions=tuple(requested))
 
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:
@@ -413,7 +422,7 @@ class Form(PlainRecord):
     @classmethod
     @lru_cache(maxsize=16)
     def decode(cls, text: str) -> Form:
-        """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
+        """Return the form that `encode` wrote: a single question, or a list of several."""
         decoded = json.loads(text)
         if isinstance(decoded, list):
             questions = decoded
@@ -422,9 +431,10 @@ class Form(PlainRecord):
         return cls(questions=tuple(msgspec.convert(questions, list[StudyQuestion])))
 
     def compared_with(self, outcome: Outcome) -> Form:
-        """Return the form for answers that a sample holds: sets of tags have any number of choices.
+        """Return the form whose labels are comparable with the answers of a sample.
 
-        Choices that are classes become tags; classes in the annotator's own words are those of the answers.
+        If the answers are sets of tags, choices that are classes become tags. Typed classes become the tags
+        of the answers.
 
         Examples
         --------
@@ -439,28 +449,30 @@ class Form(PlainRecord):
         for question in self.questions:
             if question.kind in (CHOICES, CLASSES) and not question.counted:
                 names = [choice.name for choice in question.choices] or outcome.tags
-                tags = _choices((name, None, False) for name in names)
+                tags = _choices_with_keys((name, None, False) for name in names)
                 question = replace(question, kind=TAGS, choices=tags)
             questions.append(question)
         return replace(self, questions=tuple(questions))
 
     def encode(self) -> str:
         """Return the form as a setting of the study."""
-        described = [question.to_dict() for question in self.questions]
-        return json.dumps(described[0] if len(described) == 1 else described, ensure_ascii=False)
+        questions: object = [question.to_dict() for question in self.questions]
+        if len(self.questions) == 1:
+            questions = self.first.to_dict()
+        return json.dumps(questions, ensure_ascii=False)
 
     @property
     def first(self) -> StudyQuestion:
-        """The first question: the one that decides when labelling may stop."""
+        """The first question, which determines when labelling may stop."""
         return self.questions[0]
 
     @property
     def plain(self) -> bool:
-        """Whether there is one question, whose answer is kept as it is."""
+        """Whether there is one question, whose answer is stored unchanged."""
         return len(self.questions) == 1 and self.first.kind in (*QUESTION_KINDS[:4], TAGS)
 
     def answer_text(self, column: str, stored: str | None) -> str | None:
-        """Return the answer for one of `columns`, in its own words; None where it was not asked."""
+        """Return the answer for one of `columns` as text; None if the question was not asked."""
         question, part = self.columns[column]
         answer = self.answers(stored).get(question.name)
         if answer is None or not part:
@@ -469,15 +481,15 @@ class Form(PlainRecord):
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """The two columns that are compared."""
+        """The two compared columns."""
         return next((question.pair for question in self.questions if question.pair), None)
 
     @property
     def columns(self) -> dict[str, tuple[StudyQuestion, str]]:
-        """Outcomes by name: the question and, of several choices, the one (`modes_Invented`).
+        """Outcomes by name: the question and, if it has several choices, one of them (`modes_Invented`).
 
-        A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
-        mean where it was asked is the ratio of both means.
+        A number with a condition has a second outcome, whether it was asked (`tone_asked`): the mean over the
+        items where it was asked is the ratio of both means.
         """
         columns: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
@@ -499,10 +511,14 @@ class Form(PlainRecord):
         return columns
 
     def answer(self, value: object) -> str:
-        """Return the answers as they are kept, by question; that of a single question may come by itself."""
+        """Return the stored form of answers by question; a single question may have a plain value."""
+        if self.plain and isinstance(value, Mapping):
+            return self.first.answer(value.get(self.first.name))
         if self.plain:
-            return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
-        answers = self.answers(value) if isinstance(value, str) else value
+            return self.first.answer(value)
+        answers: object = value
+        if isinstance(value, str):
+            answers = self.answers(value)
         if not isinstance(answers, Mapping):
             problem = "the answers need their questions' names"
             allowed = 'such as {"correct": "Pass"}'
@@ -513,35 +529,38 @@ class Form(PlainRecord):
             raise InputError("no such question", given=repr(unknown[0])[:60], allowed=allowed)
         stored: dict[str, str] = {}
         for question in self.questions:
-            value = answers.get(question.name)
-            if not self._is_asked(question, stored) or (value in (None, "") and question.kind == TEXT_ANSWER):
+            answer = answers.get(question.name)
+            # A short text may be empty.
+            is_empty_text = answer in (None, "") and question.kind == TEXT_ANSWER
+            if is_empty_text or not self._is_asked(question, stored):
                 continue
             try:
-                stored[question.name] = question.answer(value)
+                stored[question.name] = question.answer(answer)
             except InputError as error:
                 problem = f"{question.name}: {error.what}"
                 raise InputError(problem, given=error.given, allowed=error.allowed) from None
         return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
 
     def _is_asked(self, question: StudyQuestion, stored: Mapping[str, str]) -> bool:
-        """Return whether the answers so far meet the question's condition."""
+        """Return whether the previous answers meet the question's condition."""
         if question.when is None:
             return True
-        (name, required_answer), other = question.when, self._before(question)
+        name, required_answer = question.when
+        other = self._condition_question(question)
         if name not in stored or other is None:
             return False
         if other.kind == SEVERAL:
             return other.outcome(stored[name], required_answer) == 1.0
         return stored[name] == required_answer
 
-    def _before(self, question: StudyQuestion) -> StudyQuestion | None:
-        """Return the question on whose answer another depends."""
-        return next(
-            (other for other in self.questions if question.when and other.name == question.when[0]), None
-        )
+    def _condition_question(self, question: StudyQuestion) -> StudyQuestion | None:
+        """Return the question on whose answer the condition of another depends."""
+        if question.when is None:
+            return None
+        return next((other for other in self.questions if other.name == question.when[0]), None)
 
     def answers(self, stored: str | None) -> dict[str, str]:
-        """Return the answer to each question that was asked, of the text that is kept."""
+        """Return the answers by question from the stored text, for questions that were asked."""
         if stored is None:
             return {}
         if self.plain:
@@ -553,18 +572,19 @@ class Form(PlainRecord):
         raise InputError("the answers cannot be read", given=repr(stored[:60]), allowed="a JSON object")
 
     def outcome(self, column: str, stored: str | None) -> str | float | None:
-        """Return what the kept answers count as for one of `columns`; None for no answer.
+        """Return the outcome of the stored answers for one of `columns`; None for no answer.
 
-        Where a condition was not met, a number or a choice of several counts as 0; where the answer that it
-        depends on counts as none, nobody knows, and it has no value either.
+        If a condition was not met, a number or a choice of several is 0. If the answer on which the condition
+        depends means no answer, the outcome is unknown too.
         """
         question, part = self.columns[column]
         answers = self.answers(stored)
         answer = answers.get(question.name)
         if answer is None:
-            other = self._before(question)
-            decided = other and other.name in answers and other.outcome(answers[other.name]) is not None
-            if decided and (question.kind == SEVERAL or question.counted):
+            other = self._condition_question(question)
+            if other is None or other.name not in answers or other.outcome(answers[other.name]) is None:
+                return None
+            if question.kind == SEVERAL or question.counted:
                 return 0.0
             return None
         outcome = question.outcome(answer, part)
@@ -582,21 +602,21 @@ class Form(PlainRecord):
         return False
 
 
-def _within(text: str, bounds: tuple[float, float] | None) -> bool:
+def _is_number_within(text: str, bounds: tuple[float, float] | None) -> bool:
     number = number_of_text(text)
     return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 
-def _choices(
+def _choices_with_keys(
     rows: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = KEYS
 ) -> tuple[Choice, ...]:
-    """Return choices of names and numbers with a key for each, none for those after the last."""
+    """Return choices of names and numbers with a key for each; those after the last key have none."""
     pairs = zip(rows, chain(keys, repeat("")), strict=False)
     return tuple(Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in pairs)
 
 
-def _parsed(choice: str) -> tuple[str, float | None, bool]:
-    """Return the name of `Partly=0.5`, its number, and whether it counts as no answer (`Unsure=`)."""
+def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
+    """Return name and number of a choice such as `Partly=0.5`, and whether it means no answer (`Unsure=`)."""
     name, mark, number = choice.strip().rpartition("=")
     if not mark or not number:
         return (name or number).strip(), None, bool(mark)
@@ -609,20 +629,20 @@ def _parsed(choice: str) -> tuple[str, float | None, bool]:
     return name.strip(), value, False
 
 
-def _numbers(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
-    """Return what the choices count as: as given, or 1 and 0 for the usual words."""
-    without = [name for name, number in named if number is None]
-    if without and len(without) < len(named):
+def _choice_values(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
+    """Return the numbers of the choices: the stated ones, or 1 and 0 for the usual words."""
+    unnumbered = [name for name, number in named if number is None]
+    if unnumbered and len(unnumbered) < len(named):
         action = "Give each, as in Pass=1,Fail=0."
-        raise InputError(f"choice {without[0]!r} has no number, others have one", action=action)
-    if len(without) == 2:
-        for ones, zeros in (without, reversed(without)):
-            if ones.lower() in _ONE and zeros.lower() in _ZERO:
-                return {ones: 1.0, zeros: 0.0}
+        raise InputError(f"choice {unnumbered[0]!r} has no number, others have one", action=action)
+    if len(unnumbered) == 2:
+        for one, zero in (unnumbered, reversed(unnumbered)):
+            if one.lower() in _WORDS_FOR_ONE and zero.lower() in _WORDS_FOR_ZERO:
+                return {one: 1.0, zero: 0.0}
     return dict(named)
 
 
-def _text_of(value: object) -> str:
+def _answer_text(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False)
     if value is None:
@@ -645,9 +665,9 @@ class Answer(JsonRecord, frozen=True, kw_only=True):
         Name of the choice, number on the scale, column of the better side or `tie`, class; None for a skip.
     note : str
     at : str
-        When, UTC, by the server's clock.
+        Time of the answer in UTC, by the server's clock.
     seconds : float, optional
-        Time that the annotator took.
+        Working time of the annotator.
     """
 
     seq: int
@@ -661,19 +681,19 @@ class Answer(JsonRecord, frozen=True, kw_only=True):
 
 
 class Item(JsonRecord, frozen=True, kw_only=True):
-    """One item as an annotator sees it: without proxy, prediction or stratum.
+    """One item for an annotator: without proxy, prediction or stratum.
 
     Parameters
     ----------
     id : str
     position : int
-        Place in the study's random order, from 1.
+        Position in the study's random order, from 1.
     payload : mapping of column to value
         The columns of `--show`, in their order: text, numbers, lists and dicts (JSON).
     sides : (str, str), optional
-        Pairs: the columns in the order in which they are to be shown, shuffled for each annotator and item.
+        For pairs: the columns in display order, shuffled for each annotator and item.
     answer : Answer, optional
-        What this annotator says of it now; None where there is nothing yet.
+        The current answer of this annotator; None if there is none.
     flagged : bool
     """
 
@@ -706,24 +726,25 @@ class Receipt(JsonRecord, frozen=True, kw_only=True):
 
 
 class Progress(JsonRecord, frozen=True, kw_only=True):
-    """How far the study is, for one annotator.
+    """The progress of a study, for one annotator.
 
     Parameters
     ----------
     submitted, skipped : int
-        Of this annotator.
+        Numbers of answers of this annotator.
     share : int
-        Items that this annotator will have answered in the end, if all who still have work share the rest.
+        Expected number of items of this annotator at the end, if all annotators with open items share the
+        rest.
     done, total : int
-        Answers given and wanted, of all annotators (an item that two label counts twice).
+        Existing and required answers of all annotators (an item with two annotators counts twice).
     seconds_left : float, optional
-        Expected time until the study is done, for this annotator, at the pace of all.
+        Expected time until the study is complete for this annotator, at the mean pace of all.
     disagreements : int
         Items that wait for adjudication.
     enough : bool
-        Whether the interval is as narrow as was asked for, so that labelling may stop.
+        Whether the interval has reached its target width, so that labelling may stop.
     message : str
-        What the annotator should know, such as a clock that went back; empty if nothing.
+        A message to the annotator, for example that the clock was set back; may be empty.
     """
 
     submitted: int
@@ -738,12 +759,12 @@ class Progress(JsonRecord, frozen=True, kw_only=True):
 
 
 class Disagreement(JsonRecord, frozen=True, kw_only=True):
-    """An item on which annotators differ.
+    """An item with different answers of annotators.
 
     Parameters
     ----------
     item : Item
-        `item.answer` is the decision, where there is one.
+        `item.answer` is the decision, if there is one.
     answers : tuple of Answer
         The answer of each annotator, in the order of the journal.
     """

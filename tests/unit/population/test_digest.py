@@ -99,5 +99,5 @@ def test_a_draw_from_a_table_makes_it_in_its_own_pass(monkeypatch):
     plan = stratal.plan(population, budget=20, n_strata=2)
     sample = plan.draw(seed=7)
     assert list(population._digests) == [7]
-    monkeypatch.setattr("stratal.population.queries.table._digested", None)  # no further pass
+    monkeypatch.setattr("stratal.population.queries.table._digest_query", None)  # no further pass
     assert sample.population_digest().size == 20_000

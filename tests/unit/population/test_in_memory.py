@@ -11,7 +11,7 @@ from stratal.errors import InputError
 from stratal.population import in_memory
 from stratal.population import in_memory as passes
 from stratal.population.distribution import BIN_COUNT, OFFSET_COUNT, Grid, Span, Steps
-from stratal.population.in_memory import PART, ArrayCounter, over, refuse_duplicates, threads_to_use
+from stratal.population.in_memory import BATCH_UNITS, ArrayCounter, over, refuse_duplicates, threads_to_use
 from stratal.population.rules import CutPoints
 
 N = 250_000
@@ -192,16 +192,18 @@ def test_repeats_are_counted_and_the_first_is_named():
 
 
 def test_parts_cover_the_rows_once_in_order():
-    parts = list(over(3 * PART + 5, lambda part: part))
+    parts = list(over(3 * BATCH_UNITS + 5, lambda part: part))
 
-    assert [part.start for part in parts] == [0, PART, 2 * PART, 3 * PART]
-    assert parts[-1].stop == 3 * PART + 5
+    assert [part.start for part in parts] == [0, BATCH_UNITS, 2 * BATCH_UNITS, 3 * BATCH_UNITS]
+    assert parts[-1].stop == 3 * BATCH_UNITS + 5
     assert list(over(0, lambda part: part)) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 50])
 def test_what_is_found_comes_in_the_order_of_the_rows(threads):
-    assert list(over(9 * PART + 1, lambda part: part.start, threads)) == list(range(0, 9 * PART + 1, PART))
+    assert list(over(9 * BATCH_UNITS + 1, lambda part: part.start, threads)) == list(
+        range(0, 9 * BATCH_UNITS + 1, BATCH_UNITS)
+    )
 
 
 def test_work_is_done_on_several_threads_at_once():
@@ -211,16 +213,16 @@ def test_work_is_done_on_several_threads_at_once():
         together.wait(timeout=30)
         return threading.get_ident()
 
-    assert len(set(over(2 * PART, meet, 2))) == 2
+    assert len(set(over(2 * BATCH_UNITS, meet, 2))) == 2
 
 
 def test_few_rows_start_no_thread():
-    assert list(over(PART, lambda part: threading.get_ident(), 8)) == [threading.get_ident()]
+    assert list(over(BATCH_UNITS, lambda part: threading.get_ident(), 8)) == [threading.get_ident()]
 
 
 def test_what_waits_to_be_put_together_does_not_grow_with_the_rows():
     begun = []
-    found = over(100 * PART, begun.append, 2)
+    found = over(100 * BATCH_UNITS, begun.append, 2)
 
     next(found)
 
@@ -232,7 +234,7 @@ def test_an_error_in_a_part_is_the_callers():
         raise ZeroDivisionError(part.start)
 
     with pytest.raises(ZeroDivisionError):
-        list(over(5 * PART, fail, 3))
+        list(over(5 * BATCH_UNITS, fail, 3))
 
 
 @pytest.mark.parametrize(

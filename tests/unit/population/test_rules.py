@@ -20,8 +20,8 @@ from stratal.population.rules import (
     Derived,
     Everything,
     cut_between,
-    in_digits,
     possible_levels,
+    round_to_digits,
 )
 from stratal.strata import NearestCentre, Rule
 
@@ -54,8 +54,8 @@ class TestCompactCodes:
         few = rule.assign(columns)
         assert few.dtype == Population.from_arrays(**given).codes(rule).dtype == np.int64
 
-        monkeypatch.setattr(rules, "PART", 64)
-        monkeypatch.setattr(in_memory, "PART", 64)
+        monkeypatch.setattr(rules, "BATCH_UNITS", 64)
+        monkeypatch.setattr(in_memory, "BATCH_UNITS", 64)
         monkeypatch.setattr(in_memory, "_EAGER_LIMIT", 200)
         many = Population.from_arrays(**given).codes(rule)
 
@@ -161,7 +161,7 @@ def test_a_sample_from_a_file_is_extended_in_the_same_strata(population, tmp_pat
 
 def test_units_stay_in_their_strata_though_the_last_bit_differs():
     rng = np.random.default_rng(1)
-    values = in_digits(rng.normal(size=200))
+    values = round_to_digits(rng.normal(size=200))
     cuts = np.sort(rng.choice(values, 12, replace=False))
     rule = CutPoints(column="u", cuts=cuts)
     moved = cut_between(rule, np.sort(values))
@@ -185,8 +185,8 @@ def test_cuts_within_categories_are_moved_and_cuts_beyond_all_values_are_not():
 def test_values_keep_twelve_digits(size):
     values = size * np.array([1 / 3, -2 / 3, 0.0])
 
-    np.testing.assert_allclose(in_digits(values), values, rtol=1e-11)
-    assert in_digits(np.nextafter(values, np.inf)).tolist() == in_digits(values).tolist()
+    np.testing.assert_allclose(round_to_digits(values), values, rtol=1e-11)
+    assert round_to_digits(np.nextafter(values, np.inf)).tolist() == round_to_digits(values).tolist()
 
 
 @pytest.mark.parametrize(

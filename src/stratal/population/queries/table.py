@@ -1,4 +1,4 @@
-"""A population that stays a table: every question is a query, run where the rows are."""
+"""A population that remains a table: every operation is a query, run where the rows are."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class TableCounter:
         Runs an Ibis expression and returns a PyArrow table.
     table : Ibis table
     total_extent : Extent
-        Of all proxies.
+        Extent of all proxies.
     value : str
         Column of proxies, doubles.
     second : str, optional
         Column of second moments.
     steps : Steps, optional
-        How these are turned into integers.
+        Conversion of the second moments to integers.
     first : mapping of column to array, optional
-        The histogram over all, where one query found it for many tables.
+        The histogram over all rows, if one query has computed it for many tables.
     """
 
     run: Run
@@ -88,10 +88,10 @@ class TableCounter:
 
     def distinct(self) -> pictures.Bins:
         """Return a bin for each distinct value."""
-        columns = columns_of(
-            self.run(_distinct_rows(self.table, self.table[self.value], self._moments(self.table)))
-        )
-        columns = {name: column[np.argsort(columns["value"])] for name, column in columns.items()}
+        query = _distinct_rows(self.table, self.table[self.value], self._moments(self.table))
+        columns = columns_of(self.run(query))
+        order = np.argsort(columns["value"])
+        columns = {name: column[order] for name, column in columns.items()}
         counts = columns["n"].astype(np.int64)
         second = None
         if self.steps is not None:
@@ -101,19 +101,20 @@ class TableCounter:
     def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
         if self.first is not None and span == pictures.Span():
-            return _histogram(self.first)
+            return _full_histogram(self.first)
         inside = self._inside(span)
-        moments = self._moments(inside)
-        ends = (double(grid.low), double(grid.scale))
-        return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
+        query = _histogram_rows(
+            inside, inside[self.value], double(grid.low), double(grid.scale), self._moments(inside)
+        )
+        return _full_histogram(columns_of(self.run(query)))
 
     def _moments(self, table: Foreign) -> Foreign:
-        """Return the steps of the second moments as an Ibis expression, None where there are none."""
+        """Return the steps of the second moments as an Ibis expression, None without second moments."""
         if self.steps is None:
             return None
-        return steps_expression(
-            table[self.second], double(float(self.steps.low)), double(float(self.steps.scale))
-        )
+        low = double(float(self.steps.low))
+        scale = double(float(self.steps.scale))
+        return steps_expression(table[self.second], low, scale)
 
     def _inside(self, span: pictures.Span) -> Foreign:
         table = self.table
@@ -139,9 +140,9 @@ def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str
     measures = {"n": table.count()}
     if moments is not None:
         measures["second"] = moments.sum().cast("int64")
-    return table.group_by(**{key: table[key] for key in keys}, value=values + double(0.0)).aggregate(
-        **measures
-    )
+    # The sum with 0.0 turns −0.0 into 0.0, which engines may count separately.
+    columns = {key: table[key] for key in keys} | {"value": values + double(0.0)}
+    return table.group_by(**columns).aggregate(**measures)
 
 
 def _histogram_rows(
@@ -149,9 +150,13 @@ def _histogram_rows(
 ) -> Foreign:
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     position = ((values - low) * scale).floor().cast("int64")
+    # The largest value belongs to the last bin.
     last = ibis.literal(pictures.BIN_COUNT * pictures.OFFSET_COUNT - 1, "int64")
-    columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}
-    placed = table.select(**columns, **({} if moments is None else {"moment": moments}))
+    columns = {"position": ibis.least(position, last), "value": values}
+    columns |= {key: table[key] for key in keys}
+    if moments is not None:
+        columns["moment"] = moments
+    placed = table.select(**columns)
     placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
     measures = {
         "n": placed.count(),
@@ -164,26 +169,30 @@ def _histogram_rows(
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram(columns: Mapping[str, Foreign]) -> pictures.Histogram:
+def _full_histogram(columns: Mapping[str, Foreign]) -> pictures.Histogram:
     bins = columns["bin"].astype(np.int64)
 
-    def spread(name: str) -> IntArray:
-        full = np.zeros(pictures.BIN_COUNT, np.int64)
-        full[bins] = columns[name].astype(np.int64)
-        return full
+    def by_bin(name: str) -> IntArray:
+        """Return a column with a value for every bin, 0 for empty ones."""
+        values = np.zeros(pictures.BIN_COUNT, np.int64)
+        values[bins] = columns[name].astype(np.int64)
+        return values
 
+    # If each bin has a single distinct value, the bins are exact.
     atoms: FloatArray | None = None
     if np.array_equal(columns["low"], columns["high"]):
         atoms = np.full(pictures.BIN_COUNT, np.nan)
         atoms[bins] = columns["low"]
-    second = spread("second") if "second" in columns else None
-    return pictures.Histogram(spread("n"), spread("offsets"), second, atoms)
+    second = None
+    if "second" in columns:
+        second = by_bin("second")
+    return pictures.Histogram(by_bin("n"), by_bin("offsets"), second, atoms)
 
 
 # ---- all levels of a category at once
 
 
-def _facts_of_levels(
+def _level_extents(
     run: Run, table: Foreign, level: str, value: str, second: str | None
 ) -> tuple[list[str], dict[str, AnyArray]]:
     """Return the sorted levels (L,), and their counts and ends of proxies and second moments, each (L,)."""
@@ -198,34 +207,34 @@ def _facts_of_levels(
 
 
 def _grid_scales(extents: Sequence[pictures.Extent], few: BoolArray) -> FloatArray:
-    """Return the scale (L,) of the grid of each level; 0 where its few distinct values are counted."""
-    return np.array(
-        [
-            0.0 if is_exact else pictures.Grid.over(extent.low, extent.high).scale
-            for extent, is_exact in zip(extents, few, strict=True)
-        ]
-    )
+    """Return the scale (L,) of the grid of each level; 0 for levels whose few distinct values are counted."""
+    scales = np.zeros(len(extents))
+    for number, extent in enumerate(extents):
+        if not few[number]:
+            scales[number] = pictures.Grid.over(extent.low, extent.high).scale
+    return scales
 
 
 def level_bins(
     run: Run, backend: Foreign, table: Foreign, level: str, value: str, second: str | None = None
 ) -> pictures.LevelBins:
-    """Return the distinct values within each level of a category, from two or three queries in all.
+    """Return the distinct values within each level of a category, from two or three queries in total.
 
     Parameters
     ----------
     run : callable
         Runs an Ibis expression and returns a PyArrow table.
     backend : Ibis backend
-        What runs it.
+        The backend that runs the expression.
     table : Ibis table
     level, value : str
         Columns of categories and of proxies.
     second : str, optional
         Column of second moments.
     """
-    names, facts = _facts_of_levels(run, table, level, value, second)
-    extents = list(map(pictures.Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
+    names, facts = _level_extents(run, table, level, value, second)
+    ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
+    extents = [pictures.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
     few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
     parameters = {
         "level_name": np.array(names, dtype=object),
@@ -255,7 +264,8 @@ def level_bins(
     if steps is not None:
         means = steps[distinct["level_number"]].means(distinct["second"].astype(np.int64), counts)
     large: dict[int, TableCounter] = {}
-    if not np.all(few):  # one query for all of them
+    if not np.all(few):
+        # One query for all levels with many values.
         rows = joined.filter(~joined.few)
         binned = _histogram_rows(
             rows, rows[value], rows.grid_low, rows.grid_scale, moments(rows), "level_number"
@@ -263,13 +273,16 @@ def level_bins(
         bins = columns_of(run(binned))
         for number in np.flatnonzero(~few).tolist():
             in_level = bins["level_number"] == number
+            level_steps = None
+            if steps is not None:
+                level_steps = steps[number]
             large[number] = TableCounter(
                 run,
                 table.filter(table[level] == names[number]),
                 extents[number],
                 value,
                 second,
-                None if steps is None else steps[number],
+                level_steps,
                 {name: column[in_level] for name, column in bins.items()},
             )
     return pictures.LevelBins(
@@ -292,7 +305,7 @@ class TableColumns(OnArrays):
     ----------
     units : Units
     table : Ibis table
-        `units.table`, or made of it by adding columns.
+        `units.table`, or this table with additional columns.
     """
 
     def __init__(self, units: Units, table: Foreign) -> None:
@@ -312,9 +325,11 @@ class TableColumns(OnArrays):
         return ibis.cases(*branches, else_=double(otherwise))
 
     def same(self, names: tuple[str, ...]) -> Foreign:
-        """Return 1 where group columns all agree, else 0."""
-        first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
-        return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
+        """Return 1 if all group columns agree, else 0."""
+        internal_names = [self._units.internal(name, self._units.categories) for name in names]
+        first, *others = (self._table[name] for name in internal_names)
+        is_same = reduce(and_, (first == other for other in others))
+        return ibis.ifelse(is_same, double(1.0), double(0.0))
 
     def apply(self, function: str, value: Foreign) -> Foreign:
         """Return a function of a value, such as `floor`."""
@@ -329,7 +344,7 @@ class TableColumns(OnArrays):
         return ibis.greatest(value, double(least))
 
     def below(self, value: object, limit: float) -> Foreign:
-        """Return 1 where a value is below a constant, else 0."""
+        """Return 1 if a value is below a constant, else 0."""
         return ibis.ifelse(value < double(limit), double(1.0), double(0.0))
 
 
@@ -340,23 +355,23 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
     ----------
     rule : Rule
     units : Units
-        Knows the columns by the user's names.
+        Maps the user's names of columns to those of the table.
     table : Ibis table
-        `units.table`, or made of it by adding columns.
+        `units.table`, or this table with additional columns.
     out : str
         Name of the new column.
 
     Raises
     ------
     InputError
-        For a rule that no query is known for.
+        For a rule that has no query.
     """
     match rule:
         case rules.Everything():
             return table.mutate(**{out: ibis.literal(0, "int64")})
         case rules.CutPoints():
             column = table[units.internal(rule.column, units.numbers)]
-            code = _halving(column, rule.cuts.tolist(), 0, len(rule.cuts))
+            code = _nested_choice(column, rule.cuts.tolist(), 0, len(rule.cuts))
             return table.mutate(**{out: code.cast("int64")})
         case rules.Categories():
             level = units.internal(rule.column, units.categories)
@@ -366,9 +381,9 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
             )
             return table.left_join(code_table, table[level] == code_table[level_name]).drop(level_name)
         case rules.Derived():
-            return _codes_of_formulas(rule, units, table, out)
+            return _derived_codes(rule, units, table, out)
         case rules.Crossed() if rule.cuts is not None:
-            return _cuts_by_level(rule, *rule.cuts, units, table, out)
+            return _interval_codes_by_level(rule, *rule.cuts, units, table, out)
         case rules.Crossed():
             group = f"{out}_group"
             coded = with_codes(rule.categories, units, table, group)
@@ -379,29 +394,32 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
             added = [group, *(f"{out}_{number}" for number in range(len(branches)))]
             return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*added)
         case rules.NearestCentre():
-            return _nearest(rule, units, table, out)
+            return _nearest_centre_codes(rule, units, table, out)
     raise InputError(
         f"a table cannot be stratified by a rule of kind {rule.kind!r}",
         action="Load the population into memory: Population.from_arrays.",
     )
 
 
-def _halving(column: object, cuts: list[float], first: int, last: int) -> Foreign:
-    """Return nested choices, so that a value meets log₂ H cut points and not H."""
+def _nested_choice(column: object, cuts: list[float], first: int, last: int) -> Foreign:
+    """Return nested choices: a value is compared with log₂ H cut points instead of H."""
     if first == last:
         return ibis.literal(first, "int32")
     middle = (first + last) // 2
-    below = _halving(column, cuts, first, middle)
-    return ibis.ifelse(column < double(cuts[middle]), below, _halving(column, cuts, middle + 1, last))
+    below = _nested_choice(column, cuts, first, middle)
+    return ibis.ifelse(column < double(cuts[middle]), below, _nested_choice(column, cuts, middle + 1, last))
 
 
-def _codes_of_formulas(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
+def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
     columns = TableColumns(units, table)
     influence = f"{out}_{INFLUENCE}"
     cell = f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
     tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
-    cells = ibis.cases(*tests, else_=last) if tests else last
+    if tests:
+        cells = ibis.cases(*tests, else_=last)
+    else:
+        cells = last
     computed = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
     numbers = {**units.numbers, INFLUENCE: influence}
     categories = {**units.categories, CELL: cell}
@@ -409,10 +427,10 @@ def _codes_of_formulas(rule: rules.Derived, units: Units, table: Foreign, out: s
     return with_codes(rule.inner, computed_units, computed, out).drop(influence, cell)
 
 
-def _cuts_by_level(
+def _interval_codes_by_level(
     rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Foreign, out: str
 ) -> Foreign:
-    """Return the codes by a join with the intervals of every level, however many levels there are."""
+    """Return the codes by a join with the intervals of every level: one query for any number of levels."""
     levels = []
     lows = []
     highs = []
@@ -438,13 +456,16 @@ def _cuts_by_level(
     return table.left_join(interval_table, conditions).drop(*names)
 
 
-def _nearest(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
-    grid, (doubled, squares) = rule.grid, rule.whole_centres
+def _nearest_centre_codes(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
+    # The nearest centre c maximises 2 c·x − c·c. All are whole numbers, so that every engine gets the same.
+    grid = rule.grid
+    doubled, squares = rule.integer_centres
     coordinates = []
     for name, origin, step in zip(rule.names, grid.origin, grid.step, strict=True):
-        places = (table[units.internal(name, units.numbers)] - double(origin)) / double(step) + double(0.5)
-        within = places.clip(double(-grid.most), double(grid.most))
-        coordinates.append(within.floor().cast("float64"))
+        value = table[units.internal(name, units.numbers)]
+        position = (value - double(origin)) / double(step) + double(0.5)
+        clipped = position.clip(double(-grid.limit), double(grid.limit))
+        coordinates.append(clipped.floor().cast("float64"))
     scores = {}
     for k, (weights, square) in enumerate(zip(doubled, squares, strict=True)):
         products = [value * double(weight) for value, weight in zip(coordinates, weights, strict=True)]
@@ -461,18 +482,21 @@ def _nearest(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) 
 # ---- the population
 
 
-# Sizes are counted by powers of two below the largest.
-_OCTAVES = 24
+# Sizes are grouped by powers of two below the largest; smaller sizes are in the first group.
+_N_OCTAVES = 24
 
 # Keys are unsigned integers of 64 bits.
-_HIGHEST_KEY = 2**64 - 1
+_MAX_KEY = 2**64 - 1
 
-# Products of 64 bits are added up by halves, whose sums do not overflow.
-_HALF = 32
+# Products of 64 bits are added in two halves of 32 bits, whose sums do not overflow.
+_HALF_BITS = 32
+
+# The digits of a digest after those of the key, at their largest.
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
-# Keys up to this are those of one unit in 64: as many rows come back with the sums.
-_FEW = 2**58
+# If the highest key of a draw is larger, which holds for more than one unit in 64, its rows are not returned
+# together with the sums of the digest: they would be too many.
+_MAX_KEY_WITH_SUMS = 2**58
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -483,7 +507,7 @@ class TablePopulation(Population):
     ----------
     units : Units
     source : Source
-        Where the rows are.
+        The rows on their engine.
     extents : mapping of column to (float, float)
         Smallest and largest value of each number.
     """
@@ -493,20 +517,19 @@ class TablePopulation(Population):
     extents: Mapping[str, tuple[float, float]]
     _summaries: list[tuple[Rule, StratumSummary]] = field(init=False, default_factory=list)
 
-    # ---- what it answers
+    # ---- distributions, levels and summaries
 
     def _counter(self, info: ProxyInfo) -> TableCounter:
-        """Return what asks one group-by, or two where it has to look closer."""
+        """Return the counter of a proxy, which runs one query, or two if some bins are too coarse."""
         units = self.units
-        second = info.second_moment
         extent = pictures.Extent(*self.extents[info.name], self.size)
-        names = (info.name, second)
-        value, moments = (name and units.numbers[name] for name in names)
-        if second:
-            steps = pictures.Steps.over(*self.extents[second])
-        else:
-            steps = None
-        return TableCounter(self.source.run, units.table, extent, str(value), moments, steps)
+        moments = None
+        steps = None
+        if info.second_moment:
+            moments = units.numbers[info.second_moment]
+            steps = pictures.Steps.over(*self.extents[info.second_moment])
+        value = units.numbers[info.name]
+        return TableCounter(self.source.run, units.table, extent, value, moments, steps)
 
     def extent(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a proxy."""
@@ -520,7 +543,7 @@ class TablePopulation(Population):
         return replace(self, units=replace(self.units, table=table), row_base=base)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
-        """Return what two or three queries count of all levels."""
+        """Return the distinct values or bins of a proxy within each level, from two or three queries."""
         units = self.units
         second = info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
@@ -531,7 +554,7 @@ class TablePopulation(Population):
         table = self.units.table
         level = table[self.units.categories[self.require_group(group)]]
         answer = self.source.run(table.group_by(level=level).aggregate(n=table.count()))
-        _texts(answer.column("level"))
+        _text_array(answer.column("level"))
         rows = answer.to_pylist()
         return {row["level"]: int(row["n"]) for row in sorted(rows, key=lambda row: str(row["level"]))}
 
@@ -547,8 +570,9 @@ class TablePopulation(Population):
             measures[f"mean{a}"] = column.mean()
             measures[f"cov{a}_{a}"] = column.var(how="pop")
             measures |= {f"cov{a}_{b}": column.cov(columns[b], how="pop") for b in range(a)}
-        columns_of_strata = columns_of(self.source.run(coded.group_by("code").aggregate(**measures)))
-        summary = _summary(columns_of_strata, rule, len(columns))
+        query = coded.group_by("code").aggregate(**measures)
+        strata_columns = columns_of(self.source.run(query))
+        summary = _summary_of_groups(strata_columns, rule, len(columns))
         self._summaries.append((rule, summary))
         return summary
 
@@ -568,30 +592,34 @@ class TablePopulation(Population):
             k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds
         )
         is_one_pass = units.backend.name in ANALYTIC_ENGINES and is_transferable
-        if seed in self._digests or highest > _FEW or not is_one_pass:
+        if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not is_one_pass:
             strata = np.flatnonzero(counts)
             table = units.table.mutate(digest=_digest(units, seed))
-            if highest < _HIGHEST_KEY:
+            if highest < _MAX_KEY:
                 table = table.filter(table.digest <= _digest_limit(highest))
             by_code = {int(h): _digest_limit(int(limits[h])) for h in strata}
-            rows = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
+            coded = with_codes(rule, units, table)
+            rows = self.source.run(_rows_under_limits(coded, units, by_code, "code"))
             codes = rows.column("code").to_numpy().astype(np.int64)
-            texts = _texts(rows.column("unit_id"))
+            texts = _text_array(rows.column("unit_id"))
             return rows, codes, keys_of_ids(texts.tolist(), seed), texts
         max_bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
-        row = self.source.run(_digested(units, self._digested, seed, max_bits))
-        self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
+        row = self.source.run(_digest_query(units, self._digested, seed, max_bits))
+        self._digests[seed] = _digest_of_sums(self._digested, row.drop_columns("rows").to_pylist()[0])
         rows = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
-        texts = _texts(rows.column("unit_id"))
+        texts = _text_array(rows.column("unit_id"))
         names = rule.columns
         keys = keys_of_ids(texts.tolist(), seed)
-        columns = {name: _plain(rows.column(units.internal(name, units.numbers))) for name in names}
+        columns = {name: _numpy_column(rows.column(units.internal(name, units.numbers))) for name in names}
+        # A rule without columns needs one to know the number of units.
         codes = rule.assign({"": texts, **columns})
         selected = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
         return rows.take(selected), codes[selected], keys[selected], texts[selected]
 
     def _digest(self, seed: int) -> PopulationDigest:
-        return _digest_of(self._digested, self.source.first(_digested(self.units, self._digested, seed)))
+        return _digest_of_sums(
+            self._digested, self.source.first(_digest_query(self.units, self._digested, seed))
+        )
 
     def _digest_columns(self) -> tuple[Columns, dict[str, str]]:
         second = {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
@@ -602,16 +630,13 @@ class TablePopulation(Population):
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
         columns = TableColumns(self.units, self.units.table)
-        table = self.units.table.mutate(
-            **{f"m{j}": formula.on(columns) for j, formula in enumerate(formulas)}
-        )
-        row = self.source.first(
-            table.aggregate(**{f"m{j}": table[f"m{j}"].mean() for j in range(len(formulas))})
-        )
+        values = {f"m{j}": formula.on(columns) for j, formula in enumerate(formulas)}
+        table = self.units.table.mutate(**values)
+        row = self.source.first(table.aggregate(**{name: table[name].mean() for name in values}))
         return np.array([float(mean) for mean in row.values()])
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
-        """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
+        """Yield the named columns in the order of the ids' text, which does not depend on the storage."""
         units = self.units
         internal = {name: units.internal(name, units.numbers) for name in columns if name != UNIT_ID}
         if UNIT_ID in columns:
@@ -620,13 +645,13 @@ class TablePopulation(Population):
             *dict.fromkeys(internal.values())
         )
         for batch in self.source.batches(ordered, size):
-            yield {name: _plain(batch.column(column)) for name, column in internal.items()}
+            yield {name: _numpy_column(batch.column(column)) for name, column in internal.items()}
 
     # ---- unequal probabilities, an order, groups
 
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
-        sized = self._sized(size)
+        sized = self._with_size_measure(size)
         measure = sized.size_measure
         low = float(self.source.first(sized.aggregate(low=measure.min()))["low"])
         largest_rows = (
@@ -636,9 +661,9 @@ class TablePopulation(Population):
         cap = float(largest[-1])
         total = 0
         if low > 0:
-            steps = (
-                ibis.least(measure, double(cap)) * double(summaries.SIZE_STEPS / cap) + double(0.5)
-            ).floor()
+            # Sums of whole numbers are equal on every engine.
+            scaled = ibis.least(measure, double(cap)) * double(summaries.SIZE_STEPS / cap)
+            steps = (scaled + double(0.5)).floor()
             total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
         return SizeProfile(
             units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))
@@ -647,22 +672,22 @@ class TablePopulation(Population):
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed = check_seed(seed)
-        sized = self._sized(size)
+        sized = self._with_size_measure(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
-        # Sizes are divided into octaves below the largest; each octave has a threshold on the digest's text,
-        # in a small joined table. So the engine returns about twice as many units as needed, which are
-        # compared exactly.
-        cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
+        # The engine selects units by a threshold on the text of the digest for each octave of sizes, in a
+        # small joined table. It returns about twice as many units as needed, which are then compared exactly.
+        cuts = high * 2.0 ** -np.arange(_N_OCTAVES, 0, -1.0)
         shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
+        # A float of 53 bits is below the exact limit by up to 2¹¹.
         by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
         units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
         rule = rules.CutPoints(column="size_measure", cuts=cuts)
         coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
-        rows = self.source.run(_under_limits(coded, self.units, by_octave, "size_measure"))
-        u = uniforms(keys_of_ids(_texts(rows.column("unit_id")).tolist(), seed))
+        rows = self.source.run(_rows_under_limits(coded, self.units, by_octave, "size_measure"))
+        u = uniforms(keys_of_ids(_text_array(rows.column("unit_id")).tolist(), seed))
         sizes = rows.column("size_measure").to_numpy()
         selected = np.flatnonzero(u < limit * sizes)
-        drawn, order = self._taken(rows.take(selected), seed)
+        drawn, order = self._drawn_units(rows.take(selected), seed)
         return Candidates(drawn=drawn, uniform=u[selected][order], size=sizes[selected][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
@@ -675,27 +700,29 @@ class TablePopulation(Population):
         numbered = table.select("selected_value", position=ibis.row_number().over(window).cast("int64"))
         ranked = literal_table({"rank": ranks}, self.units.backend)
         drawn = numbered.join(ranked, numbered.position == ranked.rank).select("selected_value")
-        return self._matching("unit_id", drawn, seed)
+        return self._units_with_values("unit_id", drawn, seed)
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
         values = literal_table({"selected_value": np.array(levels, object)}, self.units.backend)
-        return self._matching(self.units.categories[self.require_group(group)], values, seed)
+        return self._units_with_values(self.units.categories[self.require_group(group)], values, seed)
 
     def find(self, ids: Sequence[str]) -> Drawn:
-        """Return the units that have one of these ids, as text; those of no unit are left out."""
+        """Return the units that have one of these ids, as text; ids without a unit are ignored."""
         values = literal_table(
             {"selected_value": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend
         )
-        return self._matching("unit_id", values, 0)
+        return self._units_with_values("unit_id", values, 0)
 
-    def _matching(self, column: str, values: Foreign, seed: int) -> Drawn:
+    def _units_with_values(self, column: str, values: Foreign, seed: int) -> Drawn:
         """Return the units whose value of a column is in the column `selected_value` of another table."""
         table = self.units.table
         joined = table.join(values, table[column] == values.selected_value)
-        return self._taken(self.source.run(joined.select("unit_id", *_payload(self.units))), seed)[0]
+        return self._drawn_units(
+            self.source.run(joined.select("unit_id", *_stored_columns(self.units))), seed
+        )[0]
 
-    def _sized(self, size: Size) -> Foreign:
+    def _with_size_measure(self, size: Size) -> Foreign:
         """Return the units' table with a column `size_measure` of doubles."""
         units = self.units
         table = self.units.table
@@ -711,23 +738,31 @@ class TablePopulation(Population):
         return table.mutate(size_measure=size.on(columns, values, moments))
 
     def _numeric(self, name: str) -> Foreign:
-        """Return the Ibis column of a proxy or a feature, refusing categories."""
+        """Return the Ibis column of a proxy or a feature; raise an error for categories."""
         if name in self.units.categories and name not in self.units.numbers:
             raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self.units.table[self.units.internal(name, self.units.numbers)]
 
-    def _taken(self, rows: Foreign, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
-        """Return the units of the rows in the order in which they are shown, and that order (n,)."""
-        ids = _ids(rows.column("unit_id"), self.units.integer_ids)
+    def _drawn_units(
+        self, rows: Foreign, seed: int, stratum: IntArray | None = None
+    ) -> tuple[Drawn, IntArray]:
+        """Return the units of the rows in the random order of the sample, and this order (n,)."""
+        ids = _id_array(rows.column("unit_id"), self.units.integer_ids)
         units = self.units
         order = shown_order(ids, seed)
         rows = rows.take(order)
-        proxies = [rows.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
+        if stratum is None:
+            codes = np.zeros(len(ids), np.int64)
+        else:
+            codes = stratum[order]
+        proxies = np.empty((len(ids), len(self.proxy_names)))
+        for k, name in enumerate(self.proxy_names):
+            proxies[:, k] = rows.column(units.numbers[name]).to_numpy()
         drawn = Drawn(
             ids=ids[order],
-            stratum=np.zeros(len(ids), np.int64) if stratum is None else stratum[order],
-            proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(ids), 0)),
-            groups={name: _texts(rows.column(column)) for name, column in units.categories.items()},
+            stratum=codes,
+            proxies=proxies,
+            groups={name: _text_array(rows.column(column)) for name, column in units.categories.items()},
             shown={name: object_column(rows.column(column)) for name, column in units.shown.items()},
             features={name: rows.column(units.numbers[name]).to_numpy() for name in self.feature_names},
         )
@@ -735,7 +770,7 @@ class TablePopulation(Population):
 
 
 def table_population(source: Source, declared: Declaration, row_base: int | None = None) -> TablePopulation:
-    """Return the population of a table's rows, once they are checked; see `Population.row_base`."""
+    """Return the population of a table's rows after checking them; see `Population.row_base`."""
     units = units_of(source, declared)
     size, extents = checked(units, source, declared)
     population = TablePopulation(
@@ -758,7 +793,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
     return with_predictions(population, declared.predicts, scaled=declared.scaled)
 
 
-def _summary(columns: dict[str, Foreign], rule: Rule, k: int) -> StratumSummary:
+def _summary_of_groups(columns: dict[str, Foreign], rule: Rule, k: int) -> StratumSummary:
     """Return the summary of all H strata, including empty ones, from the rows of a group-by."""
     if np.ma.is_masked(columns["code"]) or columns["code"].dtype.kind != "i":
         raise InputError(
@@ -768,7 +803,7 @@ def _summary(columns: dict[str, Foreign], rule: Rule, k: int) -> StratumSummary:
         )
     codes = columns["code"].astype(np.int64)
 
-    def spread(name: str) -> FloatArray:
+    def by_stratum(name: str) -> FloatArray:
         values = np.zeros(rule.n_strata)
         values[codes] = columns[name]
         return values
@@ -776,17 +811,20 @@ def _summary(columns: dict[str, Foreign], rule: Rule, k: int) -> StratumSummary:
     covariances = np.zeros((rule.n_strata, k, k))
     for a in range(k):
         for b in range(a + 1):
-            covariances[:, a, b] = covariances[:, b, a] = spread(f"cov{a}_{b}")
-    means = [spread(f"mean{a}") for a in range(k)]
+            covariances[:, a, b] = covariances[:, b, a] = by_stratum(f"cov{a}_{b}")
+    means = np.empty((rule.n_strata, k))
+    for a in range(k):
+        means[:, a] = by_stratum(f"mean{a}")
     return StratumSummary(
-        sizes=spread("n").astype(np.int64),
-        proxy_means=np.stack(means, axis=1) if means else np.empty((rule.n_strata, 0)),
+        sizes=by_stratum("n").astype(np.int64),
+        proxy_means=means,
         proxy_covariances=covariances,
     )
 
 
-def _texts(column: Foreign) -> AnyArray:
-    for text in (texts := column.to_pylist()):
+def _text_array(column: Foreign) -> AnyArray:
+    texts = column.to_pylist()
+    for text in texts:
         if "\0" in text:
             raise InputError(
                 "a text contains the character NUL",
@@ -796,17 +834,18 @@ def _texts(column: Foreign) -> AnyArray:
     return np.array(texts, dtype=np.str_)
 
 
-def _ids(column: object, integers: bool) -> AnyArray:
-    """Return ids as integers where they are and fit."""
+def _id_array(column: object, integers: bool) -> AnyArray:
+    """Return ids as integers if they are integers of 64 bits, otherwise as text."""
+    texts = _text_array(column)
+    if not integers:
+        return texts
     try:
-        if integers:
-            return _texts(column).astype(np.int64)
-        return _texts(column)
+        return texts.astype(np.int64)
     except OverflowError:
-        return _texts(column)
+        return texts
 
 
-def _plain(column: object) -> AnyArray:
+def _numpy_column(column: object) -> AnyArray:
     array: AnyArray = np.asarray(column)
     if array.dtype.kind == "O":
         return array.astype(np.str_)
@@ -816,46 +855,48 @@ def _plain(column: object) -> AnyArray:
 # ---- the queries of designs
 
 
-def _under_limits(coded: Foreign, units: Units, limits: dict[int, str], *columns: str) -> Foreign:
+def _rows_under_limits(coded: Foreign, units: Units, limits: dict[int, str], *columns: str) -> Foreign:
     """Return the query for the rows whose digest is at most the limit of their code."""
-    names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
-    limit_table = literal_table({"limited": names[0], "highest": names[1]}, units.backend)
+    codes = np.array(list(limits), np.int64)
+    highest = np.array(list(limits.values()), object)
+    limit_table = literal_table({"limited": codes, "highest": highest}, units.backend)
     joined = coded.join(limit_table, coded.code == limit_table.limited)
     selected = joined.filter(joined.digest <= joined.highest)
-    return selected.select("unit_id", *columns, *_payload(units))
+    return selected.select("unit_id", *columns, *_stored_columns(units))
 
 
-def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Foreign:
-    """Return the query for the sums of the population's digest, and for the units whose k is at most `limit`.
+def _digest_query(units: Units, columns: Digested, seed: int, limit: int = -1) -> Foreign:
+    """Return the query for the sums of the population's digest, and for the units with keys up to `limit`.
 
-    Each sum comes in two halves, which fit 64 bits for up to 2³¹ units. A negative limit is of no unit.
+    Each sum consists of two halves, which fit 64 bits for up to 2³¹ units. No unit has a key below a negative
+    limit.
     """
     text = ibis.literal(f"{seed}:") + units.table.unit_id
     table = units.table.mutate(key=key_bits(units.backend, text))
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
-    # What the keys are multiplied by: digits of numbers, then the numbers of levels.
+    # The factors of the keys: digits of numbers, then the hashes of levels.
     engine = TableColumns(units, table)
     parts = [digits(table[column], exponent, engine) for column, exponent in columns.numbers.values()]
     factors = [digit.cast("int64") for digit in chain.from_iterable(parts)]
     factors += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
     for at, factor in enumerate(factors):
         product = table.key * factor
-        measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
-        measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
+        measures[f"high{at}"] = (product >> _HALF_BITS).sum().cast("int64")
+        measures[f"low{at}"] = (product & (2**_HALF_BITS - 1)).sum().cast("int64")
     if limit >= 0:
-        rows = ibis.struct({name: table[name] for name in ("unit_id", *_payload(units))})
+        rows = ibis.struct({name: table[name] for name in ("unit_id", *_stored_columns(units))})
         measures["rows"] = rows.collect(where=table.key <= limit)
     return table.aggregate(**measures)
 
 
-def _digest_of(columns: Digested, row: Mapping[str, Foreign]) -> PopulationDigest:
+def _digest_of_sums(columns: Digested, row: Mapping[str, Foreign]) -> PopulationDigest:
     """Return the digest from the row of sums."""
     halves = len([name for name in row if name.startswith("high")])
-    sums = [(int(row[f"high{at}"]) << _HALF) + int(row[f"low{at}"]) for at in range(halves)]
+    sums = [(int(row[f"high{at}"]) << _HALF_BITS) + int(row[f"low{at}"]) for at in range(halves)]
     return columns.digest(int(row["size"]), int(row["ids"]), sums)
 
 
-def _payload(units: Units) -> list[str]:
+def _stored_columns(units: Units) -> list[str]:
     return [*units.numbers.values(), *units.categories.values(), *units.shown.values()]
 
 
@@ -865,4 +906,4 @@ def _digest(units: Units, seed: int) -> Foreign:
 
 def _digest_limit(key: int) -> str:
     """Return the largest digest whose first digits are those of `key`."""
-    return f"{min(key, _HIGHEST_KEY):0{KEY_DIGITS}x}{_REST_OF_DIGEST}"
+    return f"{min(key, _MAX_KEY):0{KEY_DIGITS}x}{_REST_OF_DIGEST}"

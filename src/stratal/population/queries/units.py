@@ -1,4 +1,4 @@
-"""Validate a table: one pass counts, one finds duplicates, more passes only name what is wrong."""
+"""Validate a table: one pass counts, one finds duplicates, and further passes describe invalid values."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from stratal.tables.engine import (
 from stratal.tables.no_answer import EMPTY_CELL_TEXTS
 from stratal.tables.source import Source, translate_engine_errors
 
-# Floating-point ids are taken as integers below this.
-WHOLE_LIMIT = 2.0**53
+# Floating-point ids below this are integers: a double represents all whole numbers up to it.
+MAX_EXACT_INTEGER = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,11 +54,11 @@ class Units:
     Parameters
     ----------
     table : Ibis table
-        Columns `unit_id` (text), `unit_key` (to find duplicates by), then numbers, categories, payload.
+        Columns `unit_id` (text), `unit_key` (to find duplicates), then numbers, categories and shown columns.
     numbers, categories, shown : mapping of str to str
-        The user's column names to the table's: doubles, text, and values as they are.
+        The user's column names to the table's: doubles, text, and unchanged values.
     integer_ids : bool
-        Whether ids are integers, returned as such.
+        Whether ids are integers, and returned as integers.
     backend : Ibis backend
         Runs the queries.
     """
@@ -71,7 +71,7 @@ class Units:
     backend: Foreign
 
     def internal(self, name: str, kind: Mapping[str, str]) -> str:
-        """Return the table's own name of a column, of this kind or any other."""
+        """Return the table's name of a column, preferably of this kind."""
         for mapping in (kind, self.numbers, self.categories):
             if name in mapping:
                 return mapping[name]
@@ -106,17 +106,17 @@ def units_of(source: Source, declared: Declaration) -> Units:
         numbers=numbers,
         categories=categories,
         shown=shown,
-        integer_ids=_is_whole(raw_id.type()) or raw_id.type().is_floating(),
+        integer_ids=_is_integer_type(raw_id.type()) or raw_id.type().is_floating(),
         backend=source.backend,
     )
 
 
-def _is_whole(kind: Foreign) -> bool:
+def _is_integer_type(kind: Foreign) -> bool:
     return bool(kind.is_integer() or (kind.is_decimal() and kind.scale == 0))
 
 
 def id_text_of(column: Foreign, name: str) -> Foreign:
-    """Return the text of ids as an Ibis expression, null where a float is not a whole number below 2⁵³."""
+    """Return the text of ids as an Ibis expression; a float that is no whole number below 2⁵³ is null."""
     kind = column.type()
     if kind.is_string():
         return column
@@ -124,7 +124,7 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
         return whole_number_expression(column).cast("string")
     if kind.is_uuid():
         return column.cast("string").lower()
-    if _is_whole(kind) or kind.is_null():
+    if _is_integer_type(kind) or kind.is_null():
         return column.cast("string")
     raise InputError(
         f"{name} has an unsupported type for ids",
@@ -135,16 +135,16 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
 
 
 def whole_number_expression(column: Foreign) -> Foreign:
-    """Return floating-point values as integers, null where they are not whole or not below 2⁵³."""
+    """Return floating-point values as integers; null if they are not whole numbers below 2⁵³."""
     double = column.cast("float64")
-    bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
+    bounded = ibis.ifelse(double.abs() < MAX_EXACT_INTEGER, double, ibis.null("float64"))
     integer = bounded.cast("int64")
     return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
 
 
-def number_expression(source: Source, name: str, words: str | None = None) -> Foreign:
-    """Return a column as numbers, text that is none as null; an error calls it by `words`."""
-    words = words or f"{source.label}: column {name!r}"
+def number_expression(source: Source, name: str, label: str | None = None) -> Foreign:
+    """Return a column as numbers; text that is not a number is null. `label` names it in errors."""
+    label = label or f"{source.label}: column {name!r}"
     column = source.column(name)
     kind = column.type()
     if source.is_text(name):
@@ -153,13 +153,14 @@ def number_expression(source: Source, name: str, words: str | None = None) -> Fo
         return column.cast("int8").cast("float64")
     if kind.is_numeric() or kind.is_null():
         return column.cast("float64")
-    raise InputError(f"{words} is not numeric", given=str(kind), allowed="numbers")
+    raise InputError(f"{label} is not numeric", given=str(kind), allowed="numbers")
 
 
 def text_number_expression(column: Foreign) -> Foreign:
-    """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
+    """Return text as numbers, null if it is no number.
 
-    `true` and `false` are 1 and 0, as the truth values of Parquet are.
+    `1_0` is no number here, although engines and Python read it as 10. `true` and `false` are 1 and 0, as
+    Boolean columns of Parquet are.
     """
     number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
     plain = column.strip().lower()
@@ -172,8 +173,8 @@ def with_point(column: Foreign) -> Foreign:
     return text_number_expression(column.replace(",", ".").replace("%", "").strip())
 
 
-def category(column: Foreign, words: str) -> Foreign:
-    """Return a column as the text of categories, null where there is none; an error calls it by `words`."""
+def category(column: Foreign, label: str) -> Foreign:
+    """Return a column as the text of categories, null for missing values; `label` names it in errors."""
     kind = column.type()
     if kind.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
@@ -183,14 +184,14 @@ def category(column: Foreign, words: str) -> Foreign:
     if kind.is_array() and not kind.value_type.is_nested():
         return _json_text(column)
     if kind.is_binary() or kind.is_nested():
-        raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
+        raise InputError(f"{label} cannot be a group", given=str(kind), allowed="text, numbers, dates")
     if kind.is_timestamp():
         return timestamp_text(column)
     return column.cast("string")
 
 
 def _json_text(column: Foreign) -> Foreign:
-    """Return a column of lists as JSON text, null where there is none."""
+    """Return a column of lists as JSON text, null for missing lists."""
     quoted = column.map(
         lambda entry: '"' + entry.cast("string").replace("\\", "\\\\").replace('"', '\\"') + '"'
     )
@@ -198,9 +199,10 @@ def _json_text(column: Foreign) -> Foreign:
 
 
 def is_nan(column: Foreign) -> Foreign:
-    """Return whether a number is NaN, asked so that DuckDB 2 has to look at it.
+    """Return whether a number is NaN, in a form that DuckDB 2 does not optimise away.
 
-    It takes `isnan(x)` and `x != x` to hold nowhere in a Parquet file, whose extents leave NaN out.
+    DuckDB assumes that `isnan(x)` and `x != x` hold nowhere in a Parquet file, because the statistics of the
+    file leave out NaN.
     """
     return column.nullif(-sys.float_info.max).isnan()
 
@@ -217,15 +219,16 @@ Extents = dict[str, tuple[float, float]]
 
 
 def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, Extents]:
-    """Return N, and the smallest and largest value of each number, of a sound table.
+    """Return N, and the smallest and largest value of each number, of a valid table.
 
     Raises
     ------
     InputError
-        For an empty table, a missing, duplicated or unusable id, a missing category, a number that is
-        missing, NaN, infinite or not a number; each counted, and the first one named.
+        For an empty table, a missing, duplicate or unusable id, a missing category, and a number that is
+        missing, NaN, infinite or not a number. The error states the count and the first case.
     """
-    table = units.table  # `unit_key` is null where the id is, and costs no text of an integer
+    table = units.table
+    # `unit_key` is null if the id is, and needs no conversion of integers to text.
     measures = {"size": table.count(), "ids": table.unit_key.count()}
     if not units.integer_ids:
         measures["blank_ids"] = table.count(where=table.unit_id.strip() == "")
@@ -240,7 +243,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     if size == 0:
         raise InputError(f"{source.label} has no rows", allowed="one row per unit")
     if row["ids"] < size or row.get("blank_ids"):
-        refuse = _refusal(source, declared, declared.id)
+        refuse = _invalid_rows_raiser(source, declared, declared.id)
         refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
         if source.column(declared.id).type().is_floating():
             refuse(
@@ -252,14 +255,14 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     extents = {}
     for name, column in units.numbers.items():
         low, high = extents[name] = row[f"{column}_low"], row[f"{column}_high"]
-        finite = low is not None and math.isfinite(low) and math.isfinite(high)
-        if row[f"{column}_n"] < size or row[f"{column}_nan"] or not finite:
-            _refuse_number(source, declared, name)
+        is_finite = low is not None and math.isfinite(low) and math.isfinite(high)
+        if row[f"{column}_n"] < size or row[f"{column}_nan"] or not is_finite:
+            _raise_number_error(source, declared, name)
     for name, column in units.categories.items():
         if row[f"{column}_n"] < size:
-            refuse = _refusal(source, declared, name, f"group column {name!r}")
+            refuse = _invalid_rows_raiser(source, declared, name, f"group column {name!r}")
             refuse("missing value", absent, action="Give them a category of their own.")
-    _refuse_duplicates(units, source, size)
+    _require_distinct_ids(units, source, size)
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
 
@@ -273,11 +276,11 @@ def absent(raw: Foreign, words: tuple[str, ...] = ()) -> Foreign:
     return raw.isnull()
 
 
-_COMMA = "value that is written with a decimal comma or a percent sign"
-_WORD = "value that is not a number"
+_DECIMAL_COMMA_VALUE = "value that is written with a decimal comma or a percent sign"
+_TEXT_VALUE = "value that is not a number"
 _REMEDIES = {
-    _COMMA: declaration.DECIMAL_POINT,
-    _WORD: (
+    _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
+    _TEXT_VALUE: (
         "In an object of JSON name the number: judge.score. Words are not scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
         "by --map and --positive of estimate; else write 1 and 0. If these are a few that are missing: "
@@ -286,46 +289,59 @@ _REMEDIES = {
 }
 
 
-def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
-    """Raise the error that fits: missing, not a number, NaN, infinite."""
-    text = source.is_text(name)
-    numbers: Predicate = text_number_expression if text else lambda raw: raw
-    missing: Predicate = (lambda raw: absent(raw, ("",))) if text else lambda raw: raw.isnull()
-    kinds = {"missing value": missing}
-    if text:
-        kinds[_COMMA] = lambda raw: numbers(raw).isnull() & with_point(raw).notnull()
-        kinds[_WORD] = lambda raw: ~missing(raw) & numbers(raw).isnull()
-    if text or source.column(name).type().is_floating():
+def _raise_number_error(source: Source, declared: Declaration, name: str) -> None:
+    """Raise the error on the first kind of invalid value: missing, not a number, NaN, infinite."""
+    is_text = source.is_text(name)
+
+    def numbers(raw: Foreign) -> Foreign:
+        if is_text:
+            return text_number_expression(raw)
+        return raw
+
+    def missing(raw: Foreign) -> Foreign:
+        if is_text:
+            return absent(raw, ("",))
+        return raw.isnull()
+
+    kinds: dict[str, Predicate] = {"missing value": missing}
+    if is_text:
+        kinds[_DECIMAL_COMMA_VALUE] = lambda raw: numbers(raw).isnull() & with_point(raw).notnull()
+        kinds[_TEXT_VALUE] = lambda raw: ~missing(raw) & numbers(raw).isnull()
+    if is_text or source.column(name).type().is_floating():
         kinds["value that is NaN"] = lambda raw: is_nan(numbers(raw))
         kinds["value that is infinite"] = lambda raw: numbers(raw).isinf()
-    refuse = _refusal(source, declared, name)
+    refuse = _invalid_rows_raiser(source, declared, name)
     for kind, predicate in kinds.items():
         refuse(kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
     problem = f"{source.label}: column {name!r} holds a value that cannot be used"
     raise InputError(problem, allowed="finite numbers", action=_FILL)
 
 
-# Keys that are told apart at once: what DuckDB can do in the memory that it is given for two threads.
-_KEYS_AT_ONCE = 200_000_000
+# Largest number of keys in one query for distinct keys: DuckDB can do this in its memory limit for two
+# threads.
+_MAX_KEYS_AT_ONCE = 200_000_000
 
 
-def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
+def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
+    """Raise an error if an id occurs twice."""
     key = duplicate_key(source.backend, units.table.unit_key)
-    # Distinct keys take less than a count for each, and those of one remainder less than all.
+    # Distinct keys need less memory than a count for each key, and the keys of one remainder less than all.
     if key.type().is_integer():
-        parts = -(-size // _KEYS_AT_ONCE)
+        parts = -(-size // _MAX_KEYS_AT_ONCE)
     else:
         parts = 1
     n_distinct = 0
     for part in range(parts):
         keys = units.table.select(key=key)
         if parts > 1:
+            # In SQL the remainder of a negative number is negative.
             keys = keys.filter((keys.key % parts + parts) % parts == part)
         distinct = keys.distinct()
         n_distinct += source.first(distinct.aggregate(n=distinct.count()))["n"]
     if n_distinct == size:
         return
     repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
+    # Different ids may have the same key: only the ids of repeated keys are compared.
     keys = repeated.select("key")
     units_with_key = units.table.mutate(key=key).semi_join(keys, "key")
     repeated_ids = (
@@ -336,34 +352,42 @@ def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
         raise duplicate_ids_error(f"{source.label}: ", int(row["n"]), row["first"])
 
 
-def _refusal(
+def _invalid_rows_raiser(
     source: Source, declared: Declaration, name: str, column_label: str | None = None
 ) -> Callable[..., None]:
-    """Return what raises an `InputError` that counts the bad rows of a column and names the first of them."""
-    place = {"row": ibis.row_number()} if source.ordered else {}
-    table = source.table.select(id=source.column(declared.id), value=source.column(name), **place)
+    """Return a function that raises an `InputError` with the number and the first of the invalid rows."""
+    columns = {"id": source.column(declared.id), "value": source.column(name)}
+    if source.ordered:
+        columns["row"] = ibis.row_number()
+        order = "row"
+    else:
+        order = "id"
+    table = source.table.select(**columns)
 
     def refuse(kind: str, bad: Predicate, suffix: str = "", **details: str) -> None:
         rows = table.filter(lambda t: bad(t.value))
         count = int(source.first(rows.aggregate(n=rows.count()))["n"])
         if not count:
             return
-        row = source.first(rows.order_by("row" if source.ordered else "id").limit(1))
-        if row["value"] is None:
-            first = []
-        else:
-            first = [repr(row["value"])]
+        row = source.first(rows.order_by(order).limit(1))
+        parts = []
+        if row["value"] is not None:
+            parts.append(repr(row["value"]))
         if name != declared.id:
-            first.append(f"id {row['id']!r}")
-        if source.ordered:
-            first.append(source.locate(int(row["row"])) if source.locate else f"row {row['row'] + 1}")
-        problem = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{suffix})"
-        raise InputError(f"{source.label}: {column_label or f'column {name!r}'} {problem}", **details)
+            parts.append(f"id {row['id']!r}")
+        if source.ordered and source.locate:
+            parts.append(source.locate(int(row["row"])))
+        elif source.ordered:
+            parts.append(f"row {row['row'] + 1}")
+        first = ", ".join(parts) or "no id"
+        problem = f"holds {_count_text(count, kind)} (first: {first}{suffix})"
+        label = column_label or f"column {name!r}"
+        raise InputError(f"{source.label}: {label} {problem}", **details)
 
     return refuse
 
 
-def _counted(count: int, noun_phrase: str) -> str:
+def _count_text(count: int, noun_phrase: str) -> str:
     """Return `1 value that is NaN` or `3 values that are NaN`."""
     if count == 1:
         return f"1 {noun_phrase}"
@@ -371,12 +395,12 @@ def _counted(count: int, noun_phrase: str) -> str:
     return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"
 
 
-# How far rows of columns that are declared a softmax may be from adding up to 1.
-DECLARED = 0.05
+# Largest distance from 1 of the sums of columns that the user declares a softmax.
+DECLARED_SOFTMAX_TOLERANCE = 0.05
 
 
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the columns that the declaration asks to be made, and what they are."""
+    """Return the source with the derived columns of the declaration, and the declaration of these columns."""
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         if not source.ordered:
             raise InputError(
@@ -419,7 +443,7 @@ def _stored(source: Source, names: Sequence[str]) -> Source:
 
 
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
-    """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
+    """Return the number of complete rows, their smallest value, and the largest distance of a sum from 1."""
     values = [number_expression(source, name) for name in columns]
     total = reduce(add, values)
     is_complete = total.notnull() & ~is_nan(total)
@@ -434,10 +458,13 @@ def _with_softmax(
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     row_sums = totals(source, columns)
-    if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED):
+    if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED_SOFTMAX_TOLERANCE):
+        given = "no row with all values"
+        if row_sums["n"]:
+            given = f"rows add up to 1 ± {row_sums['off']:.3g}"
         raise InputError(
-            f"{source.label}: the columns {_listed(columns)} are not a softmax",
-            given=f"rows add up to 1 ± {row_sums['off']:.3g}" if row_sums["n"] else "no row with all values",
+            f"{source.label}: the columns {_columns_text(columns)} are not a softmax",
+            given=given,
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
@@ -456,24 +483,26 @@ def _with_softmax(
         meaning = f"the most probable class, kept as {PREDICTED!r}"
         name = PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
-    elif _levels(source, answer, len(values) + 1) <= set(values):
+    elif _distinct_answers(source, answer, len(values) + 1) <= set(values):
         columns_made[declaration.CONFIDENCE] = ibis.cases(
             *((answer == label, v) for label, v in values.items())
         )
         meaning = f"the answer in {name!r}"
-    note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
+    note = (
+        f"{len(columns)} columns that add up to 1 ({_columns_text(columns)}) are a softmax; the proxy is the "
+    )
     roles = replace(declared.roles, answer=name)
     declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), roles=roles)
     return _with_columns(source, (f"{note}probability of {meaning}",), **columns_made), declared
 
 
-def _levels(source: Source, answer: object, limit: int) -> set[str]:
-    """Return up to `most` different answers."""
+def _distinct_answers(source: Source, answer: object, limit: int) -> set[str]:
+    """Return up to `limit` different answers."""
     answers = source.run(source.table.select(answer=answer).distinct().limit(limit))
     return {row["answer"] for row in answers.to_pylist()}
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _columns_text(columns: Sequence[str]) -> str:
     if len(columns) <= 4:
         return ", ".join(columns)
     return f"{columns[0]} … {columns[-1]}"
@@ -483,8 +512,9 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the shares of other models that answer as a model does."""
-    if not declared.agreements:  # the answer is a softmax's most probable class
+    """Return the source with the weighted shares of other models that agree with a model."""
+    # The model's answer may be the most probable class of a softmax, which has its name only now.
+    if not declared.agreements:
         model = declared.roles.answer
         if model is None:
             raise InputError(
@@ -495,7 +525,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         declared = replace(declared, agreements={PEER_AGREEMENT: model})
     column_label = f"{source.label}: column"
     texts = {
-        name: _written_alike(category(source.column(name), f"{column_label} {name!r}"), declared.alike)
+        name: _normalised_answers(category(source.column(name), f"{column_label} {name!r}"), declared.alike)
         for name in declared.answer_columns
     }
     ids = id_text_of(source.column(declared.id), f"{column_label} {declared.id!r}")
@@ -503,7 +533,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
     )
-    # The limit first, of keys alone: engines that sort rows of a thousand answers hold them all.
+    # The limit is computed from keys alone, because a sort of rows with a thousand answers needs much memory.
     smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
@@ -520,9 +550,14 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         if not model_weights.weights.any():
             continue
         model, *peers = (texts[peer] for peer in declared.peers(declared.agreements[name]))
-        weighted_peers = [pair for pair in zip(peers, model_weights.weights.tolist(), strict=True) if pair[1]]
-        agreeing_weight = _added([ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers])
-        answered_weight = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers])
+        pairs = zip(peers, model_weights.weights.tolist(), strict=True)
+        weighted_peers = [(text, weight) for text, weight in pairs if weight]
+        agreeing_weight = _balanced_sum(
+            [ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers]
+        )
+        answered_weight = _balanced_sum(
+            [ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers]
+        )
         numerator = (LARGEST_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
         denominator = (LARGEST_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
         new_columns[name] = ibis.ifelse(model.isnull(), ibis.null("float64"), numerator / denominator)
@@ -530,13 +565,13 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     agreements = {name: declared.agreements[name] for name in new_columns}
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
     if new_columns and source.ordered and source.backend.name == "duckdb":
-        # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
+        # Plans, draws and digests each read the proxy, which may depend on a thousand columns of answers.
         source = _stored(source, declared.among(source.columns))
     return source, declared
 
 
-def _written_alike(text: Foreign, kind: str | None) -> Foreign:
-    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
+def _normalised_answers(text: Foreign, kind: str | None) -> Foreign:
+    """Return answers without case, punctuation and articles (`text`), or their last numbers (`number`)."""
     if kind == "number":
         number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
         return category(number, "")
@@ -548,12 +583,12 @@ def _written_alike(text: Foreign, kind: str | None) -> Foreign:
     return text
 
 
-def _added(terms: Sequence[Foreign]) -> Foreign:
-    """Return a sum of expressions, by halves: engines limit how deep an expression may be nested."""
+def _balanced_sum(terms: Sequence[Foreign]) -> Foreign:
+    """Return a sum of expressions as a balanced tree: engines limit the depth of nested expressions."""
     if len(terms) == 1:
         return terms[0].cast("int64")
     half = len(terms) // 2
-    return _added(terms[:half]) + _added(terms[half:])
+    return _balanced_sum(terms[:half]) + _balanced_sum(terms[half:])
 
 
 # ---- earlier models' results
@@ -588,14 +623,18 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
 
 
 def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with missing proxies filled with one number, and a group that tells them."""
+    """Return the source with missing proxies replaced by one number, and a group that marks them."""
     if not declared.proxies:
         raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number_expression(source, name) for name in names}
-    is_missing = reduce(
-        or_, (absent(source.column(name), EMPTY_CELL_TEXTS if source.is_text(name) else ()) for name in names)
-    )
+    missing_masks = []
+    for name in names:
+        if source.is_text(name):
+            missing_masks.append(absent(source.column(name), EMPTY_CELL_TEXTS))
+        else:
+            missing_masks.append(absent(source.column(name)))
+    is_missing = reduce(or_, missing_masks)
     measured = source.table.mutate(absent=is_missing, **{f"v{at}": v for at, v in enumerate(values.values())})
     measures = {"n": measured.absent.sum()}
     for at in range(len(names)):
@@ -608,14 +647,11 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
     for at, (name, value) in enumerate(values.items()):
         fill = declaration.middle(declared.bounds, row[f"low{at}"], row[f"high{at}"])
-        is_text = source.is_text(
-            name
-        )  # stays text, so that what is not a number is still named as it is written
-        new_columns[name] = ibis.ifelse(
-            is_missing,
-            ibis.literal(repr(fill) if is_text else fill),
-            source.column(name) if is_text else value,
-        )
+        if source.is_text(name):
+            # The column remains text, so that errors quote invalid values as they are in the file.
+            new_columns[name] = ibis.ifelse(is_missing, ibis.literal(repr(fill)), source.column(name))
+        else:
+            new_columns[name] = ibis.ifelse(is_missing, ibis.literal(fill), value)
     note = f"{count:,} units without a proxy are a stratum of their own"
     declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
     return _with_columns(source, (note,), **new_columns), declared

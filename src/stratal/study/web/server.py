@@ -1,8 +1,8 @@
-"""The page's server: its addresses (`/a/TOKEN/` and what lies below it), its gate, its links, its limits.
+"""The page's server: its routes (`/a/TOKEN/` and below), the gate for requests, links, and limits.
 
-All that an annotator may do hangs on the token in the path. There are no cookies, so that another page in the
-same browser has nothing to borrow. Only requests of our own page, to our own address, pass the gate, and no
-answer leaves without the headers that keep a browser from doing more than the page needs.
+The token in the path determines all rights of an annotator. There are no cookies, so that another page in the
+same browser cannot use them. The gate admits only requests of the study's own page to its own address, and
+every response has headers that restrict the browser to what the page needs.
 """
 
 from __future__ import annotations
@@ -52,20 +52,21 @@ from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import HANDLERS, Display, display_of, media_address
 
-# Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should.
+# HTTP status by kind of error. Other kinds have 507: the disk of the study failed.
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 
-# Statuses of requests that will never do; others may, later or by a new link: the page keeps those.
-FINAL = (400, 413, 415)
+# Statuses of requests that will never succeed. Other requests may succeed later or with a new link: the page
+# keeps them and tries again.
+PERMANENT_FAILURES = (400, 413, 415)
 
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-# Files that the server hands out, and what they are.
+# Static files of the server, with their media types.
 PAGE_FILES = {
     **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
     **{"page.css": "text/css", "icon.svg": "image/svg+xml"},
 }
 
-# What a browser may do on the page: run our script, show our style and the study's media; nothing inline.
+# A browser may run the page's script and show its style and the study's media, but nothing inline.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -78,36 +79,36 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-# Ports that an address need not name.
-USUAL = {"http": 80, "https": 443}
+# Default ports, which an address may leave out.
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-EVERYWHERE = ("0.0.0.0", "::")
+ALL_INTERFACES = ("0.0.0.0", "::")
 
-# Bytes of the headers of a request, far above what browsers send.
-LARGEST_HEAD = 16_384
+# Largest size of the headers of a request in bytes, far above what browsers send.
+MAX_HEAD_BYTES = 16_384
 
-# Requests that run get this long to end.
+# Time that running requests have to end when the server stops.
 SHUTDOWN_SECONDS = 5
-# Clients whose rates are remembered.
-MOST_CLIENTS = 10_000
+# Number of clients whose request rates are stored, which limits the memory; the oldest is removed.
+MAX_CLIENTS = 10_000
 
 
 class RateLimits(Struct, frozen=True, kw_only=True):
-    """Bounds on what clients may ask.
+    """Limits on the requests of clients.
 
     Parameters
     ----------
     rate : float
-        Requests a second of one annotator, and of all requests of one address that have no valid token.
+        Requests per second of one annotator, and of all requests without a valid token from one address.
     burst : int
-        Requests that may come at once before the rate counts.
+        Requests that may arrive at once before the rate applies.
     largest : int
-        Bytes of a request's body; a note is the longest thing that a page sends.
+        Largest body of a request in bytes; the longest content of a request is a note.
     patience : float
-        Seconds for a request to arrive, its head and its body each.
+        Seconds until the head and the body of a request must have arrived, for each of the two.
     connections : int
-        Connections at a time. Beyond that the oldest one that has shown no valid link is closed.
+        Simultaneous connections. If there are more, the oldest one without a valid link is closed.
     """
 
     rate: float = 50.0
@@ -121,47 +122,53 @@ LIMITS = RateLimits()
 
 
 class Rates:
-    """A bucket of requests for each client, which fills again at a constant rate."""
+    """A token bucket of requests for each client, which is refilled at a constant rate."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = rate, float(burst), clock
-        self._left: dict[str, tuple[float, float]] = {}
+        self._rate = rate
+        self._burst = float(burst)
+        self._clock = clock
+        # Remaining requests and time of the last change, by client.
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     def allow(self, client: str) -> bool:
-        """Take one request out of a client's bucket; return whether there was one."""
+        """Take one request from a client's bucket; return whether there was one."""
         now = self._clock()
-        tokens, updated = self._left.pop(client, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - updated) * self._rate)
-        if len(self._left) >= MOST_CLIENTS:
-            del self._left[next(iter(self._left))]
-        self._left[client] = (tokens - 1.0 if tokens >= 1.0 else tokens, now)
-        return tokens >= 1.0
+        remaining, updated = self._buckets.pop(client, (self._burst, now))
+        remaining = min(self._burst, remaining + (now - updated) * self._rate)
+        if len(self._buckets) >= MAX_CLIENTS:
+            del self._buckets[next(iter(self._buckets))]
+        is_allowed = remaining >= 1.0
+        if is_allowed:
+            remaining -= 1.0
+        self._buckets[client] = (remaining, now)
+        return is_allowed
 
 
 OWNER = "owner"
 
-# Kind of link → the roles that whoever has it may have; which of these a person has is the study's to say.
+# Possible roles of a person by kind of link; the study determines the actual role.
 LINK_ROLES: dict[str, frozenset[StudyRole]] = {
     "annotator": frozenset({"annotator", "adjudicator", "set-aside"}),
     OWNER: frozenset({"owner"}),
     "": frozenset({"stranger"}),
 }
 
-# File descriptors for the database, the page's own files and connections that were accepted at once.
+# File descriptors for the database, the page's files, and connections above the limit until they are closed.
 RESERVED_FILES = 320
-# Connections that are accepted before the next look at their number.
+# Connections that are accepted before their number is checked again.
 BACKLOG = 128
 # Seconds between two lines of the log about the same shortage.
-QUIET = 60.0
+LOG_INTERVAL_SECONDS = 60.0
 CLOSE = {"connection": "close"}
-# Name, in a request's state, of what is called once the request has shown a valid link.
+# Name, in a request's state, of the function to call if the request has a valid link.
 RECOGNISE = "recognise_connection"
 
 
 def token_of(secret: str, name: str, role: str = "annotator") -> str:
     """Return a token of 43 characters that cannot be guessed without the study's secret.
 
-    An annotator's and the owner's differ whatever the annotator's name: no role has a colon.
+    Tokens of annotators and of the owner are different for any name, because no role contains a colon.
     """
     digest = hmac.new(secret.encode(), f"{role}:{name}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -173,18 +180,18 @@ def new_links(study: Study) -> None:
 
 
 def tokens(study: Study) -> dict[str, str]:
-    """Return annotator or adjudicator → token; the same whenever it is asked, until `new_links`."""
+    """Return the tokens of annotators and adjudicators by name; they stay the same until `new_links`."""
     secret = _secret(study)
     return {name: token_of(secret, name) for name in study.people}
 
 
 def owner_token(study: Study) -> str:
-    """Return the token of the page on which the owner watches the study, until `new_links`."""
+    """Return the token of the owner's page, which stays the same until `new_links`."""
     return token_of(_secret(study), "", OWNER)
 
 
 def _secret(study: Study) -> str:
-    """Return the secret of a study's links, which is made when it is first needed."""
+    """Return the secret of a study's links, which is generated on first use."""
     return study.setting(PAGE_SECRET) or study.save_new_setting(PAGE_SECRET, secrets.token_hex(32))
 
 
@@ -194,15 +201,15 @@ def owner_link(study: Study, address: str) -> str:
 
 
 class Gate:
-    """Refuses requests to another host and from another page.
+    """Rejects requests to another host and from another page.
 
     Parameters
     ----------
     app : ASGI application
     addresses : iterable of str
-        Addresses by which the page is known, such as `http://127.0.0.1:8000`.
+        Addresses of the page, such as `http://127.0.0.1:8000`.
     https : bool
-        Whether pictures from elsewhere are shown.
+        Whether images from other hosts are shown.
     """
 
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
@@ -214,34 +221,36 @@ class Gate:
             images = policy
         self._headers = HEADERS | {"content-security-policy": images}
         self._origins = frozenset(map(browser_origin, addresses))
-        # A browser leaves a scheme's own port out; another client may name it.
+        # Browsers leave out the default port of a scheme; other clients may include it.
         parts = [urlsplit(address) for address in self._origins]
         self._hosts = {part.netloc for part in parts}
-        self._hosts |= {f"{part.hostname}:{USUAL[part.scheme]}" for part in parts if not part.port}
+        self._hosts |= {f"{part.hostname}:{DEFAULT_PORTS[part.scheme]}" for part in parts if not part.port}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or refuse it."""
+        """Answer one request, or reject it."""
         if scope["type"] != "http":
             return
 
-        async def sealed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        await (self._refusal(scope) or self._app)(scope, receive, sealed)
+        responder = self._refusal(scope) or self._app
+        await responder(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-        unsafe = foreign and scope["method"] not in ("GET", "HEAD")
+        is_from_other_site = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        is_unsafe = is_from_other_site and scope["method"] not in ("GET", "HEAD")
+        has_other_origin = any(entry.lower() not in self._origins for entry in headers.getlist("origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             text = "This address is not the page's. Use the link as it was given."
             status = 421
-        elif unsafe or any(entry.lower() not in self._origins for entry in headers.getlist("origin")):
+        elif is_unsafe or has_other_origin:
             text = "Another page may not ask this of the study."
             status = 403
         else:
@@ -250,10 +259,13 @@ class Gate:
 
 
 def browser_origin(address: str) -> str:
-    """Return an address as a browser names its origin."""
+    """Return the origin of an address in the form that browsers send."""
     parts = urlsplit(address.lower())
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    if parts.port in (None, USUAL[parts.scheme]):
+    host = parts.hostname or ""
+    # An address of IPv6.
+    if ":" in host:
+        host = f"[{host}]"
+    if parts.port in (None, DEFAULT_PORTS[parts.scheme]):
         port = ""
     else:
         port = f":{parts.port}"
@@ -267,15 +279,16 @@ class Pages:
         self._study = study
         self._display = display
         self._limits = limits
-        self._known: dict[bytes, tuple[str, str]] = {}
+        self._links: dict[bytes, tuple[str, str]] = {}
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
         self._status: tuple[float, Response] | None = None
         self._counting = threading.Lock()
-        with suppress(StudyError):  # later, once the study can be read
-            self._learn()
+        # If the study cannot be read yet, the first request loads the links.
+        with suppress(StudyError):
+            self._load_links()
 
     def routes(self) -> list[Route]:
-        """Return the addresses and who answers there."""
+        """Return the routes with their endpoints."""
         requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
         pages: dict[str, tuple[Activity, str, str]] = {
             "/a/{token}": ("state", "page", "Labelling"),
@@ -293,52 +306,56 @@ class Pages:
 
     def _page(self, activity: Activity, home: str, title: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            await self._visitor(request, activity)
-            if request.url.path.endswith("/"):
-                opening = await run_in_threadpool(self._opening) if home == OWNER_PAGE else ""
-                return script_page(request, home, title, opening=opening)
-            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
+            await self._authorised_name(request, activity)
+            if not request.url.path.endswith("/"):
+                return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
+            opening = ""
+            if home == OWNER_PAGE:
+                opening = await run_in_threadpool(self._opening)
+            return script_page(request, home, title, opening=opening)
 
         return endpoint
 
-    async def _visitor(self, request: Request, activity: Activity) -> str:
-        """Return whose link a request has, refusing one whose link does not allow the activity.
+    async def _authorised_name(self, request: Request, activity: Activity) -> str:
+        """Return the name in a request's link; raise an error if the link does not allow the activity.
 
-        Strangers share the bucket of their address, which is looked at before any work is done for them.
+        Requests without a valid link share the bucket of their address, which is checked first.
         """
         token = _digest(request.path_params["token"])
-        address = f"address {request.client.host if request.client else ''}"
-        is_counted = token not in self._known
+        address = "address "
+        if request.client:
+            address += request.client.host
+        is_counted = token not in self._links
         if is_counted:
-            self._count(address, CLOSE)
-            await run_in_threadpool(self._learn)
-        kind, who = self._known.get(token, ("", ""))
+            self._use_request(address, CLOSE)
+            await run_in_threadpool(self._load_links)
+        kind, who = self._links.get(token, ("", ""))
         if not is_possible(activity, LINK_ROLES[kind]):
             if not is_counted:
-                self._count(address, CLOSE)
-            raise HTTPException(404, _NOTHING, CLOSE)
-        self._count(f"{kind} {who}")
+                self._use_request(address, CLOSE)
+            raise HTTPException(404, _NO_PAGE, CLOSE)
+        self._use_request(f"{kind} {who}")
         recognise = getattr(request.state, RECOGNISE, None)
         if recognise is not None:
             recognise()
         return who
 
-    def _count(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Take a request out of a client's bucket, refusing it where the bucket is empty."""
+    def _use_request(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Take a request from a client's bucket; raise an error if the bucket is empty."""
         if not self._rates.allow(client):
             wait = {"retry-after": "1", **headers}
             raise HTTPException(429, "too many requests. Wait a moment.", wait)
 
-    def _learn(self) -> None:
-        """Look up the role and the name that each token stands for, also of those who came after the start.
+    def _load_links(self) -> None:
+        """Load role and name of each token, including those of people who were added after the start.
 
-        Only digests are compared, so that the time taken says nothing of the token.
+        Only digests are compared, so that the duration of a comparison reveals nothing about a token.
         """
         people = {_digest(token): ("annotator", name) for name, token in tokens(self._study).items()}
-        self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
+        self._links = people | {_digest(owner_token(self._study)): (OWNER, "")}
 
     def _opening(self) -> str:
-        """Return the question and the number of answers, which the owner sees until the figures are there."""
+        """Return question and number of answers as HTML, which the owner sees until the figures load."""
         with self._study.verified() as connection:
             total, done = connection.one("SELECT total, done FROM tally")
         question = html.escape(self._study.form.first.text)
@@ -346,16 +363,16 @@ class Pages:
         return f"<h1>{question}</h1>{counts}<p class=fresh>Computing the estimate …</p>"
 
     async def _owner_report(self, request: Request) -> Response:
-        await self._visitor(request, "figures")
+        await self._authorised_name(request, "figures")
         page = await run_in_threadpool(report_page, self._study.folder)
         return HTMLResponse(page, headers={"content-security-policy": MEDIA_POLICY})
 
     async def _owner_status(self, request: Request) -> Response:
-        await self._visitor(request, "figures")
+        await self._authorised_name(request, "figures")
         return await run_in_threadpool(self._figures)
 
     def _figures(self) -> Response:
-        """Return what `study status --json` prints, counted again now and then."""
+        """Return the output of `study status --json`, which is recomputed from time to time."""
         if not self._counting.acquire(blocking=False):
             message = "The figures are being counted for the first time. They are here in a moment."
             if self._status:
@@ -364,15 +381,16 @@ class Pages:
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
-                shown = JSONResponse(public_status(self._study.folder))
+                response = JSONResponse(public_status(self._study.folder))
                 now = time.monotonic()
-                self._status = now + max(STATUS_LIFETIME, DEAR * (now - start)), shown
+                lifetime = max(STATUS_LIFETIME, STATUS_COST_FACTOR * (now - start))
+                self._status = now + lifetime, response
             return self._status[1]
         finally:
             self._counting.release()
 
     def _requested(self, resource: str, parameter: str) -> Callable[[Request], Any]:
-        # Of disagreements whoever does not decide gets none.
+        # Everybody may request disagreements; the list is empty for people who are not adjudicators.
         activity: Any
         if resource == "disagreements":
             activity = "state"
@@ -380,21 +398,20 @@ class Pages:
             activity = resource
 
         async def endpoint(request: Request) -> Response:
-            acts = request.method == "POST"
-            # What the person may do with the item is decided where the study is read or written.
-            who = await self._visitor(request, "state" if acts else activity)
-            if acts:
-                sent = await self._body(request)
+            # The functions that read or write the study check the rights of the person for the item.
+            if request.method == "POST":
+                name = await self._authorised_name(request, "state")
+                argument = await self._body(request)
             else:
-                sent = request.query_params.get(parameter)
-            return JSONResponse(
-                await run_in_threadpool(HANDLERS[resource], self._study, who, self._display, sent)
-            )
+                name = await self._authorised_name(request, activity)
+                argument = request.query_params.get(parameter)
+            handler = HANDLERS[resource]
+            return JSONResponse(await run_in_threadpool(handler, self._study, name, self._display, argument))
 
         return endpoint
 
     async def _body(self, request: Request) -> Any:
-        """Return what a request holds, refusing one that is too large, too slow or no JSON."""
+        """Return the JSON value of a request; raise an error if it is too large, too slow or no JSON."""
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
         largest = self._limits.largest
@@ -409,9 +426,10 @@ class Pages:
                     body += part
                     if len(body) > largest:
                         raise refusal
-            sent = json.loads(body)
-            json.dumps(sent, ensure_ascii=False).encode()  # half a character is not a text, wherever it is
-            return sent
+            value = json.loads(body)
+            # Raises an error for lone surrogates in any text.
+            json.dumps(value, ensure_ascii=False).encode()
+            return value
         except TimeoutError:
             what = "the request took too long to arrive. Check the connection and send it again."
             raise HTTPException(408, what, {"connection": "close"}) from None
@@ -419,7 +437,7 @@ class Pages:
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
     async def _medium(self, request: Request) -> Response:
-        await self._visitor(request, "media")
+        await self._authorised_name(request, "media")
         path = await run_in_threadpool(content.media_file, self._display.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
@@ -437,39 +455,42 @@ class Pages:
 
 
 _NO_FILE = "There is no such file. Open the link that you were given."
-_NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
-# Home of the owner's page.
+_NO_PAGE = "There is nothing here. Use the link as it was given to you, or ask for a new one."
+# Name of the script of the owner's page.
 OWNER_PAGE = "owner"
 
-# Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core.
+# Shortest time in seconds until the owner's figures are recomputed, and the shortest time as a multiple of
+# the duration of a computation: computations then use at most a fifth of one core.
 STATUS_LIFETIME = 2.0
-DEAR = 4.0
+STATUS_COST_FACTOR = 4.0
 
 
 def public_status(folder: Path) -> JsonDict:
-    """Return what `study status --json` prints of a study, without the folder's place on the disk.
+    """Return the output of `study status --json` without the path of the folder.
 
-    In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
+    It runs in a separate process, because it takes a minute for a large study, and this process must answer
+    annotators.
     """
-    status: JsonDict = json.loads(_printed_by(folder, "study", "status", str(folder), "--json"))
+    status: JsonDict = json.loads(_command_output(folder, "study", "status", str(folder), "--json"))
     del status["folder"]
     return status
 
 
 def report_page(folder: Path) -> str:
-    """Return the report of a study's estimate as an HTML page, made in a process of its own."""
+    """Return the report of a study's estimate as an HTML page, written by a separate process."""
     with TemporaryDirectory() as temporary:
         target = Path(temporary) / "report.html"
-        _printed_by(folder, "report", str(folder), "--output", str(target))
+        _command_output(folder, "report", str(folder), "--output", str(target))
         return target.read_text(encoding="utf-8").replace(str(folder), folder.name)
 
 
-def _printed_by(folder: Path, *words: str) -> str:
+def _command_output(folder: Path, *words: str) -> str:
     """Run a command on a study at low priority, so that annotators come first, and return its output."""
-    # -P: the current folder may hold a file `random.py`, which Python would run in place of its own module.
+    # -P: the current folder may contain a file such as `random.py`, which would replace Python's module.
     command = [sys.executable, "-P", "-m", "stratal", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        with suppress(OSError, AttributeError):  # where the system knows priorities
+        # Not all systems have priorities.
+        with suppress(OSError, AttributeError):
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)
         printed, errors = process.communicate()
     if process.returncode:
@@ -482,28 +503,33 @@ def _digest(token: str) -> bytes:
 
 
 def application(study: Study, display: Display, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
-    """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
+    """Return the page of a study as an ASGI application; only requests to `addresses` are answered."""
 
-    def refused(request: Request, error: Exception) -> Response:
-        """Return what is wrong as the page shows it, without the folder's place on the disk."""
+    def error_response(request: Request, error: Exception) -> Response:
+        """Return the response on an error, without the path of the folder."""
         if isinstance(error, HTTPException):
-            if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
-                error.detail = _NOTHING
-            if "text/html" in request.headers.get("accept", ""):  # a person followed a link
+            # Starlette's texts for an address without a route.
+            if error.detail in ("Not Found", "Method Not Allowed"):
+                error.detail = _NO_PAGE
+            # A person followed a link.
+            if "text/html" in request.headers.get("accept", ""):
                 return script_page(request, "", "No such page", error)
-            if error.status_code in FINAL:
+            if error.status_code in PERMANENT_FAILURES:
                 kind = "refused"
             else:
                 kind = "away"
             return _refusal(kind, error.detail, error.status_code, error.headers)
-        if not isinstance(error, StratalError):  # the server's own log has the rest
+        # The log of the server has the details of other errors.
+        if not isinstance(error, StratalError):
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
         kind = content.error_kind(error)
         status = STATUS.get(kind, 507)
-        retry = {"retry-after": "1"} if status == 503 else None
+        retry = None
+        if status == 503:
+            retry = {"retry-after": "1"}
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
-    handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
+    handlers = dict.fromkeys((StratalError, HTTPException, Exception), error_response)
     app = Starlette(routes=Pages(study, display, limits).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Gate(app, addresses, display.https)
@@ -512,11 +538,10 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
 def script_page(
     request: Request, home: str, title: str, error: HTTPException | None = None, *, opening: str = ""
 ) -> Response:
-    """Return a page of one of our scripts; without one it says what is wrong, to whoever followed a link.
+    """Return the page of a script, or of an error.
 
-    `opening` is HTML that is shown until the script has something to show.
-
-    Its addresses are relative, so that a proxy may serve it below any path.
+    `opening` is HTML that is shown until the script replaces it. Addresses are relative, so that a proxy may
+    serve the page below any path.
     """
     root = "../" * (request.url.path.count("/") - 1) or "./"
     icon = f'<link rel="icon" href="{root}static/icon.svg">'
@@ -533,17 +558,17 @@ def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Respo
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where the page is served.
+    """The address of the page.
 
     Parameters
     ----------
     host : str
-        Address of this computer to listen at.
+        Address of this computer at which the server listens.
     port : int
-        0 for any free one.
+        0 for any free port.
     address : str, optional
-        Under which annotators reach the page, where that is another: of a proxy with TLS before it, or of
-        this computer in its network.
+        Address for annotators, if it is different: that of a proxy with TLS, or of this computer in its
+        network.
     """
 
     host: str = "127.0.0.1"
@@ -558,21 +583,23 @@ class Place(Struct, frozen=True, kw_only=True):
             problem = "the address of the page cannot be read"
             allowed = "http://HOST:PORT or https://HOST/PATH"
             raise InputError(problem, given=repr(self.address), allowed=allowed)
-        if self.host in EVERYWHERE and self.address is None:
+        if self.host in ALL_INTERFACES and self.address is None:
             problem = f"{self.host} listens on every network of this computer, but is not an address to go to"
             action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
             raise InputError(problem, action=action)
 
     def url(self, port: int) -> str:
-        """Return the address that links start with."""
+        """Return the first part of all links."""
         if self.address:
             return self.address.rstrip("/")
         return _url(self.host, port)
 
     def host_names(self, port: int) -> list[str]:
-        """Return every address that requests may be made to."""
-        loopback_urls = [_url(name, port) for name in LOOPBACK]
-        return [self.url(port), *(loopback_urls if self.host in (*LOOPBACK, *EVERYWHERE) else [])]
+        """Return all addresses of the page."""
+        addresses = [self.url(port)]
+        if self.host in (*LOOPBACK, *ALL_INTERFACES):
+            addresses += [_url(name, port) for name in LOOPBACK]
+        return addresses
 
     @property
     def is_open(self) -> bool:
@@ -591,13 +618,17 @@ class Place(Struct, frozen=True, kw_only=True):
             problem = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
             action = "Choose another port (--port 0 takes a free one) or another address (--port HOST:PORT)."
             raise InputError(problem, action=action) from None
-        # asyncio would not see that such a socket speaks TCP, and each answer would wait 40 ms for a packet.
+        # asyncio does not set this for a socket that it did not create. Without it, each response is delayed
+        # by 40 ms (Nagle's algorithm).
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
 
 
 def _url(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    # An address of IPv6.
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
 
 
 def serve(
@@ -608,31 +639,31 @@ def serve(
     limits: RateLimits = LIMITS,
     ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
-    """Serve a study's page until the process is told to stop.
+    """Serve a study's page until the process receives a signal to stop.
 
     Parameters
     ----------
     study : Study
     place : Place
     fresh : bool
-        Whether earlier links shall no longer work.
+        Whether to make all earlier links invalid.
     limits : RateLimits, optional
     ready : callable
-        Called with the address, annotator → link, and the owner's link, once the page can be opened.
+        Called when the page can be opened, with the address, the links by annotator, and the owner's link.
 
     Raises
     ------
     InputError
         If the port is taken.
     StudyError
-        Of kind `served` if another server has the study, `damaged` if a check finds a problem in it.
-
+        Kind `served` if another server has the study, `damaged` if a check of it fails.
     """
     with place.listen() as listening:
         port = int(listening.getsockname()[1])
         address = place.url(port)
         with study.serving(address):
-            with study.verified():  # nobody shall label what no estimate will take
+            # A damaged study cannot be estimated, so that its items must not be labelled.
+            with study.verified():
                 pass
             study.hide_from_others()
             if fresh:
@@ -644,7 +675,7 @@ def serve(
 
 
 class PageServer(uvicorn.Server):
-    """Uvicorn's server, which writes one line of the log where many connections fail for one reason."""
+    """Uvicorn's server, which writes one line to the log if many connections fail for the same reason."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
@@ -653,21 +684,22 @@ class PageServer(uvicorn.Server):
 
 
 class ShortageLog:
-    """Logs that the system is out of files or memory now and then, and everything else as it comes.
+    """Logs a shortage of files or memory at most once per interval, and all other errors immediately.
 
-    asyncio reports every connection that it could not accept: half a million lines in a minute.
+    asyncio reports every connection that it cannot accept: half a million lines in a minute.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._next = clock, -math.inf
+        self._clock = clock
+        self._next = -math.inf
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: JsonDict) -> None:
-        """Log what an event loop says went wrong."""
+        """Log an error of an event loop."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in SHORTAGES:
             if self._clock() < self._next:
                 return
-            self._next = self._clock() + QUIET
+            self._next = self._clock() + LOG_INTERVAL_SECONDS
             logging.getLogger("uvicorn.error").error("connections wait: %s", error.strerror)
             return
         loop.default_exception_handler(context)
@@ -677,10 +709,11 @@ SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def possible_connections(requested: int) -> int:
-    """Return how many connections may be open so that the study's own files can always be opened."""
+    """Return the number of connections that leaves enough file descriptors for the study's files."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
+    except ImportError:
+        # Windows has no such limit.
         return requested
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = requested + RESERVED_FILES
@@ -692,16 +725,16 @@ def possible_connections(requested: int) -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))
             soft = ceiling
-        return max(FEWEST_CONNECTIONS, min(requested, soft - RESERVED_FILES))
+        return max(MIN_CONNECTIONS, min(requested, soft - RESERVED_FILES))
     return requested
 
 
-# Connections that are open however few files the system allows.
-FEWEST_CONNECTIONS = 16
+# Smallest number of connections, even if the system allows only few files.
+MIN_CONNECTIONS = 16
 
 
 def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
-    """Return uvicorn's settings: no log of addresses, which hold tokens; limited headers and connections."""
+    """Return uvicorn's settings: limited headers and connections; no log of paths, which contain tokens."""
     connections = possible_connections(limits.connections)
     return uvicorn.Config(
         app,
@@ -709,19 +742,20 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
         backlog=BACKLOG,
         ws="none",
         lifespan="off",
-        log_level="error",  # a warning for each bad request would let strangers fill the disk
+        # With a warning for each invalid request, anybody could fill the disk.
+        log_level="error",
         access_log=False,
         proxy_headers=False,
         server_header=False,
         limit_concurrency=connections,
-        h11_max_incomplete_event_size=LARGEST_HEAD,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
 
 def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
-    """Return a uvicorn protocol that closes slow requests, and strangers if room is needed."""
-    # Connections that have shown no valid link yet, the oldest first.
+    """Return a uvicorn protocol that closes slow requests, and the oldest connections without a link."""
+    # Connections without a request with a valid link so far, the oldest first.
     strangers: dict[H11Protocol, None] = {}
 
     class Patient(H11Protocol):
@@ -735,11 +769,11 @@ def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
             self._watch()
 
         def _recognise(self) -> None:
-            """Note that the connection has shown a valid link."""
+            """Mark the connection as one with a valid link."""
             strangers.pop(self, None)
 
         def _make_room(self) -> None:
-            """Close the oldest strangers, so that whoever has a link is answered."""
+            """Close the oldest connections without a link, so that people with a link are answered."""
             while len(self.connections) >= connections and strangers:
                 oldest = next(iter(strangers))
                 if oldest is self:
@@ -759,12 +793,12 @@ def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
             self._watch()
 
         def _watch(self) -> None:
-            """Give a head its time, from the connection or its first bytes on, until it is whole."""
-            answering = self.cycle is not None and not self.cycle.response_complete
-            if answering and self._waiting is not None:
+            """Start the timer for the head of a request; stop it when the head is complete."""
+            is_answering = self.cycle is not None and not self.cycle.response_complete
+            if is_answering and self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None
-            elif not answering and self._waiting is None:
+            elif not is_answering and self._waiting is None:
                 self._waiting = self.loop.call_later(limits.patience, self.transport.abort)
 
     return Patient

@@ -171,7 +171,7 @@ def test_a_duplicate_is_found_where_keys_are_told_apart_in_parts(
     monkeypatch: pytest.MonkeyPatch, ids: Any
 ) -> None:
     """Keys of one remainder at a time, whatever their sign."""
-    monkeypatch.setattr("stratal.population.queries.units._KEYS_AT_ONCE", 300)
+    monkeypatch.setattr("stratal.population.queries.units._MAX_KEYS_AT_ONCE", 300)
     proxy, own = np.linspace(0.0, 1.0, 1_000), list(ids)
 
     assert Population.from_table(pa.table({"id": own, "proxy": proxy}), id="id", proxy="proxy").size == 1_000

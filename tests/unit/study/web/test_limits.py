@@ -26,9 +26,9 @@ def test_a_bucket_never_holds_more_than_a_burst():
 
 
 def test_many_clients_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr(limits, "MOST_CLIENTS", 10)
+    monkeypatch.setattr(limits, "MAX_CLIENTS", 10)
     rates = Rates(rate=1.0, burst=1)
     for number in range(1000):
         rates.allow(str(number))
 
-    assert len(rates._left) <= 10
+    assert len(rates._buckets) <= 10

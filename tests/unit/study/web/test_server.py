@@ -246,7 +246,7 @@ def test_many_connections_that_fail_for_one_reason_are_one_line(caplog):
     import logging
     import os
 
-    from stratal.study.web.server import QUIET, ShortageLog
+    from stratal.study.web.server import LOG_INTERVAL_SECONDS, ShortageLog
 
     now = [0.0]
     log, loop = ShortageLog(clock=lambda: now[0]), asyncio.new_event_loop()
@@ -255,7 +255,7 @@ def test_many_connections_that_fail_for_one_reason_are_one_line(caplog):
         for _ in range(1000):
             log(loop, context)
         assert len(caplog.records) == 1
-        now[0] = QUIET + 1
+        now[0] = LOG_INTERVAL_SECONDS + 1
         log(loop, context)
         assert len(caplog.records) == 2
     loop.close()
@@ -269,7 +269,7 @@ def test_fewer_connections_where_the_system_has_fewer_files(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
     assert server.possible_connections(500) == 400 - server.RESERVED_FILES
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
-    assert server.possible_connections(500) == server.FEWEST_CONNECTIONS
+    assert server.possible_connections(500) == server.MIN_CONNECTIONS
 
 
 def test_serving_takes_the_right_to_read_the_secret_from_others(study):
