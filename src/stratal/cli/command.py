@@ -173,10 +173,7 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
         if not option.help_text:
             type_text, shown, text = described.get(field.name, ("", "", ""))
             # A type in lower case, such as `str`, is not a placeholder.
-            if type_text != type_text.lower():
-                metavar = type_text
-            else:
-                metavar = None
+            metavar = type_text if type_text != type_text.lower() else None
             help_text = " ".join(text.split())
             option = replace(option, metavar=metavar, shown=shown or option.shown, help_text=help_text)
         yield replace(option, field=field.name, kind=kind, default=field.default)
@@ -211,8 +208,8 @@ def words(record: Struct) -> list[str]:
     return [*arguments, *options]
 
 
-# Least similarity of an option that is suggested instead of an unknown one.
-_SIMILARITY = 0.7
+# Minimum similarity of an option that is suggested for an unknown one.
+_MIN_SIMILARITY = 0.7
 
 
 class Command(click.Command):
@@ -271,7 +268,7 @@ class Command(click.Command):
             return super().parse_args(ctx, repeat_options(args, names))
         except click.NoSuchOption as error:
             # Click also suggests options that have little in common.
-            near = get_close_matches(error.option_name, error.possibilities or (), cutoff=_SIMILARITY)
+            near = get_close_matches(error.option_name, error.possibilities or (), cutoff=_MIN_SIMILARITY)
             raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
         except click.BadParameter as error:
             if error.param is not None and re.search("valid (number|integer|float)", error.message):
@@ -417,9 +414,8 @@ def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
         advice = f" Write {text.replace(',', '')} or {text.replace(',', '.')}, whichever is meant."
     elif math.isfinite(number) and "," in text:
         advice = f" Write {text.replace(',', '.')}."
+    elif number.is_integer():
+        advice = f" Write {number:.0f}."
     else:
-        if number.is_integer():
-            advice = f" Write {number:.0f}."
-        else:
-            advice = ""
+        advice = ""
     return f". Given: {value!r}.{advice}"

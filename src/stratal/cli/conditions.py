@@ -48,13 +48,12 @@ class OptionCondition:
             if field in names:
                 first, *others = allowed or ("",)
                 words += [f"{names[field]} {first}".rstrip(), *others]
-        *front, last = words
+        *front, listing = words
         if front:
-            listing = f"{', '.join(front)} or {last}"
-        else:
-            listing = last
+            listing = f"{', '.join(front)} or {listing}"
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{'with' if self.present else 'without'} {listing}{reason}"
+        preposition = "with" if self.present else "without"
+        return f"{preposition} {listing}{reason}"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
 
 
 def _labels_are_numbers(values: Values) -> bool:
-    """Return whether no column of answers is named that labels are compared with."""
+    """Return whether labels are numbers, and not compared with a column of answers."""
     from stratal.question import NOT_COMPARED
 
     return values["predicted"] in (None, NOT_COMPARED)
@@ -252,10 +252,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         return self.files[1:] or None
 
     def evaluate(self) -> Evaluation:
-        """Return what is asked for."""
-        if self.source is None:
-            reader = None
-        else:
+        """Return the evaluation that the options request."""
+        reader = None
+        if self.source is not None:
             reader = partial(read_population, self.source)
         return stratal.evaluate(self.source, self.other_files, read_population=reader, **self.keywords)
 
@@ -280,10 +279,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
 def read_population(
     place: Path, sample: Sample, columns: Sequence[str], *, is_needed: bool = False
 ) -> Population | None:
-    """Return the population of a sample, read again by its plan; None without a plan, or if nothing needs it.
+    """Return the population of a sample, read again as in its plan; None without a plan or need.
 
-    `columns` are those that a coefficient reads; other models' results are columns of the population too.
-    With `is_needed` it is read anyway.
+    It is needed for the `columns` of a coefficient, for results of other models, or if `is_needed`.
     """
     from stratal.evaluation import sample_file
 
@@ -294,10 +292,7 @@ def read_population(
         reading = Reading(**stored) if stored else None
     else:
         plan = PlanFile.beside(file)
-        if plan is None:
-            reading = None
-        else:
-            reading = part(Reading, plan.options)
+        reading = None if plan is None else part(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
     features = join_names(*split_names(reading.features), *columns) or None

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from stratal.report.text import Page, ReportTable
 
 
-_COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_IN_JSON = re.compile(f"[{_COMMANDING}]")
-# What moves a cursor, ends a line or turns the direction of text; JSON escapes some of it.
-_IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
+# Characters that move the cursor, end a line or change the direction of text, and that JSON does not escape.
+_CONTROL_CHARACTERS = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_IN_JSON = re.compile(f"[{_CONTROL_CHARACTERS}]")
+# All such characters, and lone surrogates, which cannot be encoded.
+_IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_CONTROL_CHARACTERS}]")
 
 # Lines that were printed.
 SHOWN: list[str] = []
 
-# Columns of a terminal below which sentences are not broken further.
-_NARROWEST = 40
+# Minimum width of wrapped sentences, in characters.
+_MIN_WIDTH = 40
 
-# Seconds before the progress of a command is printed, and from one time to the next.
-PATIENCE = 1.0
+# Seconds before the progress of a command is printed, and between updates.
+PROGRESS_SECONDS = 1.0
 
 
 class Result:
@@ -66,16 +67,17 @@ class Result:
             else:
                 self._print(list(self.parts))
         except BrokenPipeError:
-            # The reader left before the end, as `head` does: a verdict is the exit status all the same.
+            # A reader such as `head` may close the pipe early. The exit status of a verdict is kept.
             if not self.status:
                 raise
         if self.status:
             raise SystemExit(self.status)
 
     def _print(self, part: Any) -> None:
+        """Print a part of the result; see the parameter `parts`."""
         if isinstance(part, list):
-            for one in part:
-                self._print(one)
+            for entry in part:
+                self._print(entry)
         elif isinstance(part, str):
             print_text(part)
         elif isinstance(part, tuple):
@@ -83,7 +85,7 @@ class Result:
             if not reads_standard_input(part):
                 print_text("", f"Next: {line}")
             elif part[0] in READING_COMMANDS:
-                # It does not run as it is, since its input has been read.
+                # Standard input has been read, so that the command needs it again.
                 print_text("", f"With the same input again: {line}")
         elif callable(part):
             self._print(part(self.described))
@@ -98,13 +100,13 @@ class Result:
 
 def print_json(result: JsonDict) -> None:
     """Print one JSON object."""
-    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    text = hide_stored_path(json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False))
+    is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    text = hide_stored_path(json.dumps(result, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
     print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def printable(stream: object) -> None:
-    """Let a stream write what its encoding lacks as escapes, instead of failing."""
+    """Make a stream write characters that its encoding lacks as escapes, instead of raising an error."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
 
@@ -116,19 +118,19 @@ def visible(text: str) -> str:
 
 
 def in_options(message: str, options: Collection[str] = ()) -> str:
-    """Return a message with the options of commands where the library speaks of Python's keywords.
+    """Return a message with options of the command in place of keywords of Python.
 
-    What stands in quotes is the user's, and stays as it is.
+    Text in quotes comes from the user and is unchanged.
 
     Parameters
     ----------
     message : str
-        In which `id='row' (--id row)` says both.
+        It contains keywords with their option, such as `id='row' (--id row)`, or keywords alone.
     options : collection of str
-        All that any command has, for keywords alone.
+        The options of all commands, which replace keywords alone.
     """
 
-    def in_words_of_the_command(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match["option"] is not None:
             return match["option"]
         if match["keywords"] is None:  # a text in quotes
@@ -136,13 +138,13 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
         if match["options"] is not None:
             return match["options"]
         keywords = list(_KEYWORD.finditer(match["keywords"]))
-        if match["comma"] is not None:  # `keyword=, --option`: the option says it all
+        if match["comma"] is not None:  # `keyword=, --option`: the option is sufficient
             return match["keywords"][: keywords[-1].start()]
         if match["end"] is not None:
-            return "".join(map(one_keyword, keywords))
+            return "".join(map(keyword_as_option, keywords))
         return match[0]
 
-    def one_keyword(match: re.Match[str]) -> str:
+    def keyword_as_option(match: re.Match[str]) -> str:
         option = "--" + match["name"].replace("_", "-")
         if match["value"] == "=(lowest, highest)" and match["name"] == "bounds":
             return f"{match['between']}--bounds LOW,HIGH"
@@ -152,7 +154,7 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
             return f"{match['between']}{option}{ending}"
         return match[0]
 
-    return _MESSAGE.sub(in_words_of_the_command, message)
+    return _MESSAGE.sub(replacement, message)
 
 
 # A keyword of Python with its value. Every part is possessive or excludes its own end, so that the time
@@ -190,7 +192,7 @@ def print_sentences(lines: Sequence[str]) -> None:
     if not sys.stdout.isatty():
         print_text(*lines)
         return
-    width = max(get_terminal_size().columns, _NARROWEST)
+    width = max(get_terminal_size().columns, _MIN_WIDTH)
     for line in lines:
         SHOWN.append(line)
         if len(line) > width:
@@ -199,43 +201,43 @@ def print_sentences(lines: Sequence[str]) -> None:
 
 
 def print_text(*lines: str) -> None:
-    """Print lines as they are, but for what moves the cursor."""
+    """Print lines, with control characters escaped."""
     for line in lines:
         SHOWN.append(line)
         print(visible(line))
 
 
 @contextmanager
-def show_progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Say on standard error, if it is a terminal, what takes over a second, how much is done, and since when.
+def show_progress(activity: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Print the progress of an activity of over a second on standard error, if that is a terminal.
 
-    What it yields is told how many parts are finished, and of how many.
+    Yield the function that receives the number of finished parts and the number of all parts.
     """
     if not sys.stderr.isatty():
         yield None
         return
     start = monotonic()
-    progress_text = [what]
+    progress_text = [activity]
     ended = threading.Event()
 
     def advance(done: int, total: int) -> None:
-        progress_text[0] = f"{what} {done / max(total, 1):.0%}"
+        progress_text[0] = f"{activity} {done / max(total, 1):.0%}"
 
     def show() -> None:
         line = ""
         with suppress(OSError, ValueError):  # a terminal that was closed
-            while not ended.wait(PATIENCE):
+            while not ended.wait(PROGRESS_SECONDS):
                 line = f"{progress_text[0]}, {monotonic() - start:.0f} s"
                 print(f"\r{line}", end="", file=sys.stderr, flush=True)
             print(f"\r{' ' * len(line)}\r" if line else "", end="", file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=show, daemon=True)
-    teller.start()
+    printer = threading.Thread(target=show, daemon=True)
+    printer.start()
     try:
         yield advance
     finally:
         ended.set()
-        teller.join()
+        printer.join()
 
 
 def new_folder_name(name: str) -> str:

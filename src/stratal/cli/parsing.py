@@ -35,7 +35,7 @@ def pair(option: str, text: str | None) -> tuple[float, float] | None:
 
 
 def finite_number(text: str) -> float:
-    """Return the number that a text is."""
+    """Return a text as a finite number; other texts raise a `ValueError`."""
     from stratal.arrays import number_of_text
 
     number = number_of_text(text)
@@ -116,7 +116,7 @@ def widths(text: str) -> float | Widths:
         half_widths = Widths()
     if len(half_widths) == 1:
         return half_widths[0]
-    if min(half_widths, default=0.0) <= 0:  # a 0 before a comma belongs to a decimal comma
+    if min(half_widths, default=0.0) <= 0:  # 0,05 has a decimal comma
         raise click.BadParameter(f"{text!r} is not a valid number")
     return half_widths
 
@@ -125,7 +125,7 @@ _SCHEME = re.compile(r"\A([a-z][a-z0-9+.-]++):/+")
 
 
 class _Address(type(Path())):  # type: ignore[misc]
-    """An address as a path: it keeps both slashes after the colon, and is nowhere on this machine."""
+    """An address as a path, which keeps both slashes after the colon and is not resolved on this machine."""
 
     def __str__(self) -> str:
         return _SCHEME.sub(r"\1://", super().__str__(), count=1)

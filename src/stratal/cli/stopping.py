@@ -1,7 +1,7 @@
-"""How a command ends early: Ctrl-C and SIGTERM with one word and status 130, or memory that ran out.
+"""End a command early: after Ctrl-C or SIGTERM with status 130, or if memory is exhausted.
 
-Python's own answer depends on the moment: an engine's query turns it into an error of its own, a callback
-prints it and goes on. So it is noted that the user asked, and the command ends for that reason.
+Python's `KeyboardInterrupt` is not sufficient: a query of an engine converts it to another error, and a
+callback prints it and continues. Therefore the request to stop is stored, and the command ends because of it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,24 @@ from typing import NoReturn
 # Exit status of a command that was stopped.
 INTERRUPTED = 130
 
-# Seconds in which a stopped command may tidy up.
+# Seconds that a stopped command has for removing temporary files.
 STOPPING_SECONDS = 2.0
 
 _requested = threading.Event()
 
 
 def listen() -> None:
-    """Answer Ctrl-C and SIGTERM from now on."""
+    """Install the handlers of Ctrl-C and SIGTERM."""
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
-    usual = sys.unraisablehook
-    sys.unraisablehook = lambda what: None if _requested.is_set() else usual(what)
+    default_hook = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        # Errors of callbacks that were interrupted are not the user's.
+        if not _requested.is_set():
+            default_hook(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def requested() -> bool:
@@ -36,32 +42,34 @@ def requested() -> bool:
 
 
 def finish() -> None:
-    """Leave signals aside: the work is done, and what is left is to end."""
+    """Ignore further signals, because the command has finished."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    if _requested.is_set():  # asked twice
+    """Request to stop; a second signal, or too much time, ends the process at once."""
+    if _requested.is_set():
         leave()
     _requested.set()
-    watch = threading.Timer(STOPPING_SECONDS, leave)
-    watch.daemon = True
-    watch.start()
+    timer = threading.Timer(STOPPING_SECONDS, leave)
+    timer.daemon = True
+    timer.start()
     raise KeyboardInterrupt
 
 
 def leave() -> NoReturn:
-    """End at once, without the temporary folders; files that were being written have other names still."""
-    spilling = sys.modules.get("stratal.tables.spilling")  # nothing is loaded at the end
+    """End the process at once and remove temporary folders; unfinished files still have temporary names."""
+    spilling = sys.modules.get("stratal.tables.spilling")  # a module that is not loaded has no folders
     if spilling is not None:
         spilling.remove_all()
     os.write(2, b"Stopped.\n")
     os._exit(INTERRUPTED)
 
 
-# What loaders, engines and Python itself say of it; the last two are calls that could not even say so.
-WORDS = (
+# Words in the errors of loaders, engines and Python if memory is exhausted. The last two are errors of C code
+# that could not allocate the message.
+MEMORY_ERROR_WORDS = (
     *("failed to map segment", "cannot allocate memory", "bad_alloc", "out of memory", "outofmemory"),
     *("null without setting an exception", "error return without exception set"),
 )
@@ -70,12 +78,12 @@ MESSAGE = "there is not enough memory. Close other programs, read fewer columns,
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error, or one that led to it, is that memory ran out."""
+    """Return whether an error, or one of its causes, is that memory was exhausted."""
     visited: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in visited:
-        words = f"{type(link).__name__}: {link}".lower()
-        if isinstance(link, MemoryError) or any(word in words for word in WORDS):
+        text = f"{type(link).__name__}: {link}".lower()
+        if isinstance(link, MemoryError) or any(word in text for word in MEMORY_ERROR_WORDS):
             return True
         visited.append(link)
         link = link.__cause__ or link.__context__

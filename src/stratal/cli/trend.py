@@ -85,8 +85,11 @@ def trend(requested: TrendOptions) -> Result:
     keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}
     waves: Any = requested.files
     if requested.wave is not None and len(requested.files) > 1:
-        given = f"{len(requested.files)} files"
-        raise InputError("--wave is a column of one table", given=given, allowed="one file with all waves")
+        raise InputError(
+            "--wave is a column of one table",
+            given=f"{len(requested.files)} files",
+            allowed="one file with all waves",
+        )
     with show_progress("comparing waves"):
         result = stratal.trend(
             waves,

@@ -788,7 +788,8 @@ def domain_mean(
         clusters = weighting.group_clusters(member)
     result = ratio_of_means(inside * z, inside, weighting, target, member)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
-        return _in_too_few_clusters(result, clusters, weighting, member, bounds, target)
+        unknown = replace(result, design_variance=np.nan)
+        return estimate_without_interval(unknown, clusters, weighting, member, bounds, target)
     # One label has no variance that residuals could explain.
     if n == 1:
         assisted = None
@@ -938,7 +939,7 @@ def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWe
     return replace(weighting, stratum=np.zeros(labelled, dtype=np.int64), sizes=sizes)
 
 
-def _in_too_few_clusters(
+def estimate_without_interval(
     result: Linearised,
     clusters: GroupClusters,
     weighting: Weighting,
@@ -946,9 +947,9 @@ def _in_too_few_clusters(
     bounds: tuple[float, float] | None,
     target: str,
 ) -> Estimate:
-    """Return the mean of a group without an interval: no stratum has two clusters to compare."""
+    """Return the estimate of a group (n,) in too few clusters: no stratum has two of them to compare."""
     return linearised_estimate(
-        replace(result, design_variance=np.nan),
+        result,
         weighting,
         interval=UndefinedInterval(value=result.value, bounds=bounds),
         target=target,
@@ -956,11 +957,11 @@ def _in_too_few_clusters(
         member=member,
         standard_error=float("nan"),
         degrees_of_freedom=0.0,
-        remarks=(no_interval_note(clusters),),
+        remarks=(_no_interval_note(clusters),),
     )
 
 
-def no_interval_note(clusters: GroupClusters) -> str:
+def _no_interval_note(clusters: GroupClusters) -> str:
     """Return why there is no interval for a group in these clusters."""
     where = "1 cluster"
     if clusters.count > 1:

@@ -48,7 +48,8 @@ from stratal.tables.row_groups import (
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
 
-# Standard deviations of the number of labelled rows: more is not explained by chance.
+# Maximum distance of the number of labelled rows from its expectation, in standard deviations. A larger one
+# is not due to chance.
 _MAX_STANDARD_DEVIATIONS = 6.0
 
 
@@ -126,12 +127,15 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if selection.kind == ALL and request.cluster is None:
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
-        # Runs of one question are not independent units, and its id is none of a row.
+        # Runs of one question are not independent units, and its id does not identify a row.
         request = replace(request, id=ROW, cluster=request.cluster or runs.column)
     findings = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
     if findings.clusters is not None and findings.clusters.column != request.cluster:
         rows = with_missing_groups(rows, findings.clusters.column)
         request = replace(request, cluster=findings.clusters.column)
+    # Other clusters, or labels in only some rows, are not repeated runs.
+    if runs is not None and (selection.kind != ALL or request.cluster != runs.column):
+        runs = None
     return _with_proxies(
         rows,
         request,
@@ -139,7 +143,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         selection=selection,
         clusters=findings.clusters,
         warnings=findings.warnings,
-        runs=runs if runs is not None and selection.kind == ALL and request.cluster == runs.column else None,
+        runs=runs,
     )
 
 
@@ -158,9 +162,11 @@ def _with_row_for_each_unit(
     """Return a table with a row per unit and model as one with a row per unit; others as they are."""
     if request.model is None:
         return rows, request, None
-    kept = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
-    kept += [request.cluster, request.weight, None if stated is None else stated.column]
-    columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in kept if name])
+    unit_columns = [request.by, request.post_stratify, request.answer_column, *request.judge, *request.proxy]
+    unit_columns += [request.cluster, request.weight]
+    if stated is not None:
+        unit_columns.append(stated.column)
+    columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in unit_columns if name])
     request = replace(request, model=None, value=models[0], compare=models)
     return SmallTable.of(columns, rows.label), request, runs
 

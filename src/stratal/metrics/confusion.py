@@ -30,11 +30,11 @@ from stratal.estimation.proportion_functions import (
     ShareFunctionInterval,
     clustered,
     domain_mean,
+    estimate_without_interval,
     four_cells,
     hits_and_misses,
     max_unseen_units,
     mean_of,
-    no_interval_note,
     of_two_sums,
     shares_above,
     smoothed,
@@ -46,7 +46,6 @@ from stratal.intervals.interval_types import (
     OuterInterval,
     SumInterval,
     Term,
-    UndefinedInterval,
     UnseenClustersInterval,
 )
 from stratal.question.vocabulary import AVERAGES
@@ -67,13 +66,13 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 }
 
 CLASS_METRICS = tuple(_FORMS)
-# Metrics of a class that are a share of some of the units: of those that their denominator counts.
+# Metrics of a class that are a share of the units in their denominator.
 RATES = tuple(name for name in _FORMS if name != "f1")
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
-# Metrics of a class whose denominator has no units that are of it and answered as it.
+# Metrics of a class whose denominator excludes the hits.
 _OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
-# The metric of the other of two classes that each of these is: averages of both are the same number, and have
-# the interval of the second, whose pseudo-labels are of its class.
+# Each of these metrics is another metric of the other of two classes. Their averages over both classes are
+# the same number, with the interval of the second, whose pseudo-labels are of its class.
 _OF_OTHER_OF_TWO = {
     "specificity": "recall",
     "negative_predictive_value": "precision",
@@ -84,7 +83,7 @@ SIGNED = ("mcc", "kappa")
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
 
 
-# A share below this is rounding: nothing is in the cell.
+# A share below this is a rounding error of an empty cell.
 _DUST = 1e-12
 
 
@@ -107,7 +106,7 @@ class Shares:
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
-        # A class that no average counts may be among the answers alone, or among the truths alone.
+        # A class that averages exclude may occur only among the answers, or only among the true classes.
         size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
         hits, of_answers, of_truth = (
             np.bincount(codes, weight, minlength=size).astype(np.float64)
@@ -169,7 +168,7 @@ class ClassRatio:
         return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
-        """Return it, its slopes, and what is wrong where there is none; `unit` is what the shares count."""
+        """Return the value, its slopes, and why it is undefined; `unit` is the name of the counted units."""
         value = float(self.value(shares))
         each, part, below = self._parts(shares)
         if np.isnan(value) and isinstance(self.which, int):
@@ -177,10 +176,8 @@ class ClassRatio:
         if np.isnan(value):
             missing = self.n_classes - int(np.sum(part > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        if self.which != "micro":
-            around = each
-        else:
-            around = np.full_like(each, value)
+        # A micro average is one ratio, whose slopes are taken at its own value.
+        around = np.full_like(each, value) if self.which == "micro" else each
         share = part / part.sum()
         slopes = self._slopes(share, below, around)
         if self.which == "weighted":
@@ -201,7 +198,7 @@ class ClassRatio:
 class _Signed:
     """Matthews' correlation of K classes (Gorodkin 2004), or Cohen's kappa: agreement beyond chance.
 
-    Both are Σ hits less what the margins let expect, over what is possible.
+    Both are (Σ hits − the hits expected by chance) / the largest possible difference.
     """
 
     name: str
@@ -453,17 +450,7 @@ class Confusion:
             return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target, member)
         if clusters is not None and clusters.degrees_of_freedom == 0.0:
-            return linearised_estimate(
-                result,
-                self.weighting,
-                interval=UndefinedInterval(value=value, bounds=bounds),
-                target=target,
-                n=n,
-                member=member,
-                standard_error=float("nan"),
-                degrees_of_freedom=0.0,
-                remarks=(no_interval_note(clusters),),
-            )
+            return estimate_without_interval(result, clusters, self.weighting, member, bounds, target)
         of_shares = self._of_shares(name, which, function, target)
         variance = result.variance
         varies = np.isfinite(variance) and variance > 0
@@ -475,7 +462,7 @@ class Confusion:
             if not varies:
                 variance = min(smoothed_trials.standard_error**2, largest_variance)
         elif _is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
-            length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
+            length_below, length_above = of_shares.lengths(ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         interval: Interval
         if of_shares is not None:
@@ -619,7 +606,7 @@ class Confusion:
         if of_two is not None:
             k = 1 if which is None else which
             interval = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
-            error = sum(interval.lengths(_ONE_STANDARD_ERROR, "two-sided")) / 2.0
+            error = sum(interval.lengths(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
             apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
@@ -970,29 +957,29 @@ def some_unseen(
     )
 
 
-# Error of one side of an interval of one standard error.
-_ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
+# Error on each side of an interval whose half-width is one standard error.
+ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
 
-# Share of a class whose exclusion is what a note counts the labels for.
+# Share of missed units of a class for which a note states the number of labels that would exclude it.
 _MISSED = 0.1
 
-# Share of the classes that may lack labels in a mean over them: with more the interval says too little.
+# Maximum share of classes without labels in a mean over classes. With more, the interval is too wide to use.
 MAX_UNSEEN_SHARE = 0.2
 
-# Metrics of a class that depend on its hits alone, or on its misses alone.
+# Whether a metric of a class depends on its hits and on its misses, for those that need only one of them.
 _NEEDS = {
     **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
     "negative_predictive_value": (False, True),
 }
 
-# Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
-# half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92.
+# Effective share of the labels (Kish) below which the effective trials of a rate are not reliable. With half
+# of the units in a stratum of 20 of 200 labels (a share of one third), intervals of rates covered .89 to .92.
 UNEQUAL = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothedTrials:
-    """The trials that the labels of a metric are worth.
+    """The effective number of trials of the labels of a metric.
 
     Parameters
     ----------

@@ -31,40 +31,40 @@ from stratal.intervals.proportion import skewnesses_of, student_t
 from stratal.intervals.smoothed_moments import ROUNDING
 from stratal.report.notes import Note
 
-# Distances from the ratio, in standard errors, at which its ends are searched for first.
+# Distances from the ratio, in standard errors, of a first search for its limits.
 _SEARCH_DISTANCES = np.geomspace(1e-3, 1e4, 128)
-# Points that divide the step which holds an end, and how often: 16⁹ parts are finer than 1e-10 of it.
+# The step with the limit is divided into 16 parts, 9 times: 16⁹ parts are finer than 1e-10 of the step.
 _PARTS = np.arange(1, 17) / 16.0
 _REFINEMENTS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FiellerInterval(OffsetInterval):
-    """A ratio of two means with Fieller's limits: the ratios ρ for which the mean of a − ρb may be 0.
+    """Fieller's interval of a ratio of two means: all ratios ρ for which the mean of a − ρb may be 0.
 
     Parameters
     ----------
     value : float
         The ratio.
     standard_error : float
-        By linearisation: the scale on which the ends are searched for.
+        By linearisation, as the unit of the search for the limits.
     means : float (2,)
-        Of numerator and denominator.
+        Means of numerator and denominator.
     covariance : float (2, 2)
-        Of these means, for the requested target.
+        Covariance of these means, for the requested target.
     degrees_of_freedom : float
-    both : float (n, 2)
+    variables : float (n, 2)
         Numerator and denominator of the labelled units.
     weighting : Weighting
     one_sign : bool
-        Whether all denominators are of the same sign, or 0.
+        Whether no two denominators have different signs.
     """
 
     standard_error: float
     means: FloatArray
     covariance: FloatArray
     degrees_of_freedom: float
-    both: FloatArray
+    variables: FloatArray
     weighting: Weighting
     one_sign: bool
 
@@ -73,16 +73,17 @@ class FiellerInterval(OffsetInterval):
         cls, numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
     ) -> FiellerInterval:
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
-        both = np.column_stack([numerator, denominator])
-        means = weighting.mean(both)
+        variables = np.column_stack([numerator, denominator])
+        means = weighting.mean(variables)
         value = float(means[0] / means[1])
-        lean = np.array([1.0, -value])
-        residuals = both @ lean
+        coefficients = np.array([1.0, -value])
+        residuals = variables @ coefficients
         members = counted_units(residuals, weighting)
-        both = both - value_of_mean_cluster(denominator, weighting, members)[:, None] * [value, 1.0]
-        covariance = target_covariance(both, weighting, target)
+        cluster_part = value_of_mean_cluster(denominator, weighting, members)
+        variables = variables - cluster_part[:, None] * [value, 1.0]
+        covariance = target_covariance(variables, weighting, target)
         covariance = covariance * weighting.few_clusters_factor(residuals, members, is_stretched=False)
-        variance = float(lean @ covariance @ lean)
+        variance = float(coefficients @ covariance @ coefficients)
         of_population = drawn_variance(residuals, weighting, target)
         df = target_df(
             df_of_variable(residuals, weighting),
@@ -97,7 +98,7 @@ class FiellerInterval(OffsetInterval):
             means=means,
             covariance=covariance,
             degrees_of_freedom=max(df, 1.0),
-            both=both,
+            variables=variables,
             weighting=weighting,
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
@@ -105,24 +106,26 @@ class FiellerInterval(OffsetInterval):
     method = "fieller"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the ratio, at tail probability `error` on each side."""
+        """Return the distances of the limits below and above the ratio, with `error` on each side."""
+        # If the mean denominator may be 0, every ratio is possible.
         if not self.one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:
             return np.inf, np.inf
         return self._end(-1.0, error), self._end(1.0, error)
 
     def _end(self, side: float, error: float) -> float:
-        """Return how far the first ratio that is left out lies from the estimate, on one side."""
+        """Return the distance from the estimate to the first excluded ratio on one side."""
         steps = _SEARCH_DISTANCES * self.standard_error
-        out = self._excludes_ratios(self.value + side * steps, error)
-        if not np.any(out):
+        is_excluded = self._excludes_ratios(self.value + side * steps, error)
+        if not np.any(is_excluded):
             return float("inf")
-        first = int(np.argmax(out))
+        first = int(np.argmax(is_excluded))
         near = steps[first - 1] if first else 0.0
         far = steps[first]
         for _ in range(_REFINEMENTS):
             distances = near + (far - near) * _PARTS
-            out = self._excludes_ratios(self.value + side * distances[:-1], error)
-            first = int(np.argmax(np.append(out, True)))
+            # The last distance is known to be excluded.
+            is_excluded = self._excludes_ratios(self.value + side * distances[:-1], error)
+            first = int(np.argmax(np.append(is_excluded, True)))
             near = distances[first - 1] if first else near
             far = distances[first]
         return float(far)
@@ -131,13 +134,13 @@ class FiellerInterval(OffsetInterval):
         """Return whether the mean of a − ρb differs significantly from 0 (m,)."""
         return self._excludes_zero(np.column_stack([np.ones_like(ratios), -ratios]), error)
 
-    def _excludes_zero(self, leans: FloatArray, error: float) -> BoolArray:
-        """Return whether these combinations (m, 2) of both means differ significantly from 0 (m,)."""
-        variance = np.einsum("mi,ij,mj->m", leans, self.covariance, leans)
+    def _excludes_zero(self, coefficients: FloatArray, error: float) -> BoolArray:
+        """Return whether linear combinations (m, 2) of both means differ significantly from 0 (m,)."""
+        variance = np.einsum("mi,ij,mj->m", coefficients, self.covariance, coefficients)
         low, high = student_t(
-            leans @ self.means,
+            coefficients @ self.means,
             np.sqrt(np.maximum(variance, 0.0)),
-            skewness=skewnesses_of(self.both @ leans.T, self.weighting),
+            skewness=skewnesses_of(self.variables @ coefficients.T, self.weighting),
             degrees_of_freedom=self.degrees_of_freedom,
             confidence_level=max(1.0 - 2.0 * error, 1e-12),
         )
@@ -147,12 +150,11 @@ class FiellerInterval(OffsetInterval):
 def value_of_mean_cluster(
     variable: FloatArray, weighting: Weighting, members: BoolArray | None
 ) -> FloatArray:
-    """Return the part of a variable (n,) that is alike in all clusters of a group, in units of the group.
+    """Return the part of a variable (n,) with equal totals in all clusters of a group.
 
-    It is the mean total of these clusters in a stratum, divided equally among the weights of each cluster's
-    units. How many of the drawn clusters hold units of the group varies from draw to draw, although a ratio
-    does not depend on it: without this part, the denominator varies only as the totals of the group's
-    clusters do. 0 where units were drawn one by one.
+    It is the mean total of these clusters in a stratum, divided by the weight of each cluster. The number of
+    drawn clusters with units of the group is random, but a ratio does not depend on it. Without this part,
+    the denominator varies only with the totals of the group's clusters. It is 0 for designs without clusters.
     """
     clusters = weighting.group_clusters(members)
     if clusters is None or members is None:
@@ -195,13 +197,13 @@ class OfOutcomes(Estimand):
 class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
-    Its interval is Fieller's, for few and skewed labels; a limit is infinite if the labels do not tell the
-    denominator's mean from 0.
+    The interval is Fieller's, which is valid for few and skewed labels. A limit is infinite if the mean of
+    the denominator does not differ significantly from 0.
 
     Parameters
     ----------
     names : (str, str)
-        Of numerator and denominator, as in the labels.
+        Names of numerator and denominator in the labels.
 
     Examples
     --------
@@ -229,13 +231,14 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         target = request.target
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite ratio raises an error below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
+        lower_bound = 0.0 if np.all(columns >= 0) else -np.inf
+        bounds = (lower_bound, np.inf)
         if not np.any(columns[:, 1]):
             note = Note(
                 "undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio"
             )
-            bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
-            nothing = undefined_estimate(weighting, 0, bounds, note, target=target)
-            return frame.complete(nothing, sample, label=self.label)
+            undefined = undefined_estimate(weighting, 0, bounds, note, target=target)
+            return frame.complete(undefined, sample, label=self.label)
         if not np.isfinite(result.value):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
@@ -243,12 +246,10 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         interval: Interval | None = None
         if weighting.census and target == "population":
             interval = StudentInterval(value=result.value, standard_error=0.0, degrees_of_freedom=np.inf)
-        # If all labels agree, or there is one, an interval is refused as that of any such outcome is.
+        # Equal labels, or a single one, have no interval, as for any outcome without bounds.
         elif np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
-            bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
-            interval = replace(
-                FiellerInterval.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds
-            )
+            fieller = FiellerInterval.of(columns[:, 0], columns[:, 1], weighting, target)
+            interval = replace(fieller, bounds=bounds)
         estimate = linearised_estimate(result, weighting, interval=interval, target=target)
         return frame.complete(estimate, sample, label=self.label)
 
@@ -260,11 +261,11 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
     Parameters
     ----------
     function : callable
-        Takes the means as keyword arguments, named as the outcomes are, and returns a number.
+        Receives the means as keyword arguments with the names of the outcomes, and returns a number.
     names : sequence of str
         The outcomes.
     bounds : (float, float), optional
-        What the function cannot leave; cuts the interval.
+        Bounds of the function, which also limit the interval.
 
     Examples
     --------
@@ -306,10 +307,11 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
         return frame.complete(estimate, sample, label=self.label)
 
 
-def _require_error(result: Linearised, n: int, what: str) -> None:
+def _require_error(result: Linearised, n: int, quantity: str) -> None:
+    """Raise an error if the standard error is unknown."""
     if not np.isfinite(result.standard_error):
         labels_text = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
         action = "Label at least 2 units; rescale what is far from 1."
         raise InputError(
-            f"the standard error of the {what} cannot be estimated", given=labels_text, action=action
+            f"the standard error of the {quantity} cannot be estimated", given=labels_text, action=action
         )

@@ -1,8 +1,7 @@
-"""The labelled sample against a new version of the model: what is known anew, and what needs labels.
+"""Estimate a new version of the model from existing labels, and list the units that need a new label.
 
-Labels that are classes judge any answer. Labels that judge the old answer (right or wrong, a grade) hold for
-the new one where it is the same; where it changed, the outcome is unknown between its bounds until somebody
-labels it.
+Labels that are classes apply to any answer. Labels of the old answer (right or wrong, a grade) apply to the
+new answer if it is the same. If it changed, its outcome is unknown, within the bounds, until it is labelled.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
 from stratal.report.text import Page, PageDisplay, json_dict
 
-# The column of the new answers, in a sample that holds them in addition to the old ones.
+# The column of the new answers, in a sample that also has the old ones.
 NEW_ANSWER = "answer of the new version"
-# Options of `estimate` that old and new version share, so that the old figure is the report's own.
+# Options of `estimate`, which apply to both versions, so that the old estimate is that of the report.
 _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
 
 
@@ -42,19 +41,19 @@ class NewVersion(PageDisplay):
     Parameters
     ----------
     described : dict
-        Plain: drawn `units` with an answer of the new version, of these the `same`, the `changed` (a blank
-        answer is one, where the old was none) and the `blank`; `missing` (drawn units that do not occur among
-        the new answers). `labelled` units carry all three figures: `old`, `new` and `difference` (new less
-        old), each with `estimate` (None unless `complete`), `lowest` and `highest` (what it is if every
-        unknown outcome is the worst or the best) and a `confidence_interval` that holds for both. `known` of
-        them have a known new outcome; the others are the ids that `needs_labels` and `needs_answers` list.
-        `warnings` are there if the new answers match almost no label.
+        Plain values: the numbers of drawn `units` with a new answer, among them of the `same`, `changed` and
+        `blank` answers (a blank answer is a changed one unless the old answer was blank), and of `missing`
+        units without a new answer. The `old`, the `new` and the `difference` (new − old) are estimated from
+        the `labelled` units: each has an `estimate` (None unless `complete`), the `lowest` and `highest`
+        estimate if every unknown outcome is the worst or the best, and a `confidence_interval` that contains
+        those of both. The new outcome of `known` units is known; the ids of the others are in `needs_labels`
+        and `needs_answers`. `warnings` exist if the new answers match almost no label.
     """
 
     described: JsonDict
 
     def to_dict(self) -> JsonDict:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         return dict(self.described)
 
     def _page(self) -> Page:
@@ -74,19 +73,19 @@ def new_version(
     interval: str = "auto",
     **options: Any,
 ) -> NewVersion:
-    """Estimate how good a new version of the model is, and how much better, from labels that are there.
+    """Estimate a new version of the model, and its difference from the old one, from existing labels.
 
     Parameters
     ----------
     sample, labels, predicted, combine
         See `stratal.estimate`.
     answers : mapping of id to answer, Labels, Series, or array in the order of `sample.ids`
-        Of the new version, for the drawn units; ids that were not drawn are left out. A blank, None or NaN is
-        a blank answer; a unit that does not occur has no known new outcome.
+        Answers of the new version for the drawn units; other ids are ignored. A blank, None or NaN is a blank
+        answer. The new outcome of a unit without an entry is unknown.
     old_answers : str, or as `answers`, optional
-        What the labels judged: a column of the sample; its column of the model's answers unless given.
+        The answers that were labelled: a column of the sample. Default: its column of the model's answers.
     new_labels : see `stratal.estimate`, optional
-        Labels of changed answers, as far as they are there; those of units without an old label are left out.
+        Existing labels of changed answers; those of units without an old label are ignored.
     confidence_level : float
     interval : str
         Method of the intervals of the old and the new version.
@@ -100,10 +99,10 @@ def new_version(
     Raises
     ------
     InputError
-        For another option, an estimand that is not a mean, if the old answers are not known, and for an
-        outcome without bounds whose new values are not all known.
+        For an unsupported option, an estimand that is not a mean, unknown old answers, and for an outcome
+        without bounds if some new outcomes are unknown.
     LabelError
-        If no drawn unit has a new answer, or one has several.
+        If no drawn unit has a new answer, or a unit has several.
 
     Examples
     --------
@@ -113,17 +112,17 @@ def new_version(
     >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     >>> judged = {unit: 1.0 for unit in sample.ids.tolist()}
     >>> new = {unit: "a" for unit in range(40)}
-    >>> found = new_version(sample, judged, new).to_dict()
-    >>> found["complete"], found["known"] + len(found["needs_labels"])
+    >>> result = new_version(sample, judged, new).to_dict()
+    >>> result["complete"], result["known"] + len(result["needs_labels"])
     (False, 20)
     """
-    strange = [name for name in options if name not in _CHOICES]
-    if strange:
-        raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
+    for name in options:
+        if name not in _CHOICES:
+            raise InputError(f"new_version takes no {name}=", allowed=", ".join(_CHOICES))
     labels = join_labels(sample, labels)
     compared = _compared(sample, labels, predicted, options.pop("estimand", None))
     predicted = False if compared is None else compared
-    z, _ = _scattered(sample, labels, predicted, combine)
+    old_outcomes, _ = _outcomes_of_drawn(sample, labels, predicted, combine)
     old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
@@ -131,59 +130,59 @@ def new_version(
         problem = "no drawn unit has an answer of the new version"
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
         raise LabelError(problem, allowed=allowed, action="Check that the ids are those of the sample.")
-    same = answered & (before == after)
-    warned: list[str] = []
+    is_same = answered & (before == after)
+    warnings: list[str] = []
     if predicted:
-        new, notes = _scattered(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
-        warned = warnings_among(notes)
+        new_outcomes, notes = _outcomes_of_drawn(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
+        warnings = warnings_among(notes)
     else:
-        new = np.where(same, z, np.nan)
+        new_outcomes = np.where(is_same, old_outcomes, np.nan)
     if new_labels is not None:
-        observed, _ = _scattered(sample, new_labels, False, combine)
-        new = np.where(np.isfinite(observed), observed, new)
-    # Old, new and difference are of the same units: those whose old answer has a label. Where such a unit has
-    # no new answer, its new outcome is as unknown as that of a changed answer without a label.
-    labelled = np.isfinite(z)
-    new[~answered | ~labelled] = np.nan
-    unknown = labelled & np.isnan(new)
+        labelled_outcomes, _ = _outcomes_of_drawn(sample, new_labels, False, combine)
+        new_outcomes = np.where(np.isfinite(labelled_outcomes), labelled_outcomes, new_outcomes)
+    # Old, new and difference are of the same units: those whose old answer has a label. The new outcome of a
+    # unit without a new answer is unknown, as that of a changed answer without a label.
+    labelled = np.isfinite(old_outcomes)
+    new_outcomes[~answered | ~labelled] = np.nan
+    unknown = labelled & np.isnan(new_outcomes)
     ids = np.array(id_texts(sample.ids))
-    return NewVersion(
-        described=json_dict(
-            {
-                "units": int(answered.sum()),
-                "labelled": int(labelled.sum()),
-                "missing": int((~answered).sum()),
-                "same": int(same.sum()),
-                "changed": int((answered & ~same).sum()),
-                "blank": int((answered & (after == "")).sum()),
-                "known": int(np.isfinite(new).sum()),
-                "complete": not np.any(unknown),
-                "compared": compared is not None,
-                "bounds": None if old.bounds is None else list(old.bounds),
-                "confidence_level": confidence_level,
-                **_figures(sample, old, (z, new), unknown, (confidence_level, interval), options),
-                "needs_labels": [str(unit) for unit in ids[unknown & answered]],
-                "needs_answers": [str(unit) for unit in ids[unknown & ~answered]],
-                **({"warnings": warned} if warned else {}),
-            }
-        )
-    )
+    described: JsonDict = {
+        "units": int(answered.sum()),
+        "labelled": int(labelled.sum()),
+        "missing": int((~answered).sum()),
+        "same": int(is_same.sum()),
+        "changed": int((answered & ~is_same).sum()),
+        "blank": int((answered & (after == "")).sum()),
+        "known": int(np.isfinite(new_outcomes).sum()),
+        "complete": not np.any(unknown),
+        "compared": compared is not None,
+        "bounds": None if old.bounds is None else list(old.bounds),
+        "confidence_level": confidence_level,
+    }
+    outcomes_of_versions = (old_outcomes, new_outcomes)
+    level = (confidence_level, interval)
+    described |= _estimates_of_versions(sample, old, outcomes_of_versions, unknown, level, options)
+    described["needs_labels"] = [str(unit) for unit in ids[unknown & answered]]
+    described["needs_answers"] = [str(unit) for unit in ids[unknown & ~answered]]
+    if warnings:
+        described["warnings"] = warnings
+    return NewVersion(described=json_dict(described))
 
 
 def with_new_answers(sample: Sample, answers: object) -> Sample:
-    """Return the sample with the answers of a new version, which labels are compared with from now on.
+    """Return the sample with the answers of a new version, with which labels are then compared.
 
     Parameters
     ----------
     sample : Sample
     answers : see `new_version`
-        Of every labelled unit.
+        Answers to all labelled units.
     """
     after, _ = _answers(sample, answers)
     column = dict(zip(id_texts(sample.ids), after, strict=True))
     question = sample.question
     if question.answer is not None and question.answer in sample.groups:
-        # The labels name the classes of the old answers, also where the new version never gives one.
+        # Labels may be classes of the old answers that the new version never gives.
         classes = tuple(sorted(set(sample.groups[question.answer].tolist())))
         question = question.with_outcome(classes=classes)
     return replace(with_group(sample, NEW_ANSWER, column), question=replace(question, answer=NEW_ANSWER))
@@ -192,7 +191,7 @@ def with_new_answers(sample: Sample, answers: object) -> Sample:
 def _compared(
     sample: Sample, labels: object, predicted: bool | str | None, requested: EstimandLike
 ) -> str | None:
-    """Return the column that labels are compared with; refuse an estimand that is not a mean of outcomes."""
+    """Return the column with which labels are compared; an estimand that is not a mean is an error."""
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)
@@ -203,21 +202,20 @@ def _compared(
     )
 
 
-def _scattered(
+def _outcomes_of_drawn(
     sample: Sample, labels: object, predicted: bool | str, combine: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return outcomes of the drawn units (n,), NaN where there is none, and notes on them."""
-    observed = outcomes(sample, labels, predicted, combine)
-    scattered = np.full(sample.size, np.nan)
-    scattered[observed.labelled] = observed.z
-    return scattered, observed.notes
+    """Return the outcomes of the drawn units (n,), NaN without a label, and notes on them."""
+    labelled = outcomes(sample, labels, predicted, combine)
+    drawn_outcomes = np.full(sample.size, np.nan)
+    drawn_outcomes[labelled.labelled] = labelled.z
+    return drawn_outcomes, labelled.notes
 
 
 def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
-    """Return the answer to each drawn unit (n,) as text, empty where it is blank, and which have one (n,).
+    """Return the answers to the drawn units (n,) as text, empty if blank, and which units have one (n,).
 
-    A blank answer is an answer: the new version said nothing, where the old one may have been right. A unit
-    that does not occur has none.
+    A blank answer is an answer. A unit without an entry has none.
     """
     texts = id_texts(sample.ids)
     if isinstance(answers, Labels):
@@ -225,11 +223,11 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
     elif isinstance(answers, WithItems):
         pairs = list(answers.items())
     else:
-        return _texts(class_column(sample, answers, "answers of the new version")), np.ones(sample.size, bool)
+        column = class_column(sample, answers, "answers of the new version")
+        return _texts(column), np.ones(sample.size, bool)
+    names: list[str] = []
     if pairs:
         names = id_texts(np.array([name for name, _ in pairs], dtype=object))
-    else:
-        names = []
     drawn = set(texts)
     answer_of_unit = {}
     for name, (_, value) in zip(names, pairs, strict=True):
@@ -244,18 +242,17 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
 
 def _texts(values: Iterable[object]) -> AnyArray:
     """Return answers (n,) as text, empty where they are blank."""
-    blank = (value is None or value != value or not str(value).strip() for value in values)
-    texts = ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)]
+    texts = []
+    for value in values:
+        is_blank = value is None or value != value or not str(value).strip()  # NaN differs from itself
+        texts.append("" if is_blank else class_text(value))
     return np.array(texts, dtype=object)
 
 
 def _old_answers(sample: Sample, old_answers: object, predicted: bool | str) -> AnyArray:
-    """Return what was judged (n,) as text, None where it is not known."""
+    """Return the labelled answers (n,) as text, None if unknown."""
     if old_answers is None:
-        if isinstance(predicted, str):
-            old_answers = predicted
-        else:
-            old_answers = sample.question.answer
+        old_answers = predicted if isinstance(predicted, str) else sample.question.answer
     if old_answers is None:
         allowed = "old_answers=, or a sample drawn with the model's answers (--predicted COL)"
         raise InputError("the earlier answers of the model are unknown", allowed=allowed)
@@ -270,44 +267,46 @@ def _old_answers(sample: Sample, old_answers: object, predicted: bool | str) -> 
     return texts
 
 
-def _figures(
+def _estimates_of_versions(
     sample: Sample,
     old: Estimate,
-    z: tuple[FloatArray, FloatArray],
+    outcomes_of_versions: tuple[FloatArray, FloatArray],
     unknown: BoolArray,
     level: tuple[float, str],
     options: Keywords,
 ) -> JsonDict:
-    """Return old, new and difference, with unknown new outcomes at their worst and at their best.
+    """Return old, new and difference, with unknown new outcomes at the lower and at the upper bound.
 
-    `level` has the method of the intervals too.
+    `level` is the confidence level and the method of the intervals.
     """
-    before, after = z
+    before, after = outcomes_of_versions
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
         problem = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
         raise InputError(problem, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
-    same = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
-    worst_and_best: tuple[float, ...] = (np.nan,)
+    # The new version has the outcome scale of the old one, even if its labels happen to be 0 and 1.
+    scale = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
+    mean_options = options | scale | {"estimand": "mean"}
+    # One pass if all outcomes are known, and otherwise one with the worst and one with the best.
+    replacements: tuple[float, ...] = (np.nan,)
     if bounds is not None and np.any(unknown):
-        worst_and_best = bounds
-    outcomes_at_ends = [np.where(unknown, end, after) for end in worst_and_best]
-    news = [
-        estimate(sample, outcomes, **options | same | {"estimand": "mean"}) for outcomes in outcomes_at_ends
-    ]
-    rows = [
-        compare(sample, {"new": outcomes, "old": before}, bounds=bounds, target=old.target)[0]
-        for outcomes in outcomes_at_ends
-    ]
+        replacements = bounds
+    new_estimates = []
+    differences = []
+    for replacement in replacements:
+        completed = np.where(unknown, replacement, after)
+        new_estimates.append(estimate(sample, completed, **mean_options))
+        comparisons = compare(sample, {"new": completed, "old": before}, bounds=bounds, target=old.target)
+        differences.append(comparisons[0])
     return {
-        "old": _spanned([old], *level),
-        "new": _spanned(news, *level),
-        "difference": _spanned(rows, level[0]),
+        "old": _range_of_estimates([old], *level),
+        "new": _range_of_estimates(new_estimates, *level),
+        "difference": _range_of_estimates(differences, level[0]),
     }
 
 
-def _spanned(estimates: list[Estimate], level: float, method: str = "auto") -> JsonDict:
-    """Return what is known of a figure from its estimate at worst and at best."""
+def _range_of_estimates(estimates: list[Estimate], level: float, method: str = "auto") -> JsonDict:
+    """Return an estimate, or its range from the worst to the best, with the interval that contains both."""
     values = [row.value for row in estimates]
     ends = [row.limits(level, method) for row in estimates]
     low = ends[0]

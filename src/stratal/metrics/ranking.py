@@ -1,8 +1,8 @@
-"""How well a score ranks: area under the ROC curve and average precision, with design-based standard errors.
+"""Ranking metrics of a score: area under the ROC curve and average precision.
 
-Both are functions of weighted distributions of the score among positives and negatives. Their linearised
-variables are the units' influences: placements for the area (DeLong, DeLong & Clarke-Pearson 1988, weighted
-as in Lumley's pseudo-values), and the change of every precision for the average precision.
+Both are functions of the weighted distributions of the score among positives and negatives. The linearised
+variable of the area is the placement of a unit (DeLong, DeLong & Clarke-Pearson 1988). That of the average
+precision is the change of all precisions.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray
     0.75
     """
     _, group = np.unique(score, return_inverse=True)
-    of_positives = np.bincount(group, weights * positive)
-    of_negatives = np.bincount(group, weights * ~positive, minlength=len(of_positives))
-    total_positive = float(of_positives.sum())
-    total_negative = float(of_negatives.sum())
-    below = (np.cumsum(of_negatives) - of_negatives / 2.0) / total_negative
-    above = (total_positive - np.cumsum(of_positives) + of_positives / 2.0) / total_positive
-    value = float(of_positives @ below) / total_positive
-    influence = np.where(
-        positive, (below[group] - value) / total_positive, (above[group] - value) / total_negative
-    )
-    return value, np.asarray(influence)
+    positives = np.bincount(group, weights * positive)
+    negatives = np.bincount(group, weights * ~positive, minlength=len(positives))
+    total_positive = float(positives.sum())
+    total_negative = float(negatives.sum())
+    # Shares of the negatives below, and of the positives above, each score.
+    below = (np.cumsum(negatives) - negatives / 2.0) / total_negative
+    above = (total_positive - np.cumsum(positives) + positives / 2.0) / total_positive
+    value = float(positives @ below) / total_positive
+    positive_influence = (below[group] - value) / total_positive
+    negative_influence = (above[group] - value) / total_negative
+    return value, np.where(positive, positive_influence, negative_influence)
 
 
 def average_precision(
@@ -67,14 +67,15 @@ def average_precision(
     0.8333
     """
     _, group = np.unique(score, return_inverse=True)
-    of_positives = np.bincount(group, weights * positive)
-    of_all = np.bincount(group, weights)
-    total = float(of_positives.sum())
-    retrieved = np.cumsum(of_all[::-1])[::-1]
-    precision = np.cumsum(of_positives[::-1])[::-1] / retrieved
-    value = float(of_positives @ precision) / total
-    gain = np.cumsum(of_positives / retrieved)
-    loss = np.cumsum(of_positives * precision / retrieved)
+    positives = np.bincount(group, weights * positive)
+    total = float(positives.sum())
+    # Weights of all units with at least each score, and the share of positives among them.
+    retrieved = np.cumsum(np.bincount(group, weights)[::-1])[::-1]
+    precision = np.cumsum(positives[::-1])[::-1] / retrieved
+    value = float(positives @ precision) / total
+    # A unit changes the precision at its own score and at all lower scores.
+    gain = np.cumsum(positives / retrieved)
+    loss = np.cumsum(positives * precision / retrieved)
     influence = np.where(positive, precision[group] - value + gain[group], 0.0)
     return value, np.asarray((influence - loss[group]) / total)
 
@@ -98,18 +99,16 @@ def ranking_metric(
     interval: Interval = replace(smooth, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
         interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smooth)
-    if np.isfinite(result.variance):
-        shown = result.variance
-    else:
-        shown = 0.0
+    # A perfect ranking shows no variance, although unlabelled units may be ranked differently.
+    if np.isfinite(result.variance) and result.variance > _ROUNDING_VARIANCE:
+        error = float(np.sqrt(result.variance))
     return linearised_estimate(
         result,
         weighting,
         interval=interval,
         target=target,
         n=n,
-        # A perfect ranking has no variance of its own; what its labels may have missed has.
-        standard_error=float(np.sqrt(shown)) if shown > _DUST else error,
+        standard_error=error,
     )
 
 
@@ -121,12 +120,12 @@ def _smoothed(
     result: Linearised,
     target: str,
 ) -> tuple[BinomialInterval, float]:
-    """Return the binomial that the labels are worth at the smoothed value, and the smoothed standard error.
+    """Return the interval of the smoothed value on its effective trials, and the smoothed standard error.
 
-    Every unit counts a little as one of the other class with the same score, so that a stratum whose labels
-    all agree may still hold others: intervals around the labels' own value alone covered .82. Where few
-    labels are of the rarer class, each stratum's labels are mixed with half a label of either class; where
-    many are, all labels together with one (`pseudo_label_share`).
+    Every unit has a small weight as a unit of the other class with the same score, because a stratum with
+    labels of one class may contain units of the other: without this, intervals covered .82. With few labels
+    of the rarer class, this weight is half a label per stratum. With many, it is one label for all strata
+    (`pseudo_label_share`).
     """
     n_rarer = min(np.sum(positive), np.sum(~positive)) * weighting.effective_draws / weighting.draws
     stratum_share = (1.0 / (weighting.counts + 1.0))[weighting.stratum]
@@ -138,36 +137,35 @@ def _smoothed(
     shares = np.concatenate([1.0 - other_share, other_share])
     weights = shares * np.tile(weighting.weights, 2)
     value, influence = statistic(np.tile(score, 2), classes, weights)
-    hidden = mixed_variance(weighting, shares, influence)
-    largest, error = smoothed_variance(hidden, influence, weights, result, weighting, target)
+    design_variance = mixed_variance(weighting, shares, influence)
+    variance, error = smoothed_variance(design_variance, influence, weights, result, weighting, target)
     bounds = (0.0, 1.0)
-    if largest <= _DUST:
-        # Either every unit is labelled, or all scores tie, so that no label tells anything.
-        fewest = float(min(positive.sum(), len(positive) - positive.sum()))
+    if variance <= _ROUNDING_VARIANCE:
+        # Either every unit is labelled, or all scores are equal, so that labels show nothing.
+        trials = np.inf
         if np.any(weighting.variance_factors > 0):
-            trials = fewest
-        else:
-            trials = np.inf
+            trials = float(min(positive.sum(), len(positive) - positive.sum()))
         return BinomialInterval(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     df = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
-    trials = value * (1.0 - value) / largest
+    trials = value * (1.0 - value) / variance
     interval = BinomialInterval(value=value, bounds=bounds, trials=trials, degrees_of_freedom=df)
     return interval, error
 
 
-# Labels of the rarer class at which half a label per stratum counts half. With few, positives that are hidden
-# among low scores need it: with 28 labels of the class a label in all covered .91, this .99.
+# Number of labels of the rarer class at which the half label per stratum has half its weight. It is needed
+# with few labels, for positives among low scores: with 28 labels of the class, one label for all strata
+# covered .91, and half a label per stratum .99.
 _ENOUGH_OF_A_CLASS = 25.0
 
-# The square of a standard error of this size is rounding.
-_DUST = 1e-24
+# A variance of this size is a rounding error.
+_ROUNDING_VARIANCE = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Estimand, listed="positive"):
-    """How well a score ranks units of a class before the others.
+    """A metric of how well a score ranks units of a class above the others.
 
-    The score is a proxy of the sample, the only one unless named. A score that the sample does not hold comes
+    The score is a proxy of the sample, by default the only one. A score that is not in the sample is given
     with the labels: `{"label": labels, "score": scores}`.
     """
 
@@ -183,10 +181,11 @@ class Ranking(Estimand, listed="positive"):
         self._set(positive=class_text(self.positive))
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Return the scores and whether they are positive of the labelled units, and which these are."""
+        """Return scores and positives of the labelled units (m,), and which drawn units these are (n,)."""
         score: Any = self.score
         if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
-            labels, score = labels["label"], labels["score"]
+            score = labels["score"]
+            labels = labels["label"]
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
         if score is None or isinstance(score, str):
             scores = scores_of_class(sample, self.positive, score)
@@ -197,19 +196,19 @@ class Ranking(Estimand, listed="positive"):
             raise none_labelled()
         if np.any(np.isnan(scores[labelled])):
             raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
-        hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
-        return scores[labelled], hits, labelled
+        positives = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
+        return scores[labelled], positives, labelled
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
-        scores, hits, labelled = self._units(sample, labels)
+        scores, positives, labelled = self._units(sample, labels)
         frame = Respondents.of(sample, labelled)
-        estimate = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
+        estimate = ranking_metric(type(self).statistic, scores, positives, frame.weighting, request.target)
         complete = frame.complete(estimate, sample, label=self.label)
-        return replace(complete, remarks=(*complete.remarks, *self._reversed(complete)))
+        return replace(complete, remarks=(*complete.remarks, *self._reversed_score_notes(complete)))
 
-    def _reversed(self, estimate: Estimate) -> list[str]:
-        """Return a note if larger scores go with other classes."""
+    def _reversed_score_notes(self, estimate: Estimate) -> list[str]:
+        """Return a note if units of other classes have larger scores."""
         if not self.chance_is_half or not np.isfinite(estimate.value) or estimate.value >= _CHANCE:
             return []
         interval = estimate.limits(_NOTE_LEVEL, "auto")
@@ -227,7 +226,7 @@ class Ranking(Estimand, listed="positive"):
 
 @dataclass(frozen=True, slots=True)
 class AUC(Ranking, kind="auc", statistic=area_under_curve, chance_is_half=True):
-    """The area under the ROC curve: the chance that a unit of the class has the higher score of two.
+    """The area under the ROC curve: the probability that a unit of the class has a higher score than another.
 
     Examples
     --------
@@ -251,7 +250,7 @@ class AveragePrecision(Ranking, kind="average_precision", statistic=average_prec
     """
 
 
-# The area under the curve of a score that tells nothing, and the level of the interval that must lie below.
+# The area under the curve of a score without information, and the level of the interval for a note.
 _CHANCE = 0.5
 _NOTE_LEVEL = 0.95
 
@@ -261,7 +260,7 @@ def scores_of_class(
 ) -> FloatArray:
     """Return the score (n,) of a class: the named proxy, or the only one if it may be a score of the class.
 
-    `naming` is what a user writes to name the score of a class, for an error.
+    `naming` is the form in which a user states the score of a class, for error messages.
 
     Raises
     ------
@@ -274,10 +273,7 @@ def scores_of_class(
         raise _unknown_class_error(positive, classes)
     if score is None and not is_known and len(sample.proxy_names) != 1:
         raise _unknown_class_error(positive, classes)
-    if score is None:
-        name = score_of_class(sample, positive)
-    else:
-        name = score
+    name = score_of_class(sample, positive) if score is None else score
     values = number_column(sample, name, "score")
     role = sample.question.score(name)
     if role is None or not role.is_probability or role.of_class == positive:
@@ -303,12 +299,12 @@ def scores_of_class(
     )
 
 
-# Classes that an error lists at most.
-_MAX_LISTED = 20
+# Maximum number of classes that an error lists.
+_MAX_CLASSES_SHOWN = 20
 
 
 def _known_classes(sample: Sample) -> list[str]:
-    """Return the classes that the model answers or that scores predict, as far as the sample stores them."""
+    """Return the classes among the answers and of the scores that the sample stores."""
     question = sample.question
     classes = {score.of_class for score in question.scores if score.of_class is not None}
     classes |= {*question.outcome.classes, *question.outcome.tags}
@@ -318,10 +314,11 @@ def _known_classes(sample: Sample) -> list[str]:
 
 
 def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
+    """Return the error about a class that does not occur."""
     return InputError(
         f"no class is called {positive!r}",
         given=repr(positive),
-        allowed=", ".join(map(repr, classes[:_MAX_LISTED])),
+        allowed=", ".join(map(repr, classes[:_MAX_CLASSES_SHOWN])),
         action="Name the class as the answers or the declared scores do, also in upper and lower case.",
     )
 
@@ -335,7 +332,7 @@ def score_of_class(sample: Sample, positive: str) -> str:
 
 
 def only_proxy(sample: Sample) -> str:
-    """Return the name of the sample's proxy, refusing a sample of several."""
+    """Return the name of the only proxy; a sample with several is an error."""
     if len(sample.proxy_names) != 1:
         names = ", ".join(map(repr, sample.proxy_names))
         problem = "no column is known to be the score"

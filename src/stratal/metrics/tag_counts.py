@@ -21,12 +21,13 @@ from stratal.estimation.proportion_functions import (
     ShareFunctionInterval,
     clustered,
     domain_trials,
-    no_interval_note,
+    estimate_without_interval,
     of_two_sums,
 )
 from stratal.intervals.interval import Interval
-from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval, UndefinedInterval
+from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval
 from stratal.metrics.confusion import (
+    ONE_STANDARD_ERROR,
     UNEQUAL,
     Confusion,
     linear_forms,
@@ -41,12 +42,12 @@ SET_AVERAGES = ("macro", "micro")
 def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
     """Return Jaccard's index of each unit's sets (m,): tags in both over tags in either.
 
-    It is 1 for two empty sets: Jaccard's distance, 1 less the index, is a metric of sets (Levandowsky &
-    Winter 1971), and therefore 0 between equal ones. scikit-learn calls this `zero_division=1`.
+    It is 1 for two empty sets, because Jaccard's distance, 1 − index, is a metric of sets (Levandowsky &
+    Winter 1971) and therefore 0 between equal sets. scikit-learn calls this `zero_division=1`.
     """
-    either = (true | predicted).sum(axis=1)
-    both = (true & predicted).sum(axis=1)
-    return np.asarray(np.where(either > 0, both / np.maximum(either, 1), 1.0))
+    union = (true | predicted).sum(axis=1)
+    intersection = (true & predicted).sum(axis=1)
+    return np.asarray(np.where(union > 0, intersection / np.maximum(union, 1), 1.0))
 
 
 def hamming_losses(true: BoolArray, predicted: BoolArray) -> FloatArray:
@@ -75,7 +76,7 @@ class TagCounts(Record):
         return int(self.true.shape[1])
 
     def confusion(self, tag: int) -> Confusion:
-        """Return the confusion of units that have a tag, class 1, and those that have it not."""
+        """Return the confusion of units with a tag, class 1, and units without it, class 0."""
         true, predicted = (table[:, tag].astype(np.int64) for table in (self.true, self.predicted))
         return Confusion(true=true, predicted=predicted, n_classes=2, weighting=self.weighting)
 
@@ -112,24 +113,26 @@ class TagCounts(Record):
         if which == "micro":
             above, below = self._sums(name)
             total = float(self.weighting.weights @ below)
-            if total > 0:
-                ratio = float(self.weighting.weights @ above) / total
-            else:
-                ratio = 0.0
-            return np.asarray((above - ratio * below) / total if total > 0 else np.zeros(len(above)))
-        every = np.ones(len(self.true), dtype=bool)
-        return np.asarray(self._variables(name, every).mean(axis=1))
+            if total <= 0:  # the average is undefined
+                return np.zeros(len(above))
+            ratio = float(self.weighting.weights @ above) / total
+            return np.asarray((above - ratio * below) / total)
+        all_units = np.ones(len(self.true), dtype=bool)
+        return np.asarray(self._variables(name, all_units).mean(axis=1))
 
     def _sums(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Return what each unit (m,) counts in numerator and denominator, over all tags."""
-        hits, predicted, true = (
-            table.sum(axis=1) for table in (self.true & self.predicted, self.predicted, self.true)
-        )
+        """Return the numerator and the denominator of each unit (m,), summed over all tags."""
+        hits = (self.true & self.predicted).sum(axis=1)
+        predicted = self.predicted.sum(axis=1)
+        true = self.true.sum(axis=1)
         counts = np.stack([hits, predicted, true, np.full(len(hits), self.n_tags)])
-        above, below = (np.asarray(form, np.float64) @ counts for form in linear_forms(name))
+        numerator_form, denominator_form = linear_forms(name)
+        above = np.asarray(numerator_form, np.float64) @ counts
+        below = np.asarray(denominator_form, np.float64) @ counts
         return above, below
 
     def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
+        """Return the micro average over the tags."""
         above, below = self._sums(name)
         index = self._sums("jaccard") if name == "f1" else None
         return ratio_of_counts(above, below, self.weighting, target, member, index)
@@ -145,20 +148,18 @@ class TagCounts(Record):
         return variables
 
     def _macro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
-        if member is None:
-            every = np.ones(len(self.true), dtype=bool)
-        else:
-            every = member
+        """Return the macro average over the tags."""
+        inside = np.ones(len(self.true), dtype=bool) if member is None else member
         terms = [self.metric(name, tag, target, member) for tag in range(self.n_tags)]
         if not all(np.isfinite(term.value) for term in terms):
-            part = some_unseen(
+            estimate = some_unseen(
                 name, terms, lambda tags: self.restricted(tags).metric(name, "macro", target, member), "tags"
             )
             missing = sum(not np.isfinite(term.value) for term in terms)
             note = f"{missing} of {self.n_tags} tags have no unit in the denominator"
-            n = int(every.sum())
-            return part or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
-        variables = self._variables(name, every)
+            n = int(inside.sum())
+            return estimate or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
+        variables = self._variables(name, inside)
         value = float(np.mean([term.value for term in terms]))
         interval = SumInterval(
             value=value,
@@ -167,25 +168,21 @@ class TagCounts(Record):
             coefficients=np.full(self.n_tags, 1.0 / self.n_tags),
             correlation=correlation_from(target_covariance(variables, self.weighting, target)),
         )
-        result = of_variable(value, variables.mean(axis=1), self.weighting, target, every)
-        below, above = interval.lengths(_ONE_STANDARD_ERROR, "two-sided")
+        result = of_variable(value, variables.mean(axis=1), self.weighting, target, inside)
+        below, above = interval.lengths(ONE_STANDARD_ERROR, "two-sided")
         error = result.standard_error
         if not error > 0 or any(not term.evidence.variance > 0 for term in terms):
-            # Labels of a tag that all agree show no variance; their own intervals know how many there are.
+            # Equal labels of a tag show no variance, but the interval of the tag depends on their number.
             error = max(error, (below + above) / 2.0)
         return linearised_estimate(
             result,
             self.weighting,
             interval=interval,
             target=target,
-            n=int(every.sum()),
+            n=int(inside.sum()),
             member=member,
             standard_error=error,
         )
-
-
-# Error of one side of an interval of one standard error.
-_ONE_STANDARD_ERROR = 0.15865525393145707
 
 
 def ratio_of_counts(
@@ -196,23 +193,23 @@ def ratio_of_counts(
     member: BoolArray | None = None,
     index: tuple[FloatArray, FloatArray] | None = None,
 ) -> Estimate:
-    """Return the ratio of the means of two counts, of which each unit's numerator is part of its denominator.
+    """Return the ratio of the means of two counts, such as hits of answered tags.
 
-    Its interval is Clopper–Pearson with the effective number of trials (Korn & Graubard 1998), with the
-    degrees of freedom of the linearised variable. If weights are very unequal, it is no shorter than that of
-    what units have and lack of the numerator.
+    The interval is Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998), with the
+    degrees of freedom of the linearised variable. With very unequal weights, it contains the interval from
+    the means of the numerator and of the rest of the denominator.
 
     Parameters
     ----------
     above, below : float (m,)
-        Of the labelled units, 0 ≤ above ≤ below.
+        Numerator and denominator of the labelled units, 0 ≤ above ≤ below.
     weighting : Weighting
     target : {"population", "superpopulation"}
     member : bool (m,), optional
-        The units of a group, if it is the ratio of one.
+        The units of a group. Default: all.
     index : (float (m,), float (m,)), optional
-        The counts of a ratio j of which this one is 2 j / (1 + j), as F1 is of Jaccard's index; its trials
-        are then those of j.
+        The counts of a ratio j, if this one is 2 j / (1 + j), as F1 is of Jaccard's index j. The trials are
+        then those of j.
 
     Raises
     ------
@@ -221,10 +218,7 @@ def ratio_of_counts(
     """
     if np.any(above > below) or np.any(above < 0):
         raise InputError("a numerator is not part of its denominator", allowed="0 ≤ above ≤ below")
-    if member is None:
-        inside = np.ones(len(above), dtype=bool)
-    else:
-        inside = member
+    inside = np.ones(len(above), dtype=bool) if member is None else member
     counted = inside & (below > 0)
     n = int(counted.sum())
     bounds = (0.0, 1.0)
@@ -237,18 +231,8 @@ def ratio_of_counts(
     else:
         clusters = weighting.group_clusters(counted)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
-        return linearised_estimate(
-            result,
-            weighting,
-            interval=UndefinedInterval(value=result.value, bounds=bounds),
-            target=target,
-            n=n,
-            member=counted,
-            standard_error=float("nan"),
-            degrees_of_freedom=0.0,
-            remarks=(no_interval_note(clusters),),
-        )
-    first, hidden = _binomial(above, below, inside, weighting, target)
+        return estimate_without_interval(result, clusters, weighting, counted, bounds, target)
+    first, smoothed_variance = _binomial(above, below, inside, weighting, target)
     scale = "identity"
     if index is not None:
         scale = "dice"
@@ -259,11 +243,13 @@ def ratio_of_counts(
         trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
         interval = clustered(replace(first, trials=trials, scale=scale), clusters)
     if weighting.effective_draws < UNEQUAL * weighting.draws:
-        # Trials are those of all strata; of a large one with few labels that agree they know little.
+        # Effective trials are of all strata, and do not account for a large stratum with few labels.
         parts = _of_parts(above, below, inside, weighting, target)
         second = replace(parts, value=result.value)
         interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=second)
-    shown = result.standard_error
+    standard_error = result.standard_error
+    if not standard_error > 0:
+        standard_error = float(np.sqrt(smoothed_variance))
     return linearised_estimate(
         result,
         weighting,
@@ -271,16 +257,16 @@ def ratio_of_counts(
         target=target,
         n=n,
         member=counted,
-        standard_error=shown if shown > 0 else float(np.sqrt(hidden)),
+        standard_error=standard_error,
     )
 
 
 def _binomial(
     above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> tuple[BinomialInterval, float]:
-    """Return a ratio's limits by its effective number of trials, and the variance that these follow from.
+    """Return a ratio's interval on its effective number of trials, and the variance of these trials.
 
-    Pseudo-labels have the mean count, so that they weigh as much as one unit does on average.
+    Pseudo-labels have the mean count, so that each counts as one average unit.
     """
     counted = inside & (below > 0)
     share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
@@ -288,20 +274,20 @@ def _binomial(
     result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
     if target == "superpopulation":
         weighting = weighting.independent()
-    trials, hidden = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
+    trials, smoothed_variance = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
     interval = BinomialInterval(
         value=float(np.clip(result.value, 0.0, 1.0)),
         bounds=(0.0, 1.0),
         trials=trials,
         degrees_of_freedom=result.degrees_of_freedom,
     )
-    return interval, hidden
+    return interval, smoothed_variance
 
 
 def _of_parts(
     above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> ShareFunctionInterval:
-    """Return a ratio's limits from those of the means of what units have and lack of the numerator."""
+    """Return a ratio's interval from the means of the numerator and of the rest of the denominator."""
     counted = inside & (below > 0)
     share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
     interval = of_two_sums(share, inside * below / float(below[counted].max()), weighting, target)

@@ -40,23 +40,23 @@ FALSE_POSITIVE_RATE = "false_positive_rate"
 SIGNS = {ERROR: "<=", PRECISION: ">=", RECALL: ">=", FALSE_POSITIVE_RATE: "<="}
 # Error of the guarantee for which a plan states numbers of labels.
 _PLANNED_ERROR = 0.05
-# Most labels that a forecast tries.
-_MOST_LABELS = 2**17
+# Maximum number of labels in a forecast.
+_MAX_LABELS = 2**17
 # A set with a precision of at least one half has at most twice as many units as there are positives.
 _MAX_UNITS_PER_POSITIVE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRequirement:
-    """A requirement of a metric, as a largest rate of faults.
+    """A requirement on a metric, as the largest accepted rate of faults.
 
     Parameters
     ----------
     metric : str
     limit : float
-        As stated, such as .9 of `precision>=.9`.
+        The stated limit, such as .9 in `precision>=.9`.
     positive : str, optional
-        The class that precision, recall and false positive rate are of.
+        The class of precision, recall and false positive rate.
     """
 
     metric: str
@@ -70,7 +70,7 @@ class SetRequirement:
         Raises
         ------
         InputError
-            For an unknown metric, the other sign, and a limit that is not between 0 and 1.
+            For an unknown metric, an unsupported sign, and a limit that is not between 0 and 1.
         """
         parsed = Requirement.parse(text)
         metric, _, positive = parsed.name.partition(":")
@@ -88,19 +88,19 @@ class SetRequirement:
 
     @property
     def faults(self) -> float:
-        """The largest rate of faults: the limit of an upper limit, 1 less that of a lower limit."""
+        """The largest rate of faults: an upper limit itself, or 1 − a lower limit."""
         if SIGNS[self.metric] == "<=":
             return self.limit
         return 1.0 - self.limit
 
     @property
     def is_monotone(self) -> bool:
-        """Whether the rate of faults never falls, or never rises, from one nested set to the next."""
+        """Whether the rate of faults is monotone in the size of nested sets."""
         return self.metric in (RECALL, FALSE_POSITIVE_RATE)
 
     @property
     def seeks_smallest_set(self) -> bool:
-        """Whether the smallest set that satisfies it is wanted, not the largest."""
+        """Whether the smallest set that satisfies it is accepted, instead of the largest."""
         return self.metric == RECALL
 
     def value(self, faults: FloatArray) -> FloatArray:
@@ -110,7 +110,7 @@ class SetRequirement:
         return 1.0 - faults
 
     def of_class(self, sample: Sample) -> SetRequirement:
-        """Return the requirement, with the only class that scores of the sample predict if it names none."""
+        """Return the requirement; without a class, it gets the only class that scores predict."""
         classes = [score.of_class for score in sample.question.scores if score.of_class is not None]
         if self.metric == ERROR or self.positive is not None or len(classes) != 1:
             return self
@@ -119,9 +119,9 @@ class SetRequirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThresholdOutcomes(Record):
-    """Outcomes (m,) of the labelled units, and which of the drawn units (n,) these are.
+    """Outcomes (m,) of the labelled units, and whether each drawn unit (n,) is labelled.
 
-    1 if the answer is right, or the unit is of the class; 0 if not.
+    An outcome is 1 if the answer is right, or the unit is of the class, and otherwise 0.
     """
 
     values: FloatArray
@@ -177,14 +177,14 @@ def threshold_outcomes(
 
 @dataclass(frozen=True, slots=True)
 class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=.05"):
-    """The set that `stratal.threshold` accepts, for which labels are planned in two rounds.
+    """The set that `stratal.threshold` accepts. Its labels are planned in two rounds.
 
     Parameters
     ----------
     require : str
         As in `stratal.threshold`.
     score : str, optional
-        The proxy; the one that predicts the class, or the first, unless given.
+        The proxy. Default: the one that predicts the class, or the first.
 
     Examples
     --------
@@ -203,17 +203,19 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
     @property
     def text(self) -> str:
         """The text form, with the score if it is named."""
-        return f"threshold:{self.require}{'' if self.score is None else f',score={self.score}'}"
+        if self.score is None:
+            return f"threshold:{self.require}"
+        return f"threshold:{self.require},score={self.score}"
 
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         """Return the goal; the signs of a requirement are not options."""
         require, *others = text.partition(":")[2].split(",")
-        named = dict(part.strip().partition("=")[::2] for part in others)
-        if not require or set(named) - {"score"}:
+        arguments = dict(part.strip().partition("=")[::2] for part in others)
+        if not require or set(arguments) - {"score"}:
             allowed = "threshold:REQUIREMENT, such as threshold:error<=.05, with score=COL"
             raise InputError("invalid threshold goal", given=repr(text), allowed=allowed)
-        return cls(require, named.get("score"))
+        return cls(require, arguments.get("score"))
 
     @property
     def requirement(self) -> SetRequirement:
@@ -222,11 +224,11 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
 
     @property
     def has_two_rounds(self) -> bool:
-        """Whether labels count in a region of the score: not for rates of all units of a class."""
+        """Whether the labels of a region of the score are sufficient; rates of a class need all scores."""
         return not self.requirement.is_monotone
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Refuse: the answer is a set."""
+        """Raise an error, since the result is a set and not an estimate."""
         raise InputError(
             "this sample was planned for a threshold, not for an estimate",
             given=self.text,
@@ -249,11 +251,11 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
     def planned_rounds(
         self, population: Population, options: StratificationOptions, labels: int
     ) -> PlannedRounds:
-        """Return what so many labels are expected to accept, and how many would be needed."""
+        """Return the expected size of the accepted set, and the number of labels that a set needs."""
         return self.anticipated(population, options).forecast(labels)
 
     def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
-        """Return n_h (H,) with equal sampling rates in the region that the labels so far recommend."""
+        """Return n_h (H,) with equal sampling rates in the region that is planned from the current labels."""
         strata = sample.design.strata
         if strata is None or not self.has_two_rounds:
             return None
@@ -272,7 +274,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         region = planned_region(cells, total, self.requirement.faults)
         n_h = sample.n_h.copy()
         n_h[order] = total_labels(cells.sizes, sample.n_h[order], region, total)
-        # A region that is labelled throughout leaves the rest to the cells below it.
+        # If all units of the region are labelled, it is extended by the next cell.
         while n_h.sum() < total:
             region += 1
             n_h[order] = total_labels(cells.sizes, n_h[order], region, total)
@@ -280,7 +282,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
 
 
 def _score_of(population: Population, requirement: SetRequirement) -> str | None:
-    """Return the proxy that predicts what is required; the first if none is declared."""
+    """Return the proxy that predicts the class or a right answer; the first if none is declared."""
     scores = {score.name: score.of_class for score in population.scores}
     if requirement.metric != ERROR:
         names = [name for name, of_class in scores.items() if of_class is not None]
@@ -304,7 +306,7 @@ def _score_of(population: Population, requirement: SetRequirement) -> str | None
 
 
 def _probabilities(strata: Strata) -> FloatArray:
-    """Return the mean score of each stratum (H,); of a score on another scale, its rank."""
+    """Return the mean score of each stratum (H,), or its rank if the score is not a probability."""
     if strata.scaled and strata.bounds == (0.0, 1.0):
         return strata.proxy_means
     below = np.cumsum(strata.sizes) - 0.5 * strata.sizes
@@ -313,7 +315,7 @@ def _probabilities(strata: Strata) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class AnticipatedSet(AnticipatedOutcome):
-    """Cells of a score, and what a score is expected to accept."""
+    """Cells of a score, and the expected accepted set."""
 
     requirement: SetRequirement
     allocation: ClassVar[str] = "proportional"
@@ -330,12 +332,12 @@ class AnticipatedSet(AnticipatedOutcome):
         distribution = self.population.distribution(self.options.proxy)
         if self.requirement.is_monotone or len(distribution.values) == 1:
             return self.population_stratum
-        most = distribution.size
+        max_units = distribution.size
         if self._is_probability:
             positives = float(distribution.counts @ distribution.values)
-            most = min(most, max(math.ceil(_MAX_UNITS_PER_POSITIVE * positives), 1))
+            max_units = min(max_units, max(math.ceil(_MAX_UNITS_PER_POSITIVE * positives), 1))
         column = self.population.proxy_info(self.options.proxy).name
-        cells = score_cells(distribution, column, most)
+        cells = score_cells(distribution, column, max_units)
         population_stratum = self.population_stratum
         return replace(
             cells,
@@ -350,7 +352,7 @@ class AnticipatedSet(AnticipatedOutcome):
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """The fewest labels, and the units that may be in an accepted set."""
+        """The smallest and the largest budget: 1, and the units that may be in an accepted set."""
         return 1, int(self.cells.sizes[~self.cells.is_known].sum())
 
     @property
@@ -366,24 +368,23 @@ class AnticipatedSet(AnticipatedOutcome):
         return (f"{share:.1%} of the units get no label: their scores are too low for the accepted set.",)
 
     def forecast(self, labels: int) -> PlannedRounds:
-        """Return what so many labels are expected to accept, and how many would be needed.
+        """Return the expected size of the accepted set, and the number of labels that a set needs.
 
-        For an error or a precision half of the largest set that satisfies the requirement; for recall and the
-        false positive rate the fewest labels of a random sample that can guarantee anything.
+        For an error or a precision, this is the number for half of the largest set that satisfies the
+        requirement. For recall and the false positive rate, it is the smallest random sample that can give a
+        guarantee.
         """
         faults = self.requirement.faults
         if not self._is_probability:
             return PlannedRounds(total=labels)
         if self.requirement.is_monotone:
-            # So many units of the class, or others, and no fault among them.
+            # The number of units of the class (or not of it) that without a fault exclude a larger rate:
+            # (1 − faults)^cases = error.
             cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - faults))
             rate = float(self.population_stratum.proxy_means[0])
             of_class = self.requirement.metric == RECALL
             share = rate if of_class else 1.0 - rate
-            if share > 0:
-                needed = math.ceil(cases / share)
-            else:
-                needed = None
+            needed = math.ceil(cases / share) if share > 0 else None
             return PlannedRounds(
                 total=labels, labels_needed=needed, cases_needed=cases, cases_of_class=of_class
             )
@@ -393,8 +394,9 @@ class AnticipatedSet(AnticipatedOutcome):
         rates = 1.0 - strata.proxy_means[order]
         expected, largest = expected_set(sizes, rates, labels, faults)
         half = 0.5 * largest
+        # Double the number of labels until it suffices, then bisect to within one percent.
         above = labels
-        while above <= _MOST_LABELS and expected_set(sizes, rates, above, faults)[0] < half:
+        while above <= _MAX_LABELS and expected_set(sizes, rates, above, faults)[0] < half:
             above *= 2
         below = above // 2 if above > labels else 1
         while above - below > max(below // 100, 1):
@@ -403,7 +405,7 @@ class AnticipatedSet(AnticipatedOutcome):
                 below = middle
             else:
                 above = middle
-        is_possible = largest > 0 and above <= _MOST_LABELS
+        is_possible = largest > 0 and above <= _MAX_LABELS
         return PlannedRounds(
             total=labels,
             expected_items=round(expected),

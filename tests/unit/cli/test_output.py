@@ -149,7 +149,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_is_told_how_far_a_command_is_and_then_wiped(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(output, "PATIENCE", 0.001)
+    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.001)
 
     with output.show_progress("simulating") as advance:
         advance(1, 4)
@@ -174,7 +174,7 @@ def test_what_is_quick_tells_nothing_and_a_file_is_told_nothing(monkeypatch):
 def test_a_terminal_that_is_closed_ends_no_command(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(output, "PATIENCE", 0.001)
+    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.001)
 
     with output.show_progress("counting"):
         terminal.close()
