@@ -703,7 +703,7 @@ def test_a_judge_on_another_scale_has_no_reading_of_its_own(judge_scale, label_s
 
     assert {"corrected", "labels only"} <= readings
     assert ("judge only" in readings) == has_reading
-    assert ("too high" in str(result) or "alone is" in str(result)) == has_reading
+    assert (" alone" in str(result)) == has_reading
     assert ("proxy alone" in comparison) == has_reading
     assert (result.report().to_dict().get("calibration") is not None) == has_reading
 
