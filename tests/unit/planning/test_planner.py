@@ -295,3 +295,24 @@ def test_strata_that_cost_more_than_they_give_are_noted_beside_a_simple_random_s
     assert plan.recommended.expected_standard_error > 1.01 * simple
     assert [note for note in plan.notes if f"standard error {simple:.4f}" in note and "none" in note]
     assert not [note for note in stratal.plan(population, budget=45).notes if "more precise" in note]
+
+
+@pytest.mark.parametrize("shape", [(0.3, 30), (5, 0.05), (0.05, 5)], ids=str)
+@pytest.mark.parametrize("size", [5_000, 20_000])
+@pytest.mark.parametrize("budget", [50, 100, 200])
+def test_calibrated_scores_of_rare_and_of_near_certain_outcomes_keep_strata(shape, size, budget):
+    """Robust cuts alone were up to 13 % wider than a random sample, which was planned without a note."""
+    proxy = np.random.default_rng(1).beta(*shape, size)
+    population = stratal.Population.from_arrays(proxy=proxy)
+
+    plan = stratal.plan(population, budget)
+    assert plan.recommended.design == "stratified"
+    # From 200 labels on robust cuts may be 2.4 % wider than k-means strata, with less variance.
+    for method, largest in {"none": 1.01, "k-means": 1.03}.items():
+        other = stratal.plan(population, budget, method=method)
+        assert plan.expected_half_width <= largest * other.expected_half_width
+    rates = np.bincount(plan.strata.codes, proxy) / plan.strata.sizes
+    variance = plan.strata.weights**2 @ (rates * (1.0 - rates) / plan.allocation.n_h)
+    overall = proxy.mean()
+    # With the outcomes that the score states. The finest strata have .25 to .60, and wider intervals.
+    assert variance <= 0.8 * overall * (1.0 - overall) / budget
