@@ -244,9 +244,17 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
         "round": int(sample.round.max()),
         "new": written.new,
         "columns_to_fill": list(columns_to_fill(sample)),
-        "label_hint": sample.question.label_hint,
+        "label_hint": sample.question.label_hint(_drawn_classes(sample)),
         **({} if outcome.label_format is None else {"label_format": outcome.label_format}),
     }
+
+
+def _drawn_classes(sample: Sample) -> list[str]:
+    """Return the model's answers on the drawn units; those of all units would need another query."""
+    answers = sample.groups.get(sample.question.answer or "")
+    if answers is None:
+        return []
+    return sorted({str(answer) for answer in answers.tolist()} - {""})
 
 
 def _extend_table(requested: DrawOptions, table: Path) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from os.path import normpath
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
@@ -394,7 +395,9 @@ def report(requested: ReportOptions) -> Result:
         commands = [join(["stratal", "report", *words(requested)])]
         if accepted is not None and request.estimand is None:
             _refuse_options_of_estimates(requested)
-            findings = accepted.report(title=requested.question, commands=commands)
+            findings = accepted.report(
+                title=requested.question, commands=[*_draw_commands(requested.source), *commands]
+            )
             status = STATUSES[accepted.verdict]
         else:
             of_estimate = structs.replace(requested, estimand=request.estimand)
@@ -405,7 +408,11 @@ def report(requested: ReportOptions) -> Result:
                 question=requested.question,
                 quantity=requested.quantity,
                 threshold=None if accepted is None else accepted.to_dict(),
-                commands=[join(["stratal", "estimate", *estimate_words]), *commands],
+                commands=[
+                    *_draw_commands(requested.source),
+                    join(["stratal", "estimate", *estimate_words]),
+                    *commands,
+                ],
                 examples=requested.items or 0,
             )
             status = _exit_status(evaluation)
@@ -430,6 +437,22 @@ def _exit_status(evaluation: Evaluation) -> int:
     if evaluation.status is None:
         return 0
     return STATUSES[evaluation.status]
+
+
+def _draw_commands(source: Path | None) -> list[str]:
+    """Return the command that drew a sample, if the plan next to it records a first round; otherwise none."""
+    from stratal.evaluation import is_sample, sample_file
+
+    if source is None or not is_sample(source):
+        return []
+    file = sample_file(source)
+    plan = PlanFile.beside(file)
+    if plan is None or int(stratal.Sample.read(file).round.max()) > 1:
+        return []
+    options = plan.options
+    if "://" not in str(options.file):
+        options = structs.replace(options, file=Path(normpath(options.file)))
+    return [join(["stratal", "draw", *words(options), "--output", str(file.parent)])]
 
 
 def _title(sample: Path | None) -> str | None:

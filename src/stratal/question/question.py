@@ -31,6 +31,9 @@ POPULATION = "population"
 SUPERPOPULATION = "superpopulation"
 TARGETS = (POPULATION, SUPERPOPULATION)
 
+# Largest number of classes that the hint for annotators names.
+MAX_CLASSES_NAMED = 10
+
 # What `predicted` is called where labels are not compared with any answer.
 NOT_COMPARED = "none"
 
@@ -201,11 +204,13 @@ class Question(ColumnRoles):
         """Whether a proxy was declared to predict that the model's answer is right."""
         return any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores)
 
-    @property
-    def label_hint(self) -> str:
-        """What annotators write as a label, in words."""
+    def label_hint(self, classes: Sequence[str] = ()) -> str:
+        """Return what annotators write as a label, in words; `classes` are known answers of the model."""
         if self.answer is not None and self.compares is not False:
-            return "the correct class, which is compared with the model's answer"
+            if not 1 < len(classes) <= MAX_CLASSES_NAMED:
+                return "the correct class, which is compared with the model's answer"
+            names = f"{', '.join(classes[:-1])} or {classes[-1]}"
+            return f"the correct class, such as {names}, which is compared with the model's answer"
         if self.predicts_right:
             return "1 if the model's answer is right, 0 if it is wrong"
         return "a number, or a word such as pass or fail"

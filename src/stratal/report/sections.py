@@ -13,6 +13,7 @@ from stratal.protocols import JsonDict, JsonMapping, JsonRows
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import (
+    POINTS,
     Page,
     capitalise,
     interval_text,
@@ -205,14 +206,18 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     )
 
 
-_STRATUM_COLUMNS = {
-    "stratum": "name", "units": "size", "drawn": "drawn", "labelled": "n", "mean proxy": "proxy_mean",
-    "mean outcome": "mean", "sd": "standard_deviation",
-}  # fmt: skip
-
-
-def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
+def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
     """Return the section on the strata and the allocation of the labels."""
+    share = findings["share"]
+    columns = {
+        "stratum": "name",
+        "units": "size",
+        "drawn": "drawn",
+        "labelled": "n",
+        "mean proxy": _value_column("proxy_mean", _is_share_of_proxy(strata, share)),
+        "mean outcome": _value_column("mean", share),
+        "sd": _deviation_column("standard_deviation", share),
+    }
     rows = [{**row, "name": f"{position}. {row['name']}"} for position, row in enumerate(strata, 1)]
     n_drawn = sum(row["drawn"] for row in rows)
     n_units = sum(row["size"] for row in rows)
@@ -230,8 +235,50 @@ def _strata_section(_: FindingsDict, strata: JsonRows) -> Page:
             f"The population was divided into {len(rows):,} strata. {allocation} In the estimate, the "
             "weight of a stratum is its share of the units, regardless of its share of the labels."
         ],
-        tables=[table_of("Strata", rows, _STRATUM_COLUMNS)],
+        tables=[table_of("Strata", rows, columns)],
     )
+
+
+def _value_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
+    """Return the entry of a row with a value, of a share in percent."""
+
+    def entry(row: JsonMapping) -> float | str | None:
+        value: float | None = row[key]
+        if value is None or not share:
+            return value
+        return value_text(value, share)
+
+    return entry
+
+
+def _deviation_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
+    """Return the entry of a row with a standard deviation, of shares in percentage points."""
+
+    def entry(row: JsonMapping) -> float | str | None:
+        value: float | None = row.get(key)
+        if value is None or not share:
+            return value
+        return f"{points_text(value).removeprefix('+')}{POINTS}"
+
+    return entry
+
+
+def _interval_column(key: str, share: bool) -> Callable[[JsonMapping], Any]:
+    """Return the entry of a row with an interval, of a share in percent."""
+
+    def entry(row: JsonMapping) -> Any:
+        ends = row[key]
+        if ends is None or not share:
+            return ends
+        return interval_text(ends, share)
+
+    return entry
+
+
+def _is_share_of_proxy(rows: JsonRows, share: bool) -> bool:
+    """Return whether the means of a proxy are on the scale of the shares that it predicts."""
+    means = [row["proxy_mean"] for row in rows if row.get("proxy_mean") is not None]
+    return share and all(0 <= mean <= 1 for mean in means)
 
 
 # A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0%.
@@ -288,10 +335,15 @@ def _difference_text(value: float, share: bool) -> str:
 def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     """Return the section that compares the proxy with the labels."""
     level = level_text(findings["confidence_level"])
+    share = findings["share"]
     columns = {
-        "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
-        "mean outcome": "outcome_mean", level: "confidence_interval",
-    }  # fmt: skip
+        "proxy from": "from",
+        "to": "to",
+        "labels": "n",
+        "mean proxy": _value_column("proxy_mean", _is_share_of_proxy(check["bins"], share)),
+        "mean outcome": _value_column("outcome_mean", share),
+        level: _interval_column("confidence_interval", share),
+    }
     drawings = []
     # A single bin is no curve.
     if len(check["bins"]) > 1:
@@ -301,7 +353,7 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. If the "
             "proxy is calibrated, both means are equal. An inaccurate proxy makes the interval wider, but "
             "does not bias the estimate.",
-            *_bias_lines(check, level, findings["share"]),
+            *_bias_lines(check, level, share),
             *_proxy_quality_lines(check),
         ],
         drawings=drawings,

@@ -200,7 +200,11 @@ def test_a_draw_without_a_proxy_keeps_what_labels_will_be(tmp_path, words, label
     [
         ((), "a number, or a word such as pass or fail"),
         (("--predicts", "right"), "1 if the model's answer is right, 0 if it is wrong"),
-        (("--predicted", "predicted"), "the correct class, which is compared with the model's answer"),
+        (
+            ("--predicted", "predicted"),
+            "the correct class, such as 0, 1, 2, 3, 4, 5, 6, 7, 8 or 9, "
+            "which is compared with the model's answer",
+        ),
     ],
 )
 def test_a_draw_states_what_a_label_means(demo, tmp_path, options, hint):

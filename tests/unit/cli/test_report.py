@@ -99,20 +99,38 @@ def test_every_figure_of_the_estimate_stands_in_the_page(audit, run_command, tmp
     for row in found["domains"]:
         assert f"{100 * row['estimate']:.1f}%" in page
     for row in found["strata"]:
-        assert f"{row['mean']:.4f}" in page
+        assert f"{100 * row['mean']:.1f}%" in page
+        assert f"{100 * row['standard_deviation']:.1f} points" in page
+    report = figures(run_command, "report", *words, "--output", "report.json")
+    for row in report["calibration"]["bins"]:
+        assert f"{100 * row['proxy_mean']:.1f}%" in page
+        assert f"{100 * row['outcome_mean']:.1f}%" in page
     assert "Report: report.html" in done.stdout
 
 
 def test_the_printed_commands_make_it_again(audit, run_command, tmp_path):
     words = ["audit/sample.parquet", "classes.csv", "--predicted", "answer", "--interval", "wilson"]
     first = figures(run_command, "report", *words, "--output", "report.json")
-    estimate, again = first["provenance"]["commands"]
+    drawn, estimate, again = first["provenance"]["commands"]
 
     assert (
         estimate == "stratal estimate audit/sample.parquet classes.csv --predicted answer --interval wilson"
     )
     run_command(*again.split()[1:])
     assert json.loads((tmp_path / "report.json").read_text())["estimate"] == first["estimate"]
+    shutil.move("audit", "drawn-before")
+    run_command(*drawn.split()[1:])
+    assert stratal.Sample.read("audit/sample.parquet") == audit
+
+
+@pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
+def test_a_report_of_later_rounds_prints_no_command_that_draws(audit, run_command):
+    words = ("--labels", "classes.csv", "--additional", "10", "--output", "more")
+    extended = run_command("draw", "--extend", "audit/sample.parquet", *words)
+    assert extended.status == 0, extended.message
+    written = figures(run_command, "report", "more/sample.parquet", "classes.csv", "--output", "report.json")
+
+    assert [line.split()[1] for line in written["provenance"]["commands"]] == ["estimate", "report"]
 
 
 def test_payload_is_there_only_when_asked_for(audit, run_command, tmp_path):
