@@ -412,7 +412,7 @@ def test_a_subset_of_the_answers_gives_one_count(audit, run_command, tmp_path):
     assert report["estimate"]["n"] < 50
     assert numbers_of(r"\), (?:[\d,]+ of )?([\d,]+) labels", page) == {50}
     assert numbers_of(r"([\d,]+) of 300 units were labelled", page) == {50}
-    assert f"rests on {report['estimate']['n']} of them" in page
+    assert f"is based on {report['estimate']['n']} of them" in page
 
 
 def test_the_heading_names_the_data_where_the_plan_does(tmp_path, monkeypatch, run_command):
