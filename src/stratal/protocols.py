@@ -18,6 +18,10 @@ JsonDict: TypeAlias = dict[str, Any]
 JsonMapping: TypeAlias = Mapping[str, Any]
 JsonRows: TypeAlias = Sequence[JsonMapping]
 
+# An entry of a table or of a JSON document: text, a number, a list …. The place that reads it checks its
+# type.
+Cell: TypeAlias = Any
+
 # Keywords of a call, collected before it. The function that is called declares their types.
 Keywords: TypeAlias = dict[str, Any]
 

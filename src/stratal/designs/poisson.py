@@ -1,4 +1,4 @@
-"""Poisson sampling: units are drawn or not by their own π, a random number or (sequentially) a fixed one."""
+"""Poisson sampling: units are drawn with probabilities π; their number is random, or fixed (sequential)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class PoissonWeighting(Weighting):
     size : float
         N.
     fixed_size : bool
-        Whether the number of units was fixed (sequential Poisson), which takes the variation of n out of the
-        variance.
+        Whether the number of units was fixed (sequential Poisson). The variance then does not include the
+        variation of n.
 
     Examples
     --------
@@ -56,13 +56,13 @@ class PoissonWeighting(Weighting):
         return formula(variables, self.inclusion_probability, self.size)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Units drawn by chance, less one; each unit's squared term taken as one degree of freedom."""
+        """Effective number of units drawn by chance (Satterthwaite), minus one; each term has one degree."""
         scaled = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
         chance = self.inclusion_probability < 1
         return max(float(satterthwaite(scaled[chance], np.ones(int(chance.sum())))) - 1.0, 1.0)
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> Weighting:
-        """Return the weighting of strata (n,) of known sizes (H,); units must have had equal chances."""
+        """Return the weighting of strata (n,) of known sizes (H,) for units with equal probabilities."""
         if np.ptp(self.inclusion_probability) > 0:
             return Weighting.post_stratified(self, stratum, sizes)
         return StratifiedWeighting(stratum=stratum, sizes=sizes)
@@ -99,12 +99,15 @@ def fixed_size(
         return np.zeros((variables.shape[1],) * 2)
     centred = scaled - np.average(scaled, axis=0, weights=free)
     drawn = int(np.sum(free > 0))
-    factor = drawn / (drawn - 1) if drawn > 1 else np.nan
+    # With a single unit that was not certain, the variance is unknown.
+    factor = np.nan
+    if drawn > 1:
+        factor = drawn / (drawn - 1)
     return np.asarray(factor * (centred * free[:, None]).T @ centred)
 
 
 def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
-    """Return π (N,) ∝ size with Σ π = budget; units too large for that are certain.
+    """Return π (N,) ∝ size with Σ π = budget; the largest units have π = 1 if their share exceeds 1.
 
     Parameters
     ----------
@@ -131,7 +134,7 @@ def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
 
 
 def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size measure") -> float:
-    """Return c, so that π = min(1, c x) adds up to the budget.
+    """Return the c for which the sum of π = min(1, c x) is the budget.
 
     Parameters
     ----------
@@ -139,11 +142,13 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
         With exactly the `budget` largest sizes.
     budget : int
     name : str
-        What the sizes are called in errors.
+        Name of the sizes in errors.
     """
     refuse_nonpositive(profile, name)
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))
+    # If the k largest units are certain, the others have π = (budget − k) x / Σ x. The smallest k for which
+    # no such π exceeds 1 is right.
     largest = profile.largest
     remaining = budget - np.arange(budget)
     others = profile.rest + np.cumsum(largest[::-1])[::-1]
@@ -156,8 +161,10 @@ def sequential_poisson(
 ) -> tuple[Candidates, IntArray]:
     """Return candidates, and the positions of the `budget` units with the smallest u/x, certain ones first.
 
-    Units that are `taken`, by their ids, are left out.
+    Units with ids in `taken` are left out.
     """
+    # The number of candidates has a standard deviation of at most √budget: six of them are nearly always
+    # enough.
     margin = (6.0 * np.sqrt(budget) + 10.0) / budget
     while True:
         candidates = population.below(measured, scale * (1.0 + margin), seed)
@@ -172,14 +179,14 @@ def sequential_poisson(
 
 
 def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
-    """Raise an `InputError` where a unit could never be drawn."""
+    """Raise an `InputError` if a unit could never be drawn."""
     if profile.low <= 0 or not np.isfinite(profile.high):
         action = "A unit that can never be drawn biases the estimate: give it a small size."
         raise InputError(f"{name} holds a size that is not positive", given=f"{profile.low:g}", action=action)
 
 
 def measure(population: Population, size: str, proxy: str | None = None) -> Size:
-    """Return the size measure that a design names.
+    """Return the size measure of a design.
 
     Parameters
     ----------
@@ -188,12 +195,12 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
         `equal`, `sqrt-variance` (of a proxy that is on the outcome's scale), or the name of a proxy or
         feature column of positive numbers.
     proxy : str, optional
-        The proxy of `sqrt-variance`; the first unless named.
+        The proxy of `sqrt-variance`; by default the first.
 
     Raises
     ------
     InputError
-        If the proxy says nothing of the variance.
+        If the proxy does not predict the variance.
     """
     if require_column_name(size, "size") == "equal":
         return Size(kind="equal")
@@ -231,10 +238,10 @@ class UnequalProbabilities(Design):
     proxy: str | None
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
-        """Return 1 / (N π); nonresponse is taken to be at random.
+        """Return the weights 1 / (N π), under the assumption that labels are missing at random.
 
-        Each labelled unit's π is multiplied by the response rate Σ_labelled 1/π / Σ_drawn 1/π, as if
-        answering were a second, independent draw.
+        The π of each labelled unit is multiplied by the response rate Σ_labelled 1/π / Σ_drawn 1/π, as if
+        response were a second, independent draw.
         """
         weights = 1.0 / sample.inclusion_probability
         if len(weights):
@@ -248,7 +255,7 @@ class UnequalProbabilities(Design):
         )
 
     def for_budget(self, population: Population, budget: int) -> tuple[Size, float]:
-        """Return x and the c of π = min(1, c x) that adds up to a budget."""
+        """Return x and the c for which the sum of π = min(1, c x) is the budget."""
         check_budget(budget, population.size)
         measured = measure(population, self.size, self.proxy)
         profile = population.size_profile(measured, budget)

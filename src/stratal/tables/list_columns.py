@@ -6,11 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
-from stratal.protocols import WithDimensions
+from stratal.protocols import Cell, WithDimensions
 from stratal.question.decoding import TRUTH_VALUES
 from stratal.question.facts import verdict_numbers
 from stratal.question.tags import list_of_text
@@ -89,7 +88,7 @@ class ListRule:
         return sum(first) / self.depth
 
 
-def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list[list[Any] | None]]:
+def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list[list[Cell] | None]]:
     """Return the columns of lists: each cell a list or None; lists of objects become a column per key.
 
     Raises
@@ -97,7 +96,7 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
     InputError
         If the user stated that the table has lists, and some cells of a column of lists are not lists.
     """
-    columns: dict[str, list[list[Any] | None]] = {}
+    columns: dict[str, list[list[Cell] | None]] = {}
     for name, entries in rows.lists.items():
         first = next((entry for entry in entries if not _is_absent(entry)), None)
         if _parse_list(first) is None:
@@ -181,7 +180,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
         raise InputError(f"{rows.label}: column {unit!r} has an id twice", allowed="one row for each unit")
-    lists: dict[str, list[Any]] = {unit: [units[row] for row in source_rows]}
+    lists: dict[str, list[Cell]] = {unit: [units[row] for row in source_rows]}
     lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
     for name, cells in columns.items():
         lists[name] = [None if cells[row] is None else entry for row, entry in _row_entries(cells, lengths)]
@@ -244,12 +243,12 @@ def _source_column(rows: SmallTable, name: str) -> str:
     return name
 
 
-def _is_absent(entry: Any) -> bool:
+def _is_absent(entry: Cell) -> bool:
     """Return whether a cell has no list."""
     return not isinstance(entry, list | tuple | WithDimensions) and is_missing(entry)
 
 
-def _parse_list(entry: Any) -> list[Any] | None:
+def _parse_list(entry: Cell) -> list[Cell] | None:
     """Return a cell as a list, from JSON if it is text; None if it is not a list."""
     if isinstance(entry, list | tuple):
         return list(entry)
@@ -258,7 +257,7 @@ def _parse_list(entry: Any) -> list[Any] | None:
     return list_of_text(entry) if isinstance(entry, str) else None
 
 
-def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Any] | None]]:
+def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell] | None]]:
     """Return the columns of lists, refusing lists of different lengths in one row."""
     columns = list_columns(rows, is_stated=True)
     if not columns:
@@ -279,7 +278,7 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Any] 
     return columns
 
 
-def _row_entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> list[tuple[int, Any]]:
+def _row_entries(cells: Sequence[list[Cell] | None], lengths: Sequence[int]) -> list[tuple[int, Cell]]:
     """Return the row and the entry of each place of a column of lists."""
     return [
         (row, entry)
@@ -288,7 +287,7 @@ def _row_entries(cells: Sequence[list[Any] | None], lengths: Sequence[int]) -> l
     ]
 
 
-def _parse_numbers(cells: Sequence[list[Any] | None]) -> list[list[float | None] | None] | None:
+def _parse_numbers(cells: Sequence[list[Cell] | None]) -> list[list[float | None] | None] | None:
     """Return the entries of lists as numbers, missing ones as None; None if any entry is not a number.
 
     Verdicts in words, such as yes and no, count as their numbers.

@@ -35,9 +35,16 @@ _MIN_NUMBER_SHARE = 0.9
 _ID_NAME = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
 
 
+def _other_mark(mark: str) -> str:
+    """Return the comma for a point, and the point for a comma."""
+    if mark == POINT:
+        return COMMA
+    return POINT
+
+
 def _with_marks(pattern: str, mark: str) -> str:
     """Return a pattern with `mark` filled in, and the other mark as `other`."""
-    other = COMMA if mark == POINT else POINT
+    other = _other_mark(mark)
     filled = pattern.replace("{mark}", re.escape(mark)).replace("{other}", re.escape(other))
     return filled.replace("{{", "{").replace("}}", "}")
 
@@ -94,15 +101,16 @@ class ColumnNumbers:
             return marks[0]
         return None
 
-    def guessed(self) -> str | None:
+    def probable_mark(self) -> str | None:
         """Return the decimal mark implied by whole numbers next to entries such as 1.234; None if unknown.
 
-        With separators of thousands there is no 1234. With three decimals, as in 2.500, there is no 900.
+        A column with separators of thousands has no 1234, so that 1234 shows that 1.234 has decimals. A
+        column with three decimals, as in 2.500, has no 900.
         """
         mark = self.ambiguous_mark()
         if mark is None:
             return None
-        other = COMMA if mark == POINT else POINT
+        other = _other_mark(mark)
         if self.counts["long"]:
             return mark
         if self.counts[f"zeros{mark}"] and self.counts["whole"]:
@@ -128,7 +136,7 @@ class NumberFormat:
     ambiguous: Mapping[str, str]
 
     def require_unambiguous(self, label: str, names: Sequence[str]) -> None:
-        """Refuse columns of numbers with two interpretations.
+        """Raise an error for columns of numbers with two interpretations.
 
         Raises
         ------
@@ -137,10 +145,10 @@ class NumberFormat:
         """
         for name in names:
             if name in self.ambiguous:
-                raise ambiguous_number(label, name, self.ambiguous[name])
+                raise ambiguous_number_error(label, name, self.ambiguous[name])
 
 
-def ambiguous_number(label: str, name: str, entry: str) -> InputError:
+def ambiguous_number_error(label: str, name: str, entry: str) -> InputError:
     """Return the error for a column with two interpretations."""
     grouped = re.sub(r"[.,]", "", entry)
     decimal = entry.replace(",", ".")
@@ -195,21 +203,23 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
     decimals: dict[str, str] = {}
     ambiguous: dict[str, str] = {}
     for name, column in numbers.items():
-        marks = column.evidence or (file_marks if shared and len(file_marks) == 1 else set())
+        marks = column.evidence
+        if not marks and shared and len(file_marks) == 1:
+            marks = file_marks
         mark = next(iter(marks), None)
         ambiguous_mark = column.ambiguous_mark()
         if mark is None and ambiguous_mark is not None and may_group:
-            mark = column.guessed()
+            mark = column.probable_mark()
             if mark is None:
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
-        if mark is not None and _is_written_otherwise(column, mark):
+        if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark
     return NumberFormat(decimals=decimals, facts=numbers, ambiguous=ambiguous)
 
 
-def _is_written_otherwise(column: ColumnNumbers, mark: str) -> bool:
+def _needs_conversion(column: ColumnNumbers, mark: str) -> bool:
     """Return whether Python would misread or reject an entry of a column."""
-    other = COMMA if mark == POINT else POINT
+    other = _other_mark(mark)
     grouped = column.counts[f"one{other}"] or column.counts[f"groups{other}"]
     return bool(grouped or (mark == COMMA and column.counts["decimals,"]))
 
@@ -219,7 +229,7 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
     columns_by_format: dict[str, list[tuple[str, str, str]]] = {}
     for name in names:
         mark = number_format.decimals[name]
-        other = COMMA if mark == POINT else POINT
+        other = _other_mark(mark)
         first_entries = number_format.facts[name].first
         grouped = first_entries[f"groups{other}"] or first_entries[f"one{other}"]
         if mark == COMMA:
@@ -229,7 +239,8 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
         if with_comma:
             columns_by_format.setdefault("with a decimal comma", []).append((name, with_comma, mark))
         if grouped:
-            description = f"with a {'point' if other == POINT else 'comma'} between thousands"
+            separator = "point" if other == POINT else "comma"
+            description = f"with a {separator} between thousands"
             columns_by_format.setdefault(description, []).append((name, grouped, mark))
     notes = []
     for description, columns in columns_by_format.items():
@@ -244,7 +255,7 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
 
 def python_number(entry: str, mark: str) -> str:
     """Return a number in the format of Python."""
-    other = COMMA if mark == POINT else POINT
+    other = _other_mark(mark)
     return entry.replace(other, "").replace(mark, POINT)
 
 
@@ -276,7 +287,7 @@ def column_facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
 
 def number_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
     """Return the SQL of a column with numbers in the format of Python; other entries are unchanged."""
-    other = COMMA if mark == POINT else POINT
+    other = _other_mark(mark)
     patterns = (_with_marks(_GROUPED, other), _with_marks(_DECIMALS, mark))
     match = " OR ".join(f"regexp_full_match(trim({column}), {text(pattern)})" for pattern in patterns)
     plain = f"replace(replace({column}, {text(other)}, ''), {text(mark)}, '.')"

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Number
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text, text_of_value
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
-from stratal.protocols import ArrowStream, HuggingFaceDataset
+from stratal.protocols import ArrowStream, Cell, Foreign, HuggingFaceDataset
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
-from stratal.tables.number_format import ambiguous_number
+from stratal.tables.number_format import ambiguous_number_error
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.row_index import row_index
 from stratal.tables.source import EveryColumn, Table
@@ -53,14 +52,14 @@ class SmallTable:
     """
 
     label: str
-    lists: Mapping[str, list[Any]]
+    lists: Mapping[str, list[Cell]]
     places: tuple[str, ...]
     repeated: Mapping[str, int]
     notes: tuple[str, ...] = ()
     log: Log | None = None
     ambiguous: Mapping[str, str] = field(default_factory=dict)
-    index: Any = None
-    single: Mapping[str, list[Any]] = field(default_factory=dict)
+    index: Foreign = None
+    single: Mapping[str, list[Cell]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: object, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
@@ -106,11 +105,11 @@ class SmallTable:
         single = {name: [column[row] for row in rows] for name, column in self.single.items()}
         return replace(self, lists=lists, single=single, places=tuple(self.places[row] for row in rows))
 
-    def with_columns(self, lists: Mapping[str, list[Any]]) -> SmallTable:
+    def with_columns(self, lists: Mapping[str, list[Cell]]) -> SmallTable:
         """Return the same rows with other columns."""
         return replace(self, lists=dict(lists), single={}, repeated={}, ambiguous={})
 
-    def answers(self, name: str, action: str | None = None) -> list[Any]:
+    def answers(self, name: str, action: str | None = None) -> list[Cell]:
         """Return a column of labels or answers; lists of one value stay lists, as they may be sets."""
         values = self.values(name, action)
         return self.single.get(self.find(name) or name, values)
@@ -136,8 +135,8 @@ class SmallTable:
             name: entries for name, entries in columns.items() if max_rows_each * len(entries) > len(self)
         }
 
-    def values(self, name: str, action: str | None = None) -> list[Any]:
-        """Return the entries of a column, refusing a missing or duplicate column."""
+    def values(self, name: str, action: str | None = None) -> list[Cell]:
+        """Return the entries of a column; raise an error for an unknown or duplicate column."""
         column = self.find(name)
         if column is None:
             parts = [part.strip() for part in name.split(",")]
@@ -156,11 +155,11 @@ class SmallTable:
                 action="Rename or drop the others.",
             )
         if name in self.ambiguous:
-            raise ambiguous_number(self.label, name, self.ambiguous[name])
+            raise ambiguous_number_error(self.label, name, self.ambiguous[name])
         return self.lists[name]
 
     def texts(self, name: str, *, sets: bool = False) -> AnyArray:
-        """Return a column as text, whole numbers without a point; missing entries are refused.
+        """Return a column as text, whole numbers without a point; missing entries raise an error.
 
         Lists are JSON if they are `sets` of tags.
         """
@@ -170,7 +169,7 @@ class SmallTable:
             entries = self.values(name)
         texts = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
         if sets and not any(isinstance(entry, list) for entry in entries):
-            # Of separated texts, an empty one is the empty set.
+            # In separated texts, an empty text is the empty set.
             texts = ["[]" if text is None else text for text in texts]
         if None in texts:
             raise InputError(
@@ -190,10 +189,13 @@ class SmallTable:
         """Return a column as finite numbers."""
         entries = self.values(name)
         result = np.array([_to_number(entry) for entry in entries])
-        is_invalid = (
-            ~np.isfinite(result) | (positive & (result <= 0)) | (whole_numbers & (result != np.floor(result)))
-        )
-        for row in np.flatnonzero(is_invalid)[:1].tolist():
+        is_invalid = ~np.isfinite(result)
+        if positive:
+            is_invalid |= result <= 0
+        if whole_numbers:
+            is_invalid |= result != np.floor(result)
+        if is_invalid.any():
+            row = int(np.argmax(is_invalid))
             if whole_numbers:
                 kind = "whole numbers of units"
             else:
@@ -241,7 +243,7 @@ def plain_text(entry: object) -> str | None:
     return text_of_value(entry)
 
 
-def _to_number(entry: Any) -> float:
+def _to_number(entry: Cell) -> float:
     """Return an entry as a number, NaN if it is not one."""
     try:
         if isinstance(entry, str):
@@ -276,11 +278,12 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     file_format = files.format_of(path)
     notes: tuple[str, ...] = ()
     ambiguous: Mapping[str, str] = {}
-    lists: dict[str, list[Any]]
+    lists: dict[str, list[Cell]]
     if table.values is not None:
         lists, lines = table.values()
         names = list(lists)
-        places = [f"{'line' if file_format == 'jsonl' else 'row'} {line}" for line in lines]
+        unit = "line" if file_format == "jsonl" else "row"
+        places = [f"{unit} {line}" for line in lines]
     else:
         if file_format == "csv":
             places = _csv_row_places(path)
@@ -296,7 +299,8 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         ambiguous = rows.ambiguous
         count = len(arrow_columns[0]) if arrow_columns else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
-    if file_format in ("csv", "xlsx"):  # an apostrophe protects a text from running as a formula
+    # An apostrophe in front of a text prevents that a spreadsheet runs it as a formula.
+    if file_format in ("csv", "xlsx"):
         names = list(map(files.unquote_cell, names))
         lists = {
             files.unquote_cell(name): [files.unquote_cell(entry) if entry else entry for entry in entries]
@@ -318,7 +322,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     return small_table
 
 
-def _single_entries(entries: list[Any]) -> list[Any]:
+def _single_entries(entries: list[Cell]) -> list[Cell]:
     """Return the values of a column of lists of at most one value each; other columns are unchanged.
 
     Annotation tools that allow several labels write single labels as lists.
@@ -334,7 +338,7 @@ def _single_entries(entries: list[Any]) -> list[Any]:
 
 
 def _csv_row_places(path: Path) -> list[str]:
-    """Return the first line of each row of a CSV file, refusing a row with another number of columns."""
+    """Return the first line of each row of a CSV file; raise an error for a wrong number of columns."""
     delimiter, _, header = files.csv_header(path)
     with closing(files.open_text(path)) as text:
         records = itertools.islice(files.csv_records(text, delimiter), 1, None)

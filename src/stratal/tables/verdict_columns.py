@@ -13,15 +13,16 @@ from stratal.question.facts import verdict_numbers
 from stratal.tables.no_answer import is_no_verdict
 from stratal.tables.small_table import SmallTable, plain_text
 
-# Standard deviations of the number of missing verdicts in labelled rows: a false alarm in about 1 of 370
-# tables.
+# A larger distance of the number of missing verdicts in labelled rows from its mean, in standard deviations,
+# is not chance: a false alarm occurs in about 1 of 370 tables.
 _MAX_MISSING_DEVIATIONS = 3.0
-# Distinct texts of a column of verdicts, the spellings of a missing one among them; scores have more.
+# Largest number of distinct texts of a column of verdicts, including spellings of a missing one; scores have
+# more.
 _MAX_TEXTS = 50
 
 
 def are_verdict_words(rows: SmallTable, column: str) -> bool:
-    """Return whether a column holds verdicts, and no scores."""
+    """Return whether a column contains verdicts instead of scores."""
     return numbers_of_column(rows, column) is not None
 
 
@@ -33,14 +34,17 @@ def numbers_of_column(rows: SmallTable, column: str) -> dict[str, float] | None:
         if len(texts) > _MAX_TEXTS:
             return None
     verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
-    return verdict_numbers(verdicts) if len(verdicts) <= 3 else None
+    # Verdicts are at most three words: for, against, and undecided.
+    if len(verdicts) > 3:
+        return None
+    return verdict_numbers(verdicts)
 
 
 def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
-    """Return the table with a column of numbers for each proxy that holds verdicts, and the names of these.
+    """Return the table with a column of numbers for each proxy with verdicts, and the names of these columns.
 
-    A missing verdict is replaced by the mean of the others, which carries no information as long as labelled
-    rows lack verdicts as often as the others.
+    A missing verdict is replaced by the mean of the others. This does not bias the estimate if verdicts are
+    missing equally often in labelled and in other rows.
     """
     lists = dict(rows.lists)
     names = {}
@@ -51,19 +55,21 @@ def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Smal
         entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
         mean = float(np.mean([entry for entry in entries if entry is not None]))
         positive = max(numbers, key=numbers.__getitem__)
-        is_word = np.isnan(number_of_text(positive))
-        name = f"{proxy} ({positive} = 1)" if is_word else f"{proxy} (number)"
+        if np.isnan(number_of_text(positive)):
+            name = f"{proxy} ({positive} = 1)"
+        else:
+            name = f"{proxy} (number)"
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
     return replace(rows, lists=lists), names
 
 
 def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: BoolArray) -> str | None:
-    """Return the counts that show that a column lacks verdicts more, or less, often in labelled rows (n,).
+    """Return the counts that show that verdicts are missing more, or less, often in labelled rows (n,).
 
-    Its mean over all rows and that over the labelled rows are then of different kinds of rows, and an
-    estimate that is corrected by both would be biased. The count is hypergeometric if missing verdicts are
-    independent of labels.
+    The means over all rows and over the labelled rows then refer to different kinds of rows, and an estimate
+    that is corrected by their difference would be biased. If missing verdicts are independent of labels, the
+    count is hypergeometric. None if chance explains the counts.
     """
     numbers = numbers_of_column(rows, column)
     if numbers is None:
@@ -77,6 +83,7 @@ def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: B
     missing_labelled = int((lacks_verdict & is_labelled).sum())
     share = missing / size
     deviation = np.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
+    # Correction for continuity: .5.
     if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
         return None
     others = missing - missing_labelled
@@ -90,8 +97,8 @@ def usable_proxies(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the proxies that can correct an estimate, and notes on the others.
 
-    A column with the same verdict in every row tells nothing. One whose verdicts are missing depending on the
-    labels would bias the estimate.
+    A column with the same verdict in every row is uninformative. A column whose missing verdicts depend on
+    the labels would bias the estimate.
 
     Parameters
     ----------
@@ -99,7 +106,7 @@ def usable_proxies(
     is_labelled : bool (n,)
     proxies : sequence of str
     stated : sequence of str
-        Those that the user names.
+        The proxies that the user named.
 
     Raises
     ------
@@ -133,7 +140,7 @@ def usable_proxies(
 
 
 def _constant_verdict(rows: SmallTable, column: str) -> str | None:
-    """Return the only verdict of a column of words, or of a column with gaps; None of other columns."""
+    """Return the only verdict of a column of words, or of numbers with gaps; None for other columns."""
     numbers = numbers_of_column(rows, column)
     if numbers is None or len(numbers) != 1:
         return None

@@ -7,10 +7,9 @@ scores of the whole conversation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from stratal.errors import InputError
-from stratal.protocols import JsonDict, JsonMapping
+from stratal.protocols import Cell, JsonDict, JsonMapping
 from stratal.tables.logs.log import (
     DEEPEVAL,
     REPEAT_SEPARATOR,
@@ -94,7 +93,7 @@ def _deepeval_row(case: JsonMapping) -> LogRow:
     )
 
 
-def _measured_score(entry: Mapping[str, object]) -> Any:
+def _measured_score(entry: Mapping[str, object]) -> Cell:
     """Return the score of a metric, None if it failed, was skipped or is not finite."""
     score = entry.get("score")
     is_unmeasured = entry.get("error") is not None or entry.get("skipped")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import InputError, optional_import
-from stratal.protocols import JsonDict, JsonMapping
+from stratal.protocols import Cell, Foreign, JsonDict, JsonMapping
 from stratal.tables.logs.log import (
     INSPECT,
     REPEAT_SEPARATOR,
@@ -53,7 +52,7 @@ def read_inspect_file(path: Path) -> Log:
                 "events"
             }  # events distinguish a failed answer from a failed scorer
             log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
-        excluded: Any = {"plan": True, "stats": True, "samples": {"__all__": unused_fields}}
+        excluded: Foreign = {"plan": True, "stats": True, "samples": {"__all__": unused_fields}}
         document = log.model_dump(mode="json", exclude=excluded)
     except Exception as error:
         raise InputError(
@@ -125,7 +124,7 @@ def _inspect_row(sample: JsonMapping) -> LogRow:
     )
 
 
-def _sample_failed(sample: JsonMapping, output: Any, scores: Sequence[Any]) -> bool:
+def _sample_failed(sample: JsonMapping, output: Cell, scores: Sequence[Cell]) -> bool:
     """Return whether the answer failed: the sample ended with an error, or without any output.
 
     An error after the start of the scorers is an error of a metric. Output is a text, a call of a tool, or an
@@ -174,14 +173,14 @@ def _is_grade(text: str) -> bool:
     return text in _GRADES or text.lower() in _GRADES or number_or_none(text) is not None
 
 
-def _grade_number(value: object) -> Any:
+def _grade_number(value: object) -> Cell:
     """Return a score with the grades of Inspect as numbers; other values are unchanged."""
     if isinstance(value, str):
         return _GRADES.get(value, _GRADES.get(value.lower(), value))
     return value
 
 
-def _input_text(content: object) -> Any:
+def _input_text(content: object) -> Cell:
     """Return an input as text, or a list of messages as turns with their texts."""
     if not isinstance(content, list):
         return json_text(content)

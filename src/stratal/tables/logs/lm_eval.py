@@ -11,9 +11,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from stratal.protocols import JsonMapping
+from stratal.protocols import Cell, JsonMapping
 from stratal.tables.logs.log import (
     LM_EVAL,
     REPEAT_SEPARATOR,
@@ -111,9 +110,9 @@ def _unit_hashes(record: Mapping[str, object], prompt: str | None) -> list[str]:
     ]
 
 
-def _prompt_and_choices(arguments: Any) -> tuple[str | None, list[str]]:
+def _prompt_and_choices(arguments: Cell) -> tuple[str | None, list[str]]:
     """Return the prompt and the choices; the choices are empty if the model generated text."""
-    requests: Iterable[Any]
+    requests: Iterable[Cell]
     if isinstance(arguments, Mapping):
         requests = arguments.values()
     else:

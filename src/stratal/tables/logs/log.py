@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError
-from stratal.protocols import JsonDict, JsonMapping
+from stratal.protocols import Cell, JsonDict, JsonMapping
 from stratal.tables.no_answer import is_no_verdict
 
 # Separates a column from its filter or model, in logs with several: `score@large`.
@@ -82,7 +81,7 @@ class Log(Record):
     """
 
     tool: str
-    columns: Mapping[str, list[Any]]
+    columns: Mapping[str, list[Cell]]
     proxies: tuple[str, ...]
     shown: tuple[str, ...] = ()
     cluster: str | None = None
@@ -136,7 +135,7 @@ def make_log(
     units, variant_of = _columns_of_units(rows)
     if not variant_of:
         raise _no_score_error(tool, sum(map(len, failed.values())), len(rows))
-    columns: dict[str, list[Any]] = {"id": list(units)}
+    columns: dict[str, list[Cell]] = {"id": list(units)}
     for name in dict.fromkeys(name for entries in units.values() for name in entries):
         if name not in variant_of and name != "id":
             columns[name] = unify_column([entries.get(name) for entries in units.values()])
@@ -144,7 +143,8 @@ def make_log(
     score_notes: list[str] = []
     missing: dict[str, int] = {}
     for name, variant in variant_of.items():
-        if name == "id":  # the ids of the units have this name
+        # A metric with this name would replace the ids of the units.
+        if name == "id":
             continue
         values = [entries.get(name) for entries in units.values()]
         numbers = score_numbers(values)
@@ -174,7 +174,7 @@ def make_log(
 
 
 def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
-    """Refuse two answers of one filter or model for one unit."""
+    """Raise an error for two answers of one filter or model for one unit."""
     seen_answers: set[tuple[str, str]] = set()
     for row in rows:
         if (row.unit, row.variant) in seen_answers:
@@ -198,13 +198,13 @@ def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, JsonDict], dict
             # Options separate columns by commas, so that a name must not contain one.
             suffix = f"{VARIANT_SEPARATOR}{row.variant}".replace(",", ";")
         scores = row.scores
+        # A failed answer has no score, even if the tool wrote one.
         if row.failed:
             scores = dict.fromkeys(row.scores)
         entries = units.setdefault(row.unit, {})
         entries |= dict(row.unit_columns)
-        entries |= {
-            f"{name}{suffix}": value for name, value in (*row.variant_columns.items(), *scores.items())
-        }
+        variant_entries = {**row.variant_columns, **scores}
+        entries |= {f"{name}{suffix}": value for name, value in variant_entries.items()}
         variant_of |= {f"{name}{suffix}": row.variant for name in row.scores}
     return units, variant_of
 
@@ -277,9 +277,10 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     return f"{name!r} is not a score: {shown} is not a number{valid_note}; as a verdict: --groups and --judge"
 
 
-def unify_column(values: Sequence[Any]) -> list[Any]:
+def unify_column(values: Sequence[Cell]) -> list[Cell]:
     """Return a column as numbers if all values are numbers, else as text; nested values become JSON."""
     present = [value for value in values if value is not None]
+    # Beyond 2⁵³, a column of floats would change integers; as text they keep their digits.
     if all(isinstance(value, int) and abs(value) < 2**53 for value in present):
         return [None if value is None else int(value) for value in values]
     if all(isinstance(value, int | float) for value in present):
@@ -294,7 +295,7 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def number_or_none(value: Any) -> float | None:
+def number_or_none(value: Cell) -> float | None:
     """Return a score as a finite number, None if it is not one."""
     try:
         number = float(value)
@@ -313,12 +314,13 @@ def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
     except InputError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        lacks = isinstance(error, KeyError)
-        raise InputError(
-            f"{source}: has no {error}" if lacks else f"{source}: is not as {tool} writes it",
-            given=None if lacks else f"{type(error).__name__}: {error}"[:200],
-            action=f"Take the file as {tool} wrote it.",
-        ) from error
+        if isinstance(error, KeyError):
+            problem = f"{source}: has no {error}"
+            given = None
+        else:
+            problem = f"{source}: is not as {tool} writes it"
+            given = f"{type(error).__name__}: {error}"[:200]
+        raise InputError(problem, given=given, action=f"Take the file as {tool} wrote it.") from error
 
 
 def occurrence_numbers(keys: Iterable[Hashable]) -> list[int]:
@@ -347,7 +349,7 @@ MAX_LOG_BYTES = 100_000_000
 MAX_FILES_INSPECTED = 2000
 
 
-def read_rows(tool: str, records: Any, place: str, row: Callable[[JsonMapping], LogRow]) -> list[LogRow]:
+def read_rows(tool: str, records: Cell, place: str, row: Callable[[JsonMapping], LogRow]) -> list[LogRow]:
     """Return the rows of a tool's records; an error has the number of the record."""
     rows: list[LogRow] = []
     for number, record in enumerate(records, start=1):
@@ -358,11 +360,14 @@ def read_rows(tool: str, records: Any, place: str, row: Callable[[JsonMapping], 
 
 def number_repeats(names: Iterable[str]) -> list[str]:
     """Return names with `#2`, `#3` appended to duplicates."""
-    name_list = list(names)
-    return [
-        f"{name}{REPEAT_SEPARATOR}{repeat}" if repeat > 1 else name
-        for name, repeat in zip(name_list, occurrence_numbers(name_list), strict=True)
-    ]
+    names = list(names)
+    numbered_names = []
+    for name, repeat in zip(names, occurrence_numbers(names), strict=True):
+        if repeat > 1:
+            numbered_names.append(f"{name}{REPEAT_SEPARATOR}{repeat}")
+        else:
+            numbered_names.append(name)
+    return numbered_names
 
 
 def with_prefix(prefix: str, entries: Mapping[str, object] | None) -> JsonDict:

@@ -5,26 +5,26 @@ A unit is an item of the data source. Several runs have a column each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from stratal.protocols import JsonMapping
 from stratal.tables.logs.log import OPENAI, Log, LogRow, is_empty_output, make_log, read_rows, with_prefix
 
 # The keys of every output item.
 ITEM_KEYS = {"datasource_item", "datasource_item_id", "results", "sample"}
 
 
-def read_openai_page(document: Mapping[str, Any], source: str) -> Log:
+def read_openai_page(document: JsonMapping, source: str) -> Log:
     """Return the log of a page of output items, as the API returns it."""
     return read_openai_items(document["data"], source)
 
 
-def read_openai_items(items: Iterable[Mapping[str, Any]], source: str) -> Log:
+def read_openai_items(items: Iterable[JsonMapping], source: str) -> Log:
     """Return the log of output items."""
     return make_log(OPENAI, read_rows(OPENAI, items, f"{source}, item", _item_row), variants="runs")
 
 
-def _item_row(item: Mapping[str, Any]) -> LogRow:
+def _item_row(item: JsonMapping) -> LogRow:
     """Return the row of an output item; its graders are the scores."""
     sample = item["sample"]
     error = sample.get("error") or {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
+from stratal.protocols import JsonMapping
 from stratal.tables.logs.log import (
     RAGAS,
     Log,
@@ -33,7 +33,7 @@ _ID_COLUMNS = ("user_input", "retrieved_contexts", "reference")
 _ID_DIGITS = 16
 
 
-def read_ragas(records: Iterable[Mapping[str, Any]], source: str) -> Log:
+def read_ragas(records: Iterable[JsonMapping], source: str) -> Log:
     """Return the log of the scored samples."""
     samples = list(records)
     ids = number_repeats(map(_digest, samples))
@@ -43,13 +43,13 @@ def read_ragas(records: Iterable[Mapping[str, Any]], source: str) -> Log:
     return make_log(RAGAS, read_rows(RAGAS, numbered, f"{source}, sample", partial(_sample_row, metrics)))
 
 
-def _digest(sample: Mapping[str, Any]) -> str:
+def _digest(sample: JsonMapping) -> str:
     """Return the id of a sample."""
     text = json.dumps([sample.get(name) for name in _ID_COLUMNS], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
 
-def _sample_row(metrics: Iterable[str], sample: Mapping[str, Any]) -> LogRow:
+def _sample_row(metrics: Iterable[str], sample: JsonMapping) -> LogRow:
     """Return the row of a scored sample."""
     unit_columns = {"input": sample["user_input"], "target": sample.get("reference")}
     unit_columns["contexts"] = sample.get("retrieved_contexts")

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from stratal.errors import InputError
-from stratal.protocols import JsonMapping
+from stratal.protocols import Cell, JsonMapping
 from stratal.tables import files
 from stratal.tables.logs.deepeval import read_deepeval
 from stratal.tables.logs.hugging_face import read_evaluate
@@ -55,7 +54,7 @@ _LABEL = "label"
 _RECORD_LISTS = ("runs", "data", "events", "calls")
 
 # Tool, keys and reader of the objects in JSON Lines, or in an array of JSON.
-_RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[Mapping[str, Any]], str], Log]], ...] = (
+_RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[JsonMapping], str], Log]], ...] = (
     (LM_EVAL, {"doc_id", "doc", "resps"}, read_lm_eval),
     (OPENAI, ITEM_KEYS, read_openai_items),
     (RAGAS, SAMPLE_KEYS, read_ragas),
@@ -93,7 +92,7 @@ def _document_reader(document: object) -> tuple[str, Callable[[JsonMapping, str]
     )
 
 
-def _records_of(document: object) -> list[Any] | None:
+def _records_of(document: object) -> list[Cell] | None:
     """Return the records of an array or of an answer of an API; None for other documents."""
     if isinstance(document, list):
         return document
@@ -103,7 +102,7 @@ def _records_of(document: object) -> list[Any] | None:
     return next((array for array in arrays if array and _record_reader(array[0]) is not None), None)
 
 
-def read_log_document(document: Any, source: str) -> Log | None:
+def read_log_document(document: Cell, source: str) -> Log | None:
     """Return a JSON document as a log, None if it is not a log.
 
     Raises
@@ -128,7 +127,7 @@ def read_log_document(document: Any, source: str) -> Log | None:
         return read_document(document, source)
 
 
-def _record_reader(record: Any) -> tuple[str, Callable[[list[Mapping[str, Any]], str], Log]] | None:
+def _record_reader(record: Cell) -> tuple[str, Callable[[list[JsonMapping], str], Log]] | None:
     """Return the tool that wrote a record and the reader of its records, None for other records."""
     keys = set(record) if isinstance(record, Mapping) else set()
     if any("." in name for name in keys):
@@ -143,7 +142,7 @@ def _record_reader(record: Any) -> tuple[str, Callable[[list[Mapping[str, Any]],
     return None
 
 
-def read_log_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
+def read_log_lines(records: Iterable[JsonMapping], source: str) -> Log | None:
     """Return the objects of JSON Lines as a log, None if the first one is not from a log."""
     remaining = iter(records)
     first = next(remaining, None)
@@ -183,7 +182,7 @@ def find_log_tool(path: Path) -> str | None:
     return None if reader is None else reader[0]
 
 
-def _first_document(path: Path) -> Any:
+def _first_document(path: Path) -> Cell:
     """Return a JSON document, the first line of JSON Lines, or the columns of a CSV file without values."""
     if path.suffix == ".csv":
         _, _, names = files.csv_header(path)
