@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -165,7 +166,8 @@ def text_number_expression(column: Foreign) -> Foreign:
     number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
     plain = column.strip().lower()
     truth = ibis.cases((plain == "true", 1.0), (plain == "false", 0.0), else_=ibis.null("float64"))
-    return ibis.coalesce(number, truth)
+    # Inside `coalesce`, DuckDB strips all values, which takes six times as long as their conversion.
+    return ibis.ifelse(number.notnull(), number, truth)
 
 
 def with_point(column: Foreign) -> Foreign:
@@ -231,7 +233,10 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     # `unit_key` is null if the id is, and needs no conversion of integers to text.
     measures = {"size": table.count(), "ids": table.unit_key.count()}
     if not units.integer_ids:
-        measures["blank_ids"] = table.count(where=table.unit_id.strip() == "")
+        # Few ids begin with white space, and to strip all takes five times as long.
+        may_be_blank = table.unit_id.left(1).isin(("", *string.whitespace))
+        is_blank = ibis.ifelse(may_be_blank, table.unit_id.strip() == "", False)
+        measures["blank_ids"] = table.count(where=is_blank)
     for column in units.numbers.values():
         values = table[column]
         measures[f"{column}_n"] = values.count()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from stratal.errors import InputError
 from stratal.population import Population
+from stratal.population.queries.units import text_number_expression
 from stratal.randomness import thresholds
 from stratal.strata import Categories, CutPoints, Everything
 
@@ -203,3 +205,14 @@ def test_a_rule_without_a_translation_says_so() -> None:
             population().summarise(Odd())
     finally:
         Rule.registry.pop("odd, of a test")
+
+
+def test_text_is_stripped_only_where_it_is_no_number():
+    """DuckDB strips all values inside `coalesce`, which made every query on a CSV file six times as slow."""
+    table = ibis.table({"score": "string"}, name="rows")
+    sql = ibis.to_sql(text_number_expression(table.score), dialect="duckdb")
+    rows = ibis.memtable({"score": ["0.5", "1_0", " True ", "FALSE", "word", "1e-3"]})
+    numbers = rows.select(number=text_number_expression(rows.score)).to_pyarrow()["number"].to_pylist()
+
+    assert "COALESCE" not in sql
+    assert numbers == [0.5, None, 1.0, 0.0, None, 0.001]
