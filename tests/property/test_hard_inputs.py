@@ -57,7 +57,7 @@ def test_hard_populations_go_the_whole_way(name, method):
 def test_neyman_cuts_of_hard_populations(name):
     population = stratal.Population.from_arrays(proxy=HARD[name])
     if not population.proxies[0].scaled:
-        with pytest.raises(InputError, match="how the outcome spreads around"):
+        with pytest.raises(InputError, match="variance of the outcome around"):
             stratal.strata.stratify(population, "neyman", 5)
         return
     strata = stratal.strata.stratify(population, "neyman", 5)

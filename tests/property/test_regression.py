@@ -128,7 +128,7 @@ def test_odd_numbers_give_a_finite_mean_or_an_input_error(y, f, estimator):
 
     assert np.isfinite(result.values[0])
     if result.standard_errors[0] == 0:
-        with pytest.raises(InputError, match="would have no width"):
+        with pytest.raises(InputError, match="would have width 0"):
             result.confidence_interval(0.95)
     else:
         assert np.all(np.isfinite(result.confidence_interval(0.95)))

@@ -122,7 +122,7 @@ class SchemaOptions(Struct, frozen=True, kw_only=True):
 def schema(requested: SchemaOptions) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
-    Objects may gain names in later versions, and never lose any. The output is JSON with or without --json.
+    Later versions may add names to objects, but never remove any. The output is JSON with or without --json.
     """
     from stratal.cli.printed import command_schema
 

@@ -106,17 +106,17 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Recalibrate the proxy on the labels with cross-fitting: isotonic or logistic; or fit a model of
         several columns: gradient-boosting, history, logistic-regression or ridge.
     features : COL,…, default the sample's proxies
-        Columns of --population for a model of --calibration; also a pattern such as 'judge_*'.
+        Columns of --population for a model of --calibration; or a pattern such as 'judge_*'.
     population : FILE
         For a table of labels: file of all units, or of the others, with the proxy. For --calibration or a
         coefficient: file that the sample was drawn from.
     outcome : str
         Kind of outcome: binary, bounded or unbounded. It is inferred if that is safe.
     winsorise : LOW,HIGH
-        Replace values beyond these limits by the limits, and estimate that mean.
+        Replace values beyond these limits by the limits, and estimate the mean of the result.
     look : int
-        Number of this interim analysis, from 1, if several were planned (--looks): the intervals of all hold
-        together.
+        Number of this interim analysis, from 1, if several were planned (--looks): the intervals of all
+        looks hold simultaneously.
     interval : str
         Interval method: auto, or a name from the table in the documentation.
     metric : NAME,…
@@ -130,7 +130,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     by : str
         Column of groups; each level is estimated.
     judge : COL,…
-        Judges to compare with the labels: columns of verdicts, or proxies with scores. Of several judges, or
+        Judges to compare with the labels: columns of verdicts, or proxies with scores. For several judges, or
         repeated calls of one, the majority or mean is compared too.
     failed_answers : str, default wrong with --require, else missing
         How answers in a log count if the application returned an error or nothing: missing or wrong.
@@ -171,7 +171,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         argument(
             "FILE…",
             "A table with labels in some rows; or a sample that `draw` wrote and its labels, a study, "
-            "logs of one evaluation tool (one of each model), or a count such as 47/50.",
+            "logs of one evaluation tool (one for each model), or a count such as 47/50.",
         ),
     ] = None
     value: Text = None

@@ -113,7 +113,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
     show : COL,…
         Columns shown to the annotators.
     features : COL,…
-        Columns of numbers for --stratify features; also 'emb_*'.
+        Columns of numbers for --stratify features, or a pattern such as 'emb_*'.
     tags : FORMAT, default json if every answer is a list
         Format of sets of tags in answers and labels: json, or the separator ';', '|' or ','; none if values
         are not sets.
@@ -121,7 +121,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         Bounds of the outcome, and of the proxy on its scale.
     margin : bool
         Use only the order of the proxy's values, not their scale.
-    delimiter : str, default found in the header
+    delimiter : str, default detected in the header
         Delimiter of a CSV file.
     softmax : COL,… or PATTERN
         Columns of class probabilities that add up to 1; the proxy is the probability of the answer.

@@ -47,9 +47,9 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Difference to detect: between two models (with a file: --estimand difference:A,B), between two
         versions, or between kappa and a limit.
     sensitivity : float
-        Share of the outcomes 1 that a judge calls so, for a plan without a file.
+        Share of the outcomes 1 that a judge also rates 1, for a plan without a file.
     specificity : float
-        Share of the outcomes 0 that a judge calls so, for a plan without a file.
+        Share of the outcomes 0 that a judge also rates 0, for a plan without a file.
     equal_answers : float, default computed for independent errors
         Share of items on which both models give the same answer, for --detect without a file.
     power : float

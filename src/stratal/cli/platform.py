@@ -49,7 +49,7 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
 def read(requested: ReadOptions) -> Result:
     """Read units with their scores into a file of JSON Lines.
 
-    Each page is saved at once. If the command is repeated, also after an interruption, it appends the units
+    Each page is saved at once. If the command is repeated, even after an interruption, it appends the units
     that are not in the file. Answers of people on the platform are not read.
     """
     from stratal.tables.platforms.platform import open_platform
@@ -166,7 +166,7 @@ class LabelsOptions(Struct, frozen=True, kw_only=True):
 def labels(requested: LabelsOptions) -> Result:
     """Read the answers of the queue into a CSV file.
 
-    It states who answered, when, and what was skipped. The file is written anew each time.
+    It states who answered, when, and what was skipped. The file is overwritten each time.
     """
     from stratal.designs.files import replacing
     from stratal.tables.files import csv_line

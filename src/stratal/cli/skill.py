@@ -108,7 +108,7 @@ class SkillOptions(Struct, frozen=True, kw_only=True):
 
 @command(SkillOptions)
 def skill(requested: SkillOptions) -> Result:
-    """Write a SKILL.md: which command to use when, for agents.
+    """Write a SKILL.md for agents, with the command for each task.
 
     A SKILL.md that an earlier version wrote is replaced; other files are kept.
     """

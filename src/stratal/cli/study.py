@@ -447,7 +447,7 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 def extend(requested: ExtendOptions) -> Result:
     """Draw more items for a study.
 
-    They are assigned to its annotators, also while a server is running. Drawn items remain in the sample, and
+    They are assigned to its annotators, even while a server is running. Drawn items remain in the sample, and
     the new ones are allocated by the existing labels. With --until, no items are assigned once the interval
     is narrow enough; such a study is extended by the number of items that the labels show to be needed.
     """
@@ -591,7 +591,7 @@ class BackupOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(BackupOptions, name="study backup")
 def backup(requested: BackupOptions) -> Result:
-    """Copy a study, also while people label, and check the copy.
+    """Copy a study, even while people are labelling, and check the copy.
 
     The exit status is 3 if the copy has an error. Links of annotators are not copied: `stratal study label`
     creates new ones for the copy.

@@ -34,13 +34,13 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     wave : COL
-        Of one table with labels: the column of the wave, such as 2026-03-02, 2026-W09 or a number; other
+        For one table with labels: column of the wave, such as 2026-03-02, 2026-W09 or a number; other
         names keep the order of the rows.
     require : LEVEL or CHANGE
         Raise an alarm unless every wave meets it: '>=.9', '<=.05', 'value@de>=.9' for a group of --by, or
         since the reference 'fell<=.03', 'rose<=.03'; several with semicolons.
     reference : int
-        Number of first waves that 'fell' and 'rose' are measured from.
+        Number of first waves from which 'fell' and 'rose' are measured.
     max_change : float
         Assumed largest change of the level between two waves; the pooled level then has an interval.
     output : FILE

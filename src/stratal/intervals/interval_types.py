@@ -326,6 +326,6 @@ class SkewedInterval(StudentInterval):
 def nothing_varies() -> InputError:
     """Return the error of an estimate without bounds about which no label varies."""
     return InputError(
-        "all labels agree, or are as fitted, so an interval without bounds would have no width",
+        "all labels agree, or equal the fitted values, so an interval without bounds would have width 0",
         action="Give the outcome's bounds, or label more units.",
     )

@@ -68,7 +68,7 @@ class PlannedLooks:
     def __post_init__(self) -> None:
         is_whole_number = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
         if not (is_whole_number and 2 <= self.number <= MAX_LOOKS and self.boundary in SPENDING):
-            allowed = f"2 to {MAX_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
+            allowed = f"2 to {MAX_LOOKS}, or with the boundary first: obrien-fleming:4, pocock:4"
             raise InputError("unknown plan of looks", given=repr(self.text), allowed=allowed)
 
     @classmethod

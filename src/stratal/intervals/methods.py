@@ -72,7 +72,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
     """
     if method not in INTERVAL_METHOD_NAMES:
         raise InputError(
-            "no such kind of interval",
+            "unknown kind of interval",
             given=repr(method),
             allowed=suggest_names(method, INTERVAL_METHOD_NAMES),
         )
@@ -85,7 +85,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
         raise InputError(f"an interval by {method!r} is for means", allowed=allowed)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
-        problem = "the labels that count are in one cluster, or one in each stratum: there is no interval"
+        problem = "the relevant labels are in one cluster, or in one per stratum: there is no interval"
         raise InputError(problem, action="Label units of more clusters.")
     # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
     # coverage, cell by cell.
@@ -171,7 +171,7 @@ class MeanInterval(Interval):
     def textbook_error(self) -> Number:
         """The same, with a warning if it is 0 because the labels all agree."""
         if not self.evidence.varies:
-            what = f"the labels all agree, so the textbook interval '{self.method}' has no width"
+            what = f"the labels all agree, so the textbook interval '{self.method}' has width 0"
             warn_caller(f"{what}; use method='auto'")
         return self.standard_error
 
@@ -260,7 +260,7 @@ class MeanInterval(Interval):
         else:
             lowest, highest = self.bounds
         if np.any(np.isnan(low) | np.isnan(high)):
-            problem = "these labels do not determine how wide this interval is"
+            problem = "these labels do not determine the width of this interval"
             raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
         if self.bounds is not None and not self.evidence.linearised:
             least, most = self.evidence.possible_range()
@@ -324,7 +324,7 @@ def _survey(interval: MeanInterval, confidence_level: float, alternative: str) -
     df = interval.labels.design_df
     if df < 1:
         raise InputError(
-            "there are as many strata with labels as clusters (or units), which leaves no degree of freedom",
+            "there are as many strata with labels as clusters (or units), which leaves no degrees of freedom",
             action="Label units of more clusters, or merge strata.",
         )
     return _t_ends(interval, confidence_level, alternative, interval.labels.design_standard_error, df)

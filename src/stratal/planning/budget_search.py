@@ -38,7 +38,7 @@ def check_half_widths(half_widths: Any, count: int, population_stratum: Strata |
     if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in values):
         raise not_positive_error("half_width", half_widths)
     if is_sequence and len(values) != count:
-        raise InputError("there must be a half-width for each", given=len(values), allowed=f"{count}")
+        raise InputError("there must be one half-width per estimand", given=len(values), allowed=f"{count}")
     if population_stratum is not None and count == 1:
         _refuse_wide_target(float(values[0]), population_stratum.bounds)
     return np.array(np.broadcast_to(np.asarray(values, np.float64), (count,)))
@@ -54,7 +54,7 @@ def _refuse_wide_target(half_width: float, bounds: tuple[float, float]) -> None:
     else:
         percent = ""
     raise InputError(
-        f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
+        f"every interval of an outcome from {low:g} to {high:g} is narrower than the target",
         allowed=f"below {(high - low) / 2:g}",
         action=f"Half-widths are on the outcome's own scale{percent}.",
     )

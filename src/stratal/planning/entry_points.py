@@ -26,7 +26,9 @@ from stratal.strata.strata import Strata, one_stratum
 # The rate of a binary outcome with the largest variance.
 _WORST_RATE = 0.5
 
-_SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."
+_SMALLER_WITH_A_FILE = (
+    "With a file of predictions, fewer labels may suffice: stratal plan FILE --proxy COLUMN."
+)
 
 
 def plan(
@@ -335,7 +337,7 @@ def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: f
         allocation=allocation,
         designs=(row,),
         recommended=row,
-        assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
+        assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; it is not known which.",),
         notes=(EVERY_UNIT if budget == stratum.size else _SMALLER_WITH_A_FILE,),
         confidence_level=confidence_level,
     )

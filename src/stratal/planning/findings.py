@@ -80,7 +80,7 @@ class Findings:
         """
         target = Path(path)
         if target.exists() and KIND.encode() not in target.read_bytes()[:_HEAD_BYTES]:
-            raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
+            raise InputError(f"{target}: exists, but is not a report", action="Choose another name.")
         writers = {**WRITERS, ".json": _json_text}
         write = writers.get(target.suffix.lower())
         if write is None:
@@ -267,9 +267,9 @@ def _check_same_estimate(new: NewVersion, value: float) -> None:
     old_value = new.described["old"]["estimate"]
     if old_value is not None and abs(old_value - value) > _ROUNDING * max(1.0, abs(old_value)):
         raise InputError(
-            "the new version was compared with another estimate of the old one than this report's",
+            "the new version was not compared with this report's estimate of the old version",
             given=f"{old_value:.6g} and {value:.6g}",
-            action="Give both the same labels and options.",
+            action="Use the same labels and options for both.",
         )
 
 

@@ -83,9 +83,7 @@ _CLEARLY_NARROWER = 0.97
 _LARGEST_LOSS = 1.05
 
 _TOO_FEW_FOR_HALVES = "The budget is too small to divide the strata by labels of earlier waves."
-_SCORE_IS_BETTER = (
-    "Labels of earlier waves are not used: the score alone divides the units more finely than they would."
-)
+_SCORE_IS_BETTER = "Labels of earlier waves are not used: the score alone divides the units more finely."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +169,7 @@ class Planner:
         parts = list(parts_of(self.estimand, self.population))
         if len(parts) > MAX_ESTIMANDS:
             problem = f"{self.estimand.text} has too many parts to plan jointly"
-            action = "Plan for the mean, and ask for the levels of the estimate: by=, --by."
+            action = "Plan for the mean, and estimate the levels from the labels: by=, --by."
             allowed = f"up to {MAX_ESTIMANDS}"
             raise InputError(problem, given=f"{len(parts):,}", allowed=allowed, action=action)
         return parts
@@ -353,13 +351,13 @@ class Planner:
         share = round(PILOT_BUDGET_SHARE * sufficient)
         plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
         if is_worst_case and self.population.proxies:
-            reason = "fewer teach too little, and no forecast is possible with the proxy"
+            reason = "fewer provide too little information, and no forecast is possible with the proxy"
         elif is_worst_case:
-            reason = "fewer teach too little, and there is no proxy"
+            reason = "fewer provide too little information, and there is no proxy"
         elif share < min_budget:
-            reason = "fewer teach too little"
+            reason = "fewer provide too little information"
         else:
-            reason = f"half of the {sufficient:,} that would do if the proxy is better than it says"
+            reason = f"half of the {sufficient:,} that would suffice if the proxy is better than expected"
         notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")
         if len(targets) == 1:
             half_width = float(targets[0])
@@ -375,7 +373,7 @@ class Planner:
         check_budget(n_labels, size)
         max_labels = self.anticipated.budgets[1]
         if n_labels >= max_labels < size:
-            note = f"The labels of {max_labels:,} units know it exactly; the others do not matter."
+            note = f"The labels of {max_labels:,} units determine the value; the others do not affect it."
             return max_labels, (note,)
         return n_labels, ()
 
@@ -390,7 +388,7 @@ class Planner:
                 allowed = suggest_names(column, columns)
             else:
                 allowed = "a column of numbers: features="
-            problem = f"write '{COST_OPTIMAL}:COLUMN', what labels cost"
+            problem = f"write '{COST_OPTIMAL}:COLUMN', with the column of the costs of labels"
             raise InputError(problem, given=repr(column), allowed=allowed)
         return column
 

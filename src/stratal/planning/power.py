@@ -87,7 +87,7 @@ def plan_to_detect(
         else:
             of_answers = f" and {equal_answers:g} equal answers"
         raise InputError(
-            "two models cannot differ by so much",
+            "two models cannot differ by this amount",
             given=f"{detect:g} at a rate of {rate:g}{of_answers}",
             allowed="a difference smaller than the share of different answers, between rates from 0 to 1",
         )
@@ -107,14 +107,14 @@ def plan_to_detect(
     if equal_answers is not None:
         n_changed = _finite_sample_size(different * paired, different * size)
         rows["the same, labelled only where answers differ"] = n_changed
-        name = f"a new version, if {n_paired:,} labels of the old one are there: where it changed"
+        name = f"a new version, with {n_paired:,} labels of the old one: changed answers"
         rows[name] = n_changed
     separate_variance = low * (1.0 - low) + high * (1.0 - high)
     n_separate = _finite_sample_size(unit_labels * separate_variance, size)
-    rows["each model on items of its own, together"] = 2 * n_separate
+    rows["each model on its own items, in total"] = 2 * n_separate
     if equal_answers is not None and different / 2.0 < min(rate, 1.0 - rate):
         kappa, variance = _kappa(equal_answers, rate)
-        name = f"a judge's kappa of {kappa:.2f} to differ so much from a limit"
+        name = f"a judge's kappa of {kappa:.2f} that differs by this amount from a limit"
         rows[name] = _finite_sample_size(unit_labels * variance, size)
     return {
         "detect": detect,

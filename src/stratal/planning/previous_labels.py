@@ -129,7 +129,7 @@ class PreviousLabels:
             in_category_mask = np.isin(units.groups[holder.require_group(calibrate_by)][rows], levels)
             if not in_category_mask.any():
                 raise LabelError(
-                    f"no label is of a category of '{calibrate_by}' here", allowed=", ".join(levels)
+                    f"no label belongs to a category of '{calibrate_by}' here", allowed=", ".join(levels)
                 )
             rows = rows[in_category_mask]
             self.z = self.z[in_category_mask]
@@ -160,8 +160,8 @@ class PreviousLabels:
         else:
             alike = "all units"
         return (
-            f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
-            f"Optimistic to conservative: what they leave open, {1 - 2 * TAIL_PROBABILITY:.0%} of it.",
+            f"The {len(self.z):,} earlier labels are typical of {alike}, in the earlier data and in these.",
+            f"Optimistic to conservative: {1 - 2 * TAIL_PROBABILITY:.0%} of the uncertainty that they leave.",
             ALL_COME_BACK,
         )
 
@@ -302,9 +302,10 @@ def distribution_shift_warnings(
     reference_mean = reference_distribution.mean
     return (
         f"the distribution of '{name}' differs between the population (mean {population_mean:.3g}) and the "
-        f"labelled data (mean {reference_mean:.3g}): up to {distance:.0%} more units lie below a value in "
-        f"one than in the other (by chance {by_chance:.1%}). What was learned there may not hold here: label "
-        "a pilot of these units, or use proportional allocation, which does not depend on the calibration.",
+        f"labelled data (mean {reference_mean:.3g}): the shares of units below a value differ by "
+        f"up to {distance:.0%} ({by_chance:.1%} by chance). The calibration may not be valid for this "
+        "population: label a pilot of its units, or use proportional allocation, which does not depend on "
+        "the calibration.",
     )
 
 

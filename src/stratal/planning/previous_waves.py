@@ -190,7 +190,7 @@ class PreviousWaves:
         waves = _waves_text(len(self.waves), "earlier ")
         return (
             f"{self.labels:,} labels of {waves}{age} divide and allocate the strata, by {columns}. They are "
-            "no part of the estimate, and are expected to make it more precise. If they mislead, the "
+            "not part of the estimate, and are expected to make it more precise. If they mislead, the "
             "standard error is at most about 5% larger."
         )
 
@@ -345,11 +345,11 @@ def _sample_and_labels(wave: Any) -> tuple[Sample, Any]:
     if isinstance(wave, tuple | list) and len(wave) == 2 and isinstance(wave[0], Sample):
         return wave[0], wave[1]
     if not isinstance(wave, str | Path):
-        raise InputError("an earlier wave has another form", given=type(wave).__name__, allowed=WAVE_FORMS)
+        raise InputError("an earlier wave has the wrong form", given=type(wave).__name__, allowed=WAVE_FORMS)
     file = sample_file(Path(wave))
     table = find_table_to_label(file.parent)
     if file == Path(wave) or table is None:
-        raise InputError(f"{wave}: this is not a wave that can be read", allowed=WAVE_FORMS)
+        raise InputError(f"{wave}: cannot be read as a wave", allowed=WAVE_FORMS)
     sample = Sample.read(file)
     labels = read_labels(table, id_name=sample.question.id or "id", order=sample.ids.tolist())
     return sample, labels

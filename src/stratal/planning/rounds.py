@@ -526,7 +526,7 @@ def _refuse_label_options(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
             action = "Give labels= and additional= or half_width=, or leave it out."
-            raise InputError(f"a round that looks at no label has no use for {name}=", action=action)
+            raise InputError(f"{name}= has no effect without labels=", action=action)
 
 
 def _refuse_outcome_options(sample: Sample, *, learner: object, deviations: str, allocation_of: str) -> None:
@@ -537,7 +537,7 @@ def _refuse_outcome_options(sample: Sample, *, learner: object, deviations: str,
     is_joint_remainder = isinstance(requested, Several) and allocation_of != "total"
     if is_joint_remainder or learner is not None or deviations != "recalibrated":
         raise InputError(
-            f"a round for {requested.quoted_name} goes where its influence varies among the labels",
+            f"a round for {requested.quoted_name} is allocated by the variance of its influence",
             given=f"{learner=}, {deviations=}, {allocation_of=}",
             action="Leave these out.",
         )
@@ -557,9 +557,9 @@ def _addable(sample: Sample, additional: object) -> int:
     available = units_left(sample)
     if 1 <= number <= available:
         return number
-    problem = "so many units cannot be added"
+    problem = "this number of units cannot be added"
     if 0 < number <= sample.population_size - sample.size:
-        problem += ": the others do not matter"
+        problem += ": the other units do not affect the result"
     raise BudgetError(problem, given=number, allowed=f"1 to {available}")
 
 
@@ -576,7 +576,7 @@ def _calibration_options(
             allowed=f"{', '.join(LEARNER_NAMES)}, or a scikit-learn estimator",
         )
     if half_width is not None or sample.design.strata is None:
-        action = "Leave the learner out here; the estimate may learn nevertheless: calibration=learner."
+        action = "Omit the learner here, and use it in the estimate: calibration=learner."
         raise InputError("a learner chooses between strata, for additional= units", action=action)
     first = [0] if sample.proxy_names else []
     return Calibrating(column=first, method=learner, features=features, population=sample.population)

@@ -63,7 +63,7 @@ def as_pilot(sample: Sample) -> Sample:
             "labels of this table have no next round",
             given=f"design {design.kind!r}",
             allowed="labels of rows that were chosen at random, in all or within groups",
-            action="Draw a new sample, which the labels only inform: chosen='unknown' (--chosen unknown).",
+            action="Draw a new sample, allocated by these labels: chosen='unknown' (--chosen unknown).",
         )
     if design.kind == "stratified" or not sample.proxy_names or sample.population is None:
         return sample

@@ -207,7 +207,7 @@ class Selection(PageDisplay):
             verdicts = self._with_verdicts(labels)
             sample = replace(sample, question=sample.question.refine(predicted=False))
         elif sample.question.compares is False:
-            action = "Give a column of right and wrong for each model, as in the rounds before."
+            action = "Give a column of right and wrong for each model, as in the earlier rounds."
             raise LabelError("the labels of this selection are verdicts on each model", action=action)
         else:
             truth = self._with_truth(labels)
@@ -496,11 +496,12 @@ class Selection(PageDisplay):
         return (
             *([f"for this comparison as precise as about {rounded} random labels"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
-            "bounds of this metric are of first order, those of accuracy exact"
+            "bounds of this metric are first-order approximations; those of accuracy are exact"
             if self._design.everywhere
-            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
-            f"estimated, no model's own value; about {probe_labels / (1 + probe_labels / size):,.0f} random "
-            f"labels more would give one with an interval about {width} wide",
+            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: only the "
+            "differences between models are estimated; about "
+            f"{probe_labels / (1 + probe_labels / size):,.0f} more random labels would also give the value "
+            f"of a model, with an interval about {width} wide",
         )
 
     def to_dict(self) -> JsonDict:
@@ -658,7 +659,9 @@ def select(
     if positive is not None:
         classes = {*np.concatenate([candidates.drawn.groups[name] for name in names]).tolist()}
         if criterion not in CLASS_METRICS and not is_f_measure(criterion):
-            raise InputError(f"criterion {criterion!r} is not of one class", action="Leave positive= out.")
+            raise InputError(
+                f"criterion {criterion!r} does not refer to a single class", action="Leave positive= out."
+            )
         if positive not in classes:
             allowed = suggest_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)

@@ -129,7 +129,7 @@ class Formula:
                 unknown = []
             if unknown:
                 raise InputError(
-                    f"{str(factor)!r} holds a category that the formula was not fixed on",
+                    f"{str(factor)!r} contains a category that did not occur when the formula was fixed",
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
@@ -147,7 +147,7 @@ class Formula:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
                 allowed=", ".join(map(repr, list(frame.columns)[:20])),
-                action="Name columns that there are; drop or fill missing values first.",
+                action="Name existing columns; drop or fill missing values first.",
             ) from None
 
 
@@ -205,8 +205,8 @@ FAMILIES: dict[str, type[losses.Loss]] = {
 _BATCH = 262_144
 
 _ALL_LABELLED = (
-    "every unit has a label, so that their coefficients are known: the errors are for all units from the "
-    "same source (target superpopulation)"
+    "every unit has a label, so the coefficients of these units are known: the standard errors are for all "
+    "units from the same source (target superpopulation)"
 )
 
 
@@ -303,7 +303,7 @@ def regress(
         feature_columns = tuple(features)
     for name in ("outcome", "weighting", "unlabelled", "names"):
         if name in options:
-            raise InputError(f"regress finds {name}= itself", action="Leave it out.")
+            raise InputError(f"regress determines {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, feature_columns, formula)
     proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
@@ -369,7 +369,7 @@ def labelled_units(
         return joined, units, arguments
     if population is None:
         raise InputError(
-            "the population is not at hand, so its proxies and features cannot be read",
+            "the population is not available, so its proxies and features cannot be read",
             action="Give population=, or estimator='classical'.",
         )
     name = proxy if proxy is not None else sample.proxy_names[0]
@@ -544,7 +544,7 @@ class Coefficient(Estimand):
         self._set(features=() if features == default_features else features)
         if not self.numbers or self.of not in self.names:
             raise InputError(
-                "a coefficient must be one of the regression's",
+                "the regression has no such coefficient",
                 given=repr(self.of),
                 allowed=suggest_names(self.of, self.names),
                 action="Name all of its features: coefficient:length,features=length+age.",
@@ -697,7 +697,7 @@ class Quantile(Estimand):
             return units.complete(tuned, sample, label=self.label)
         if request.target != "population":
             raise InputError(
-                "a quantile by weights is that of the population",
+                "a weighted quantile always refers to the population",
                 action="Give estimator='ppi++', or leave target= out.",
             )
         columns, labelled = number_columns(sample, {"labels": labels})

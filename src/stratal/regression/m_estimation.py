@@ -124,7 +124,9 @@ def minimise_with_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     if rectified.lam is not None:
         lam = rectified.lam
         convex = bool(np.all((lam >= low) & (lam <= high)))
-        outside = f"λ is outside {low:g} to {high:g}: the loss need not be convex, nor this its minimum"
+        outside = (
+            f"λ is outside {low:g} to {high:g}: the loss may not be convex, and this may not be its minimum"
+        )
         if np.any(lam):
             theta = _start(rectified)
         else:
@@ -624,9 +626,9 @@ def leverage_notes(
     if grows and not (highest > _DECIDES_GROWTH or effective_labels[fewest] < _FEWEST):
         return ()
     return (
-        f"coefficient {names[fewest]!r} rests on about {effective_labels[fewest]:.1f} of {len(influences)} "
-        f"labels (highest leverage {highest:.2f}); its interval covers less often than it says where other "
-        "units lie farther out: take the logarithm of a feature with a long tail, or label its far units",
+        f"coefficient {names[fewest]!r} depends on about {effective_labels[fewest]:.1f} of {len(influences)} "
+        f"labels (highest leverage {highest:.2f}); the coverage of its interval is too low if other "
+        "units have more extreme values: take the logarithm of a feature with a long tail, or label those",
     )
 
 

@@ -109,7 +109,7 @@ def refuse_failure(
         )
     raise InputError(
         f"the {loss.name} loss was not minimised ({solution.failed})",
-        action="Scale the features, or check that the loss is convex and its Hessian right.",
+        action="Scale the features, or check that the loss is convex and its Hessian correct.",
     )
 
 
@@ -362,7 +362,7 @@ class RectifiedLoss:
         self.loss.check(self.proxy, "proxy")
         if self.separate and self.target == "population":
             raise InputError(
-                "a separate unlabelled sample says nothing about one finite population",
+                "a separate unlabelled sample cannot be used for a finite population",
                 allowed="target='superpopulation'",
             )
         if self.proxy.shape[1:] != self.outcome.shape[1:]:
@@ -375,7 +375,7 @@ class RectifiedLoss:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
                 given=f"{width} and {units.width}",
-                allowed="the same features of both",
+                allowed="the same features for both",
             )
         is_population = self.weighting.random_within_strata and not units.separate
         if is_population:
@@ -389,7 +389,7 @@ class RectifiedLoss:
                 "the unlabelled units are not the population of the design",
                 given=f"{units.counts.tolist()[:5]} units per stratum",
                 allowed=f"{design_sizes.tolist()[:5]}" if is_population else f"{len(design_sizes)} strata",
-                action="Give all N units with the design's stratum codes, or say separate=True.",
+                action="Give all N units with the design's stratum codes, or set separate=True.",
             )
 
     @property

@@ -160,7 +160,7 @@ class SimulatedDesign:
             raise InputError(
                 "this design cannot be read",
                 given=repr(text),
-                allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
+                allowed="simple-random, or stratification:number:allocation[:pilot[:step]], such as "
                 "k-means:10:neyman",
             )
         stratification, n_strata, allocation, pilot, step = match.groups()

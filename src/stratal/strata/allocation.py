@@ -391,8 +391,10 @@ class Allocation(Record):
         return cls(**description)
 
 
-_UNSCALED = "There is no proxy, or it only orders the units: all strata count as equally variable."
-_KNAPSACK = "The best whole numbers found within the cost budget; the exact problem is a knapsack."
+_UNSCALED = "There is no proxy, or it only orders the units: all strata are treated as equally variable."
+_KNAPSACK = (
+    "The best whole numbers that were found within the cost budget; the exact problem is a knapsack problem."
+)
 
 # From strata, N_h (H,) and options to the weight a_h (H,) of each stratum.
 Weigh = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
@@ -525,7 +527,7 @@ def allocate(
     (array([37, 13]), array([40, 10]))
     """
     if not isinstance(strata, Moments):
-        action = "Make strata first: stratal.strata.stratify(population)."
+        action = "Create strata first: stratal.strata.stratify(population)."
         raise InputError("allocate takes Strata", given=type_text(strata), action=action)
     check_choice("allocation method", method, ALLOCATION_METHODS)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
@@ -541,7 +543,7 @@ def allocate(
         raise InputError(
             "method 'cost-optimal' needs costs, and a budget of money instead of labels",
             given="budget" if budget is not None else None,
-            action="Give a cost per stratum and the money: costs=, cost_budget=.",
+            action="Give a cost per stratum and the total cost: costs=, cost_budget=.",
         )
     sizes = limits.sizes.astype(np.float64)
     if by_cost:

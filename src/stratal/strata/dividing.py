@@ -126,7 +126,9 @@ def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 
     if not np.isfinite(scores).any():
         needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
         allowed = f"{needed} to {candidates[0].size}"
-        raise BudgetError("the budget leaves a stratum short of draws", given=budget, allowed=allowed)
+        raise BudgetError(
+            "the budget is too small for the minimum of draws per stratum", given=budget, allowed=allowed
+        )
     return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
 
 
@@ -207,10 +209,10 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
         if len(boundaries) + 1 < request.n_strata:
             n_bins = len(distribution.values)
             count = len(boundaries) + 1
-            reason = "the others would hold no unit, as equal values are not split"
+            reason = "the others would be empty, because equal values are not split"
             if distribution.exact and n_bins < request.n_strata:
                 reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
-            notes = (f"{request.n_strata} strata were asked for and {count} made: {reason}.",)
+            notes = (f"{request.n_strata} strata were requested and {count} formed: {reason}.",)
     rule = rules.CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     names = interval_names(column, rule.cuts)
     return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
@@ -274,7 +276,7 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
         allowed = "a proxy on the scale of an outcome with bounds"
     if method in ("neyman", "robust-neyman") and not (distribution.scaled and has_spread):
         raise InputError(
-            "Neyman cuts need to know how the outcome spreads around the proxy",
+            "Neyman cuts need the variance of the outcome around the proxy",
             given=f"method={method!r}",
             allowed=allowed,
             action="Use method='k-means', or calibrate the proxy first.",
@@ -551,8 +553,10 @@ def rows_of_levels(
         matrix = rules.feature_rows(batch, names)
         if not np.isfinite(matrix).all():
             bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
-            problem = f"feature column '{bad}' holds values that are not finite numbers"
-            raise InputError(problem, action="Fill the gaps in, or leave the column out of features=.")
+            problem = f"feature column '{bad}' contains values that are not finite numbers"
+            raise InputError(
+                problem, action="Fill in the missing values, or leave the column out of features=."
+            )
         if by is None:
             levels = np.full(len(matrix), "")
         else:
@@ -684,7 +688,7 @@ def _settled(population: Population, rule: rules.NearestCentre, proxy: str | Non
     """Return the draft of a clustering: clusters that have units, in the order of their mean proxies."""
     notes: tuple[str, ...] = ()
     if rule.n_strata < requested:
-        notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
+        notes = (f"{requested} strata were requested and {rule.n_strata} formed: too few units differ.",)
     moments = moments_by_pass(population, rule, proxy)
     # Means that differ in their last digits are equal: sums over batches depend on the batches.
     order = np.argsort(rules.round_to_digits(moments.proxy_means), kind="stable")

@@ -537,7 +537,7 @@ def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
-        problem = f"no allocation within the bounds is as precise as wanted for {names[j]}"
+        problem = f"no allocation within the bounds is as precise as requested for {names[j]}"
         allowed = f"at least {target_errors[j] * np.sqrt(floors[j]):.6g}"
         raise BudgetError(problem, given=f"standard error {target_errors[j]:g}", allowed=allowed)
     optimum = cheapest(demands)

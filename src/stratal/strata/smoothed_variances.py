@@ -253,7 +253,7 @@ def _read(
     # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
         raise InputError(
-            "sums are outside what counts and bounds allow",
+            "sums are outside the range that counts and bounds allow",
             given=totals.tolist(),
             allowed="sums of as many labels",
         )

@@ -183,7 +183,7 @@ def refuse_widest(bins: Distribution | LevelBins) -> None:
     high = float(bins.values.max())
     if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
         action = "Look for a placeholder among its values, or rescale it."
-        raise InputError("the proxy ranges too widely", given=f"{low:g} to {high:g}", action=action)
+        raise InputError("the range of the proxy is too large", given=f"{low:g} to {high:g}", action=action)
 
 
 def of_sizes(sizes: IntArray) -> Moments:
@@ -411,7 +411,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         lengths.add(len(self.known_influences or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             problem = "strata must have one name, size and moment each, and no stratum may be empty"
-            raise InputError(problem, action="Make strata by stratal.strata.stratify(population).")
+            raise InputError(problem, action="Create strata with stratal.strata.stratify(population).")
 
     def __repr__(self) -> str:
         return f"Strata({self.n_strata} of {self.size:,} units, method={self.method!r})"

@@ -81,7 +81,7 @@ def test_designs_that_it_cannot_serve():
     z, stratum = np.array([0.0, 1, 1, 0]), np.array([0, 0, 1, 1])
     nothing = np.zeros((4, 0))
     poisson = PoissonWeighting(inclusion_probability=np.full(4, 0.5), size=8)
-    with pytest.raises(InputError, match="simple random sample, or a stratified one"):
+    with pytest.raises(InputError, match="simple random sample, or a stratified sample"):
         estimate_mean(z, nothing, poisson, None, stratum=stratum).confidence_interval(method="betting")
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([5, 5]))
     with pytest.raises(InputError, match="of one population"):

@@ -67,7 +67,7 @@ def test_rounds_of_a_difference_stay_where_the_answers_differ(pool, tmp_path):
 
     assert np.all(larger.groups["answer"] != larger.groups["older"])
     assert stratal.estimate(larger, labels_of(larger, truth)).standard_error == 0.0
-    with pytest.raises(BudgetError, match="the others do not matter"):
+    with pytest.raises(BudgetError, match="the other units do not affect the result"):
         stratal.next_round(larger, labels_of(larger, truth), additional=1, population=population)
 
 

@@ -79,7 +79,7 @@ def test_more_labels_than_matter_are_not_planned(pool):
     sample = plan.draw(seed=3)
 
     assert plan.budget == sample.size == differ
-    assert any("know it exactly" in note for note in plan.notes)
+    assert any("determine the value" in note for note in plan.notes)
     assert stratal.estimate(sample, {int(u): str(truth[u]) for u in sample.ids}).standard_error == 0.0
 
 
@@ -130,7 +130,7 @@ def test_a_list_is_planned_and_estimated_together(pool):
         ({"budget": 50, "allocation": "equal"}, "takes no allocation="),
         ({"budget": 50, "pilot": True}, "needs a target half-width"),
         ({"half_width": -1}, "positive number"),
-        ({"half_width": [0.1, 0.2]}, "a half-width for each"),
+        ({"half_width": [0.1, 0.2]}, "one half-width per estimand"),
         ({}, "either a budget or a half-width"),
     ],
 )
@@ -143,7 +143,7 @@ def test_what_does_not_go_together_is_refused(pool, given, message):
 def test_a_mean_as_estimand_is_the_plan_as_it_was(pool):
     population, _ = pool
     assert stratal.plan(population, 50, estimand="mean").allocation == stratal.plan(population, 50).allocation
-    with pytest.raises(InputError, match="a half-width for each"):
+    with pytest.raises(InputError, match="one half-width per estimand"):
         stratal.plan(population, half_width=[0.1, 0.2])
 
 

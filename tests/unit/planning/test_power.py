@@ -33,7 +33,7 @@ def test_labels_of_two_samples_are_those_of_a_test_of_two_means():
     deviation = np.sqrt((0.8 * 0.2 + 0.7 * 0.3) / 2)
     each = NormalIndPower().solve_power(0.1 / deviation, power=0.8, alpha=0.05)
 
-    assert labels(found, "of its own") == pytest.approx(2 * each, abs=2)
+    assert labels(found, "on its own items") == pytest.approx(2 * each, abs=2)
 
 
 def test_the_variance_of_kappa_is_the_linearised_one():
@@ -73,8 +73,8 @@ def test_half_width_and_power_belong_together():
     ("options", "said"),
     [
         ({"detect": 2.0}, "detect must lie between 0 and 1 .*For 2% write 0.02"),
-        ({"detect": 0.2, "equal_answers": 0.9}, "two models cannot differ by so much"),
-        ({"detect": 0.6, "rate": 0.5}, "two models cannot differ by so much"),
+        ({"detect": 0.2, "equal_answers": 0.9}, "two models cannot differ by this amount"),
+        ({"detect": 0.6, "rate": 0.5}, "two models cannot differ by this amount"),
         ({"detect": 0.1, "power": 80}, "power must lie"),
     ],
 )

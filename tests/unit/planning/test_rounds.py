@@ -325,7 +325,7 @@ def test_without_labels_the_same_rule_shares_a_larger_budget():
 def test_what_only_labels_could_decide_is_refused_without_them(given):
     sample = stratal.designs.SimpleRandom(budget=20).draw(population(), seed=7)
 
-    with pytest.raises(InputError, match="looks at no label"):
+    with pytest.raises(InputError, match="has no effect without labels="):
         stratal.next_round(sample, **given)
     with pytest.raises(InputError, match="cannot be added"):
         stratal.next_round(sample, additional=10**6)

@@ -173,7 +173,7 @@ def test_metrics_of_classes(criterion: str) -> None:
     first = stratal.select(population(columns), answers=list(columns), criterion=criterion, indifference=0.05)
     found = finish(first)
     assert found.winner == "m0"
-    assert any("first order" in note for note in found.notes)
+    assert any("first-order" in note for note in found.notes)
     of_class = stratal.select(
         population(columns), answers=list(columns), criterion="f1", positive="cow", indifference=0.05
     )
@@ -235,7 +235,7 @@ def test_clocks_draw_by_size_and_keep_what_was_drawn() -> None:
         ({"budget": 0}, "budget"),
         ({"criterion": "prevalence"}, "no such criterion"),
         ({"criterion": "f1", "positive": "Katze"}, "no model answers with this class"),
-        ({"positive": "cat"}, "not of one class"),
+        ({"positive": "cat"}, "does not refer to a single class"),
     ],
 )
 def test_what_it_refuses(options: dict[str, Any], message: str) -> None:

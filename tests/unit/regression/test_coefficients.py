@@ -153,7 +153,7 @@ def test_a_perfect_fit_has_no_interval_rather_than_one_of_rounding():
         found = linear_regression(with_intercept(x[:, None]), outcome, weighting=weighting)
 
         assert np.array_equal(found.standard_errors, [0.0, 0.0])
-        with pytest.raises(InputError, match="all labels agree, or are as fitted"):
+        with pytest.raises(InputError, match="all labels agree, or equal the fitted values"):
             found.confidence_interval()
         assert [row["interval_method"] for row in found.to_dict()["coefficients"]] == [None, None]
 
@@ -205,7 +205,7 @@ def test_differences_of_coefficients_are_estimates(result):
     ("call", "message"),
     [
         (lambda r: r.confidence_interval(95), "confidence_level is out of range"),
-        (lambda r: r.confidence_interval(0.9, "wald"), "no such kind of interval"),
+        (lambda r: r.confidence_interval(0.9, "wald"), "unknown kind of interval"),
         (lambda r: r.confidence_interval(0.9, alternative="larger"), "no such alternative"),
         (lambda r: r.of(coefficient="lenght"), "coefficient='lenght'"),
     ],

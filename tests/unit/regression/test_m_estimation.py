@@ -457,7 +457,7 @@ def test_populations_that_do_not_fit_are_told():
     with pytest.raises(InputError, match="not the population of the design"):
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[1:], proxy=data.f[1:], stratum=data.stratum[1:]))
     separate = ArrayUnlabelled(features=data.x, proxy=data.f, stratum=data.stratum, separate=True)
-    with pytest.raises(InputError, match="nothing about one finite population"):
+    with pytest.raises(InputError, match="cannot be used for a finite population"):
         data.fit(unlabelled=separate)
     with pytest.raises(InputError, match="different numbers of features"):
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[:, :2], proxy=data.f, stratum=data.stratum))
@@ -528,7 +528,7 @@ def test_a_slope_that_few_labels_decide_says_so():
     weighting = StratifiedWeighting(stratum=np.zeros(400, int), sizes=np.array([6000]))
     few = poisson_regression(with_intercept(x[:, None]), y, weighting=weighting)
     straight = linear_regression(with_intercept(random.normal(size=(400, 1))), y, weighting=weighting)
-    assert any("rests on about" in note and "highest leverage" in note for note in few.notes)
+    assert any("depends on about" in note and "highest leverage" in note for note in few.notes)
     assert straight.notes == ()
     y = random.poisson(0.8, 400) * 1.0
     other = poisson_regression(with_intercept(random.normal(size=(400, 1))), y, weighting=weighting)
@@ -553,7 +553,7 @@ def test_coefficients_are_a_sequence_of_the_same_estimates_and_can_be_pickled():
     assert fit[0] is fit[0]
     assert len(fit) == len(fit[:]) == 3
     assert pickle.loads(pickle.dumps(fit)).to_dict() == fit.to_dict()
-    with pytest.raises(InputError, match="no such kind of interval"):
+    with pytest.raises(InputError, match="unknown kind of interval"):
         fit.confidence_interval(method="wilsn")
 
 

@@ -45,7 +45,7 @@ def test_the_estimate_is_the_quantile_of_the_labels_at_any_level(population):
 
 def test_what_a_quantile_cannot_do_is_refused(population):
     sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=2)
-    with pytest.raises(InputError, match="a quantile by weights is that of the population"):
+    with pytest.raises(InputError, match="a weighted quantile always refers to the population"):
         stratal.estimate(sample, np.ones(20), estimand="quantile:.5", target="superpopulation")
     ordering = stratal.Population.from_arrays(proxy=[3.0, 9.0, -4.0])
     with pytest.raises(InputError, match="on the outcome's scale"):

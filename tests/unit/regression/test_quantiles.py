@@ -221,7 +221,7 @@ def test_a_probability_is_between_zero_and_one(q):
 
 
 def test_intervals_check_their_method():
-    with pytest.raises(InputError, match="no such kind of interval"):
+    with pytest.raises(InputError, match="unknown kind of interval"):
         fit().confidence_interval(0.9, method="wald")
 
 

@@ -90,7 +90,7 @@ class TestEveryMethod:
         assert strata.sizes.tolist() == [20]
         if method in ONE_DIMENSIONAL:
             assert strata.notes == (
-                "10 strata were asked for and 1 made: the proxy has only 1 distinct value.",
+                "10 strata were requested and 1 formed: the proxy has only 1 distinct value.",
             )
 
     @pytest.mark.parametrize("method", [*ONE_DIMENSIONAL, "features"])
@@ -151,7 +151,7 @@ class TestNeyman:
     def test_refuses_margins_and_outcomes_without_bounds(self, method, scaled):
         units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0], scaled=scaled)
 
-        with pytest.raises(InputError, match="how the outcome spreads"):
+        with pytest.raises(InputError, match="variance of the outcome"):
             stratify(units, method, 2)
 
 
@@ -238,7 +238,7 @@ class TestFeatures:
         strata = stratify(units, "features", 10)
 
         assert strata.sizes.tolist() == [2, 2]
-        assert "10 strata were asked for and 2 made" in strata.notes[0]
+        assert "10 strata were requested and 2 formed" in strata.notes[0]
 
     def test_a_feature_that_is_not_finite_is_named(self, monkeypatch):
         units = Population.from_arrays(proxy=[0.1, 0.2], features={"x": [1.0, 2.0]})
