@@ -1,10 +1,11 @@
-"""Units on which models that may be the best disagree, drawn round after round until one is known to be.
+"""Units on which models that may be the best disagree, drawn in rounds until the best model is known.
 
-Every unit has a clock: −log(1 − u), u its permanent random number, is how long it has to be exposed until it
-is drawn, and it is exposed by its size x of the round. The next unit is then i with probability x_i / Σ x of
-the units left, whatever happened before (the exponential distribution forgets: Efraimidis & Spirakis 2006),
-also where sizes change from round to round because models are out. Draws are nested, and each turn's
-probabilities are known exactly, which the bounds of `stratal.intervals.betting` need.
+A unit with the permanent random number u is drawn when its exposure reaches −log(1 − u), an exponential
+waiting time; its exposure grows in proportion to its size x of the round. The next unit is then i with
+probability x_i / Σ x among the remaining units. This does not depend on previous draws, because the
+exponential distribution is memoryless (Efraimidis & Spirakis 2006), and holds even if sizes change between
+rounds because models are eliminated. Draws are nested, and the probabilities of each draw are known exactly,
+as the bounds of `stratal.intervals.betting` require.
 """
 
 from __future__ import annotations
@@ -26,24 +27,25 @@ from stratal.population.summary import Candidates, Drawn, Size
 from stratal.proxy.agreement import coded_answers, estimate_accuracies
 from stratal.question.tags import read_sets
 
-# The least size of a unit on which survivors differ, over the root mean square of these: no label then
-# counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
-# third more.
-LEAST_RELATIVE_SIZE = 0.5
+# Smallest size of a unit on which survivors differ, relative to the root mean square of these sizes. No label
+# then has more than about twice the weight of the others, whichever model leads in the end. Values of .3 to
+# .6 need the same number of labels, and .1 a third more.
+MIN_RELATIVE_SIZE = 0.5
 
 
-# Units from whose answers the models' accuracies are estimated before there is a label.
+# Number of units whose answers determine the estimated accuracies of the models before there are labels.
 UNITS_FOR_ACCURACIES = 1_024
 
-# Models whose differences are numbers of 64 bits at a time, which take eight times the memory.
+# Number of models whose differences are converted to 64 bits at the same time: they need eight times the
+# memory.
 _MODELS_AT_ONCE = 8
 
 
 class PoissonDraw:
-    """Units drawn in turn with sizes that may change between rounds.
+    """Units drawn one after the other with sizes that may change between rounds.
 
-    Of the t units drawn so far it holds `rows`, `inverse` (1 / q of each) and `largest` (the largest 1 / q
-    that the unit drawn in that turn could have had).
+    For the t units drawn so far it has `rows`, `inverse` (1 / q of each) and `largest` (the largest possible
+    1 / q in that draw).
 
     Parameters
     ----------
@@ -56,19 +58,20 @@ class PoissonDraw:
         self.exposure = np.zeros(len(uniform))
         self.drawn = np.zeros(len(uniform), dtype=bool)
         self.rows = np.empty(0, np.int64)
-        self.inverse, self.largest = np.empty(0), np.empty(0)
+        self.inverse = np.empty(0)
+        self.largest = np.empty(0)
         self._rounds: list[tuple[FloatArray, IntArray, FloatArray]] = []
 
     def draw(self, sizes: FloatArray, count: int) -> int:
-        """Draw a round of `count` units, fewer if fewer of a positive size are left; return how many."""
+        """Draw a round of up to `count` units with a positive size; return their number."""
         open_rows = np.flatnonzero(~self.drawn & (sizes > 0))
         count = min(count, len(open_rows))
         if count < 1:
             return 0
         x = sizes[open_rows]
         waiting = self.left[open_rows] / x
-        soonest = np.flatnonzero(waiting <= np.partition(waiting, count - 1)[count - 1])
-        first = soonest[np.argsort(waiting[soonest], kind="stable")[:count]]
+        earliest = np.flatnonzero(waiting <= np.partition(waiting, count - 1)[count - 1])
+        first = earliest[np.argsort(waiting[earliest], kind="stable")[:count]]
         new = open_rows[first]
         elapsed = float(waiting[first[-1]])
         total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
@@ -76,8 +79,12 @@ class PoissonDraw:
         remaining[open_rows] = 1.0 / x
         self._rounds.append((remaining, new, total))
         self.left[open_rows] -= x * elapsed
-        # Units drawn earlier are exposed too: their probability is that of being drawn by now.
-        self.exposure[sizes > 0] += sizes[sizes > 0] * (elapsed if count < len(open_rows) else np.inf)
+        # If all units are drawn, each has the probability 1.
+        if count == len(open_rows):
+            elapsed = np.inf
+        # Units that are already drawn are exposed too: their probability is that of being drawn by now.
+        has_size = sizes > 0
+        self.exposure[has_size] += sizes[has_size] * elapsed
         self.drawn[new] = True
         self.rows = np.concatenate([self.rows, new])
         self.inverse = np.concatenate([self.inverse, total / x[first]])
@@ -86,11 +93,11 @@ class PoissonDraw:
 
     @property
     def probability(self) -> FloatArray:
-        """The probability (n,) with which each unit drawn would have been, by the exposure that all had."""
+        """The inclusion probability (n,) of each drawn unit, from its total exposure."""
         return np.asarray(-np.expm1(-self.exposure[self.rows]))
 
     def spread(self, differs: BoolArray) -> FloatArray:
-        """Return Σ 1/q over the units left in each turn (n, J), of those that differ (N, J)."""
+        """Return Σ 1/q over the remaining differing units, `differs` (N, J), at each draw (n, J)."""
         if not self._rounds:
             return np.empty((0, differs.shape[1]))
         every_remaining = np.array([remaining for remaining, _, _ in self._rounds])
@@ -99,10 +106,10 @@ class PoissonDraw:
             models = slice(start, start + _MODELS_AT_ONCE)
             totals[:, models] = every_remaining @ differs[:, models]
         sums = []
-        for (remaining, new, total), of_round in zip(self._rounds, totals, strict=True):
+        for (remaining, new, total), round_totals in zip(self._rounds, totals, strict=True):
             drawn_differences = remaining[new, None] * differs[new]
             earlier_differences = np.cumsum(drawn_differences, axis=0) - drawn_differences
-            sums.append((of_round - earlier_differences) * total[:, None])
+            sums.append((round_totals - earlier_differences) * total[:, None])
         return np.concatenate(sums)
 
 
@@ -111,10 +118,10 @@ def sizes_of(
 ) -> FloatArray:
     """Return the size (N,) of each unit in a round: √ of the share of rivals that differ from the leader.
 
-    That keeps the variances of the leader's differences from its rivals small together. Units on which no
-    survivor differs have none, unless labels are needed `everywhere`.
+    These sizes minimise the sum of the variances of the differences between the leader and its rivals. Units
+    on which no survivor differs have size 0, unless labels are needed `everywhere`.
     """
-    # The answers of a model are contiguous in memory, and not those to a unit.
+    # A loop over models, because the answers of one model are contiguous in memory.
     leader_answers = codes[:, leader]
     differing_rivals = np.zeros(len(codes), dtype=np.int32)
     differ = np.zeros(len(codes), dtype=bool)
@@ -126,10 +133,10 @@ def sizes_of(
             differing_rivals += differs
     sizes = np.sqrt(differing_rivals / max(len(rivals), 1))
     if np.any(differ):
-        least = LEAST_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
+        min_size = MIN_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
     else:
-        least = 1.0
-    return np.asarray(np.where(differ | everywhere, np.maximum(sizes, least), 0.0))
+        min_size = 1.0
+    return np.asarray(np.where(differ | everywhere, np.maximum(sizes, min_size), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +148,17 @@ class Disagreements(Design):
     answers : tuple of str (k,)
         The group columns of the models' answers.
     units, leaders : tuple of int (rounds,)
-        Units drawn in each round, and the model that led, by its place in `answers`.
+        Number of units of each round, and the leading model as its index in `answers`.
     survivors, rivals : tuple of tuple of int (rounds,)
-        The models that could still be the best, and those of them that had to be told from the leader.
+        The models that could still be the best, and those of them that were not yet distinguished from the
+        leader.
     criterion : str
         `accuracy`, `preference` or a metric of classes.
     positive : str, optional
         The class of the metric.
     confidence, indifference : float
     budget : int, optional
-        Labels at most.
+        Largest number of labels.
 
     Examples
     --------
@@ -177,19 +185,19 @@ class Disagreements(Design):
 
     @property
     def everywhere(self) -> bool:
-        """Whether units on which all agree count too: for all but shares of right or preferred answers."""
+        """Whether units on which all models agree count too: except for accuracy and preference."""
         return self.criterion not in ("accuracy", "preference")
 
     def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> PoissonDraw:
-        """Draw all rounds, or the first, from answers (N, k) as numbers and random numbers (N,)."""
-        clocks = PoissonDraw(uniform)
+        """Draw all rounds, or the first `rounds`, from answers (N, k) as numbers and random numbers (N,)."""
+        draws = PoissonDraw(uniform)
         states = list(zip(self.leaders, self.survivors, self.rivals, strict=True))[:rounds]
-        # Most rounds have the models of the round before.
+        # Most rounds have the models of the previous round, and therefore the same sizes.
         sizes = {state: self.sizes(codes, *state) for state in dict.fromkeys(states)}
         for count, state in zip(self.units[:rounds], states, strict=True):
             if count:
-                clocks.draw(sizes[state], count)
-        return clocks
+                draws.draw(sizes[state], count)
+        return draws
 
     def sizes(
         self, codes: IntArray, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
@@ -199,7 +207,7 @@ class Disagreements(Design):
         return sizes_of(codes, leader, *groups, everywhere=self.everywhere)
 
     def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
-        """Return the design with another round, of these survivors and rivals."""
+        """Return the design with another round; `groups` are its survivors and rivals."""
         survivors, rivals = groups
         return replace(
             self,
@@ -210,18 +218,18 @@ class Disagreements(Design):
         )
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
-        """Draw all rounds, in the order of their turns."""
+        """Draw all rounds; units are in the order of the draw."""
         units = units_and_answers(population, self.answers, seed)
-        clocks = self.replay(units.codes, units.candidates.uniform)
-        return self, units.candidates.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
+        draws = self.replay(units.codes, units.candidates.uniform)
+        return self, units.candidates.drawn.only(draws.rows), np.minimum(draws.probability, 1.0), None
 
     def larger(self, sample: Sample, additional: int) -> Design:
-        """Refuse: the labels decide which units are next."""
+        """Raise an error, because labels determine the next units."""
         action = "Give the labels too: Selection.update(labels), or stratal select --extend with --labels."
         raise InputError("the next disagreements depend on the existing labels", action=action)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
-        """Refuse: where all models agree no unit is ever labelled, so that no mean is estimated."""
+        """Raise an error: no mean can be estimated, as units on which all models agree are never drawn."""
         raise InputError(
             "this sample only distinguishes models: units on which all of them agree are never labelled",
             action="Ask for differences: stratal.select, stratal select --extend. For the winner's own value "
@@ -231,7 +239,7 @@ class Disagreements(Design):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelAnswers:
-    """All units with their permanent random numbers, and the models' answers.
+    """All units with their permanent random numbers, and the answers of the models.
 
     Parameters
     ----------
@@ -248,28 +256,28 @@ class ModelAnswers:
 
     @cached_property
     def n_distinct(self) -> int:
-        """The number of models whose answers are not all those of another model."""
+        """The number of models with different answers."""
         return len({column.tobytes() for column in self.codes.T})
 
     @cached_property
     def likely_accuracies(self) -> FloatArray:
-        """The probability (N, k) of each answer by the models' agreement, without any label."""
+        """The probability (N, k) that each answer is correct, from the models' agreement without labels."""
         return estimate_accuracies(self.codes, UNITS_FOR_ACCURACIES)[1]
 
 
-# The answers that were read last of each population: every round of a selection needs them again.
+# Cache of the last answers of each population, because every round of a selection needs them.
 _READ: WeakKeyDictionary[Population, dict[tuple[tuple[str, ...], int], ModelAnswers]] = WeakKeyDictionary()
 
 
 def units_and_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
-    """Return all units and the models' answers; they are read once for all rounds."""
+    """Return all units and the answers of the models, which are read once for all rounds."""
     if (answers, seed) not in _READ.get(population, {}):
         _READ[population] = {(answers, seed): _read_answers(population, answers, seed)}
     return _READ[population][answers, seed]
 
 
 def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
-    """Return all units and the models' answers. Sets of tags are equal whatever the order of their tags."""
+    """Return all units and the answers of the models; the order of tags in a set does not matter."""
     candidates = population.below(Size(kind="equal"), 1.0, seed)
     columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():

@@ -1,4 +1,4 @@
-"""A larger draw of the same seed, with the units of an earlier sample in front."""
+"""A larger draw with the same seed, which begins with the units of an earlier sample."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from stratal.population.summary import Drawn
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 
-# Names in an error; the others are counted, so that the message stays one sentence.
-_LISTED = 3
+# Number of names in an error; the others are only counted, so that the message stays one sentence.
+_MAX_NAMES = 3
 
 
 def require_same_population(sample: Sample, population: Population) -> Population:
-    """Return the population if the sample was drawn from it; row numbers count from where the sample's do.
+    """Return the population if the sample was drawn from it; row numbers have the base of the sample.
 
-    Its digest, and the columns of the drawn units, are compared with the sample's. A sample that was written
-    before there were digests is compared by what it holds: its units and the sizes of its strata.
+    The digest and the columns of the drawn units are compared. For a sample without a digest, its units and
+    the sizes of its strata are compared.
 
     Raises
     ------
     InputError
-        Names what differs: the number of units, ids, a proxy, a group, a column that annotators see.
+        Names the difference: the number of units, ids, a proxy, a group, or a column that annotators see.
     """
     if population is sample.population:
         return population
     population = require_population(population, "population=")
     question = sample.question
     population = population.numbered_from(stored_row_base(question.row_base, question.id))
-    lacking = [name for name in sample.proxy_names if name not in population.proxy_names]
-    if lacking or population.size != sample.population_size:
-        named = ", ".join(map(repr, lacking))
-        raise not_drawn_from(
-            "",
-            actual=f"{population.size} units" + (f" without {named}" if lacking else ""),
-            allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
-        )
+    missing_proxies = [name for name in sample.proxy_names if name not in population.proxy_names]
+    if missing_proxies or population.size != sample.population_size:
+        actual = f"{population.size} units"
+        allowed = f"{sample.population_size} units"
+        if missing_proxies:
+            names = ", ".join(map(repr, missing_proxies))
+            actual += f" without {names}"
+            allowed += f" with {names}"
+        raise not_drawn_from("", actual=actual, allowed=allowed)
     texts = id_texts(sample.ids)
     candidates = population.find(texts)
     rows = rows_of(texts, candidates.ids)
@@ -70,7 +71,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
 
 
 def with_set_texts(drawn: Drawn, sample: Sample) -> Drawn:
-    """Return units of a population with their answers as the texts of sets, if those of a sample are."""
+    """Return units of a population with their answers as texts of sets, if the sample has sets."""
     outcome = sample.question.outcome
     if not outcome.holds_sets:
         return drawn
@@ -87,13 +88,13 @@ def with_set_texts(drawn: Drawn, sample: Sample) -> Drawn:
 
 
 def require_same_draw(earlier: Sample, later: Sample) -> None:
-    """Refuse a later sample whose units, or whose population, are not those of an earlier one.
+    """Raise an error if a later sample does not contain an earlier one, or has another population.
 
     Raises
     ------
     InputError
-        If a unit of the earlier sample is not in the later one, or anything that is known of it differs, or
-        the digests of their populations do.
+        If the later sample lacks a unit of the earlier one, if a value of a unit differs, or if the digests
+        of their populations differ.
     """
     texts = id_texts(earlier.ids)
     rows = rows_of(texts, later.ids)
@@ -104,8 +105,8 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
         )
-    theirs = {name: values[rows] for name, values in unit_columns(later).items()}
-    refuse_other_units(texts, theirs, unit_columns(earlier))
+    later_columns = {name: values[rows] for name, values in unit_columns(later).items()}
+    refuse_other_units(texts, later_columns, unit_columns(earlier))
     earlier_digest = earlier.population_digest()
     later_digest = later.population_digest()
     if earlier_digest is None or later_digest is None:
@@ -116,12 +117,12 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
-    """Refuse a sample that was drawn from another population than the one that was planned for.
+    """Raise an error if a sample was drawn from another population than that of the plan.
 
     Raises
     ------
     InputError
-        Names what differs of the columns that both have.
+        Names the differences in the common columns.
     """
     if sample.population is planned:
         return
@@ -139,29 +140,35 @@ def require_planned(sample: Sample, planned: Population) -> None:
 
 
 def rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
-    """Return where each id (n,) is among others, −1 where it is not there."""
-    place = {text: row for row, text in enumerate(id_texts(ids))}
-    return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+    """Return the position of each text (n,) among ids, −1 if it is not among them."""
+    row_by_id = {text: row for row, text in enumerate(id_texts(ids))}
+    return np.array([row_by_id.get(text, -1) for text in texts], dtype=np.int64)
 
 
 def differing(proxies: Sequence[str], first: PopulationDigest, second: PopulationDigest) -> str:
-    """Return what differs between the digests of two populations, in words; nothing if they are the same."""
+    """Return a description of the differences between the digests of two populations, empty if equal."""
     if first.ids != second.ids:
         return " ids differ"
-    columns = [name.partition(":") for name in first.differing(second)]
-    called = {"group": "column", "second": "second moment of proxy"}
-    names = [
-        f"{called.get(kind) or ('proxy' if name in proxies else 'feature')} {name!r}"
-        for kind, _, name in columns
-    ]
-    if len(names) > _LISTED:
-        remainder = f" and {len(names) - _LISTED} more"
-    else:
-        remainder = ""
-    verb = f"differ{'s' if len(names) == 1 else ''}"
-    if names:
-        return f" {', '.join(names[:_LISTED])}{remainder} {verb}"
-    return ""
+    names = []
+    for column in first.differing(second):
+        kind, _, name = column.partition(":")
+        if kind == "group":
+            noun = "column"
+        elif kind == "second":
+            noun = "second moment of proxy"
+        elif name in proxies:
+            noun = "proxy"
+        else:
+            noun = "feature"
+        names.append(f"{noun} {name!r}")
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f" {names[0]} differs"
+    text = ", ".join(names[:_MAX_NAMES])
+    if len(names) > _MAX_NAMES:
+        text += f" and {len(names) - _MAX_NAMES} more"
+    return f" {text} differ"
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
@@ -178,26 +185,27 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
 def refuse_other_units(
     texts: Sequence[str], read_columns: Mapping[str, AnyArray], stored_columns: Mapping[str, AnyArray]
 ) -> None:
-    """Refuse columns (n,) of drawn units other than those that are known; what both have is compared."""
+    """Raise an error for a value of a drawn unit that differs; only common columns (n,) are compared."""
     for name, values in stored_columns.items():
         if name not in read_columns:
             continue
-        for text, read_value, stored_value in zip(
-            texts, read_columns[name].tolist(), values.tolist(), strict=True
-        ):
+        rows = zip(texts, read_columns[name].tolist(), values.tolist(), strict=True)
+        for text, read_value, stored_value in rows:
             if not same_value(read_value, stored_value):
                 raise not_drawn_from(
                     f" {name} of unit {text!r} differs",
-                    actual=_short(read_value),
-                    allowed=_short(stored_value),
+                    actual=_short_text(read_value),
+                    allowed=_short_text(stored_value),
                 )
 
 
 def not_drawn_from(difference: str, actual: str, allowed: str | None = None) -> InputError:
-    """Return the error about a population that a sample was not drawn from."""
+    """Return the error for a population that is not that of the sample."""
+    problem = "this is not the population that the sample was drawn from"
+    if difference:
+        problem += f":{difference}"
     return InputError(
-        "this is not the population that the sample was drawn from"
-        + (f":{difference}" if difference else ""),
+        problem,
         given=actual,
         allowed=allowed,
         action="Give the one that it was drawn from, unchanged.",
@@ -205,7 +213,7 @@ def not_drawn_from(difference: str, actual: str, allowed: str | None = None) -> 
 
 
 def _compare_strata(sample: Sample, population: Population) -> None:
-    """Compare the sizes of strata, and the strata of drawn units, where the sample's rule can be applied."""
+    """Compare the sizes of strata, if the population has the columns of the sample's rule."""
     rule = sample.design.rule
     stored_columns = (*population.proxy_names, *population.feature_names, *population.group_names)
     if rule is None or any(name not in stored_columns for name in rule.columns):
@@ -216,7 +224,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         raise not_drawn_from(" strata differ", actual=sizes_text, allowed=stored_text)
 
 
-def _short(value: object) -> str:
+def _short_text(value: object) -> str:
     text = repr(value)
     if len(text) <= 80:
         return text
@@ -224,18 +232,18 @@ def _short(value: object) -> str:
 
 
 def extended(sample: Sample, design: Design, population: Population) -> Sample:
-    """Return a larger draw of the same seed: earlier units first, in their order, then the new ones.
+    """Return a larger draw with the same seed: first the earlier units in their order, then the new ones.
 
     Raises
     ------
     InputError
-        If the design does not draw every unit of the sample: one that is not nested, or a smaller one.
+        If the design does not draw every unit of the sample, because it is not nested or is smaller.
     """
     texts = id_texts(sample.ids)
     if sample.question.chosen is None:
         larger = design.draw(population, sample.seed)
     else:
-        larger = _with_other_units(sample, design, population)
+        larger = _add_random_units(sample, design, population)
     earlier = rows_of(texts, larger.ids)
     if -1 in earlier:
         raise InputError(
@@ -259,12 +267,12 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     )
 
 
-def _with_other_units(sample: Sample, design: Design, population: Population) -> Sample:
-    """Return the units of a sample, whose first round was chosen elsewhere, with others up to n_h.
+def _add_random_units(sample: Sample, design: Design, population: Population) -> Sample:
+    """Return the units of an external sample with further random units, so that strata have n_h units.
 
-    Units that were chosen elsewhere do not have the smallest permanent random numbers. Of n_h units that have
-    them, at least n_h less those of the sample are others, and the first of these in the random order of a
-    draw are a simple random sample of all others.
+    Externally chosen units do not have the smallest permanent random numbers. Among the n_h units that have
+    them, at least n_h minus the units of the sample are other units. The first of these in the random order
+    of a draw are a simple random sample of all other units.
     """
     realised, drawn, _, summary = design.select(population, sample.seed)
     counts = realised.counts
@@ -275,46 +283,49 @@ def _with_other_units(sample: Sample, design: Design, population: Population) ->
             allowed="a simple random or stratified design",
         )
     is_other = rows_of(id_texts(drawn.ids), sample.ids) < 0
-    places = np.flatnonzero(is_other)
-    stratum = drawn.stratum[places]
+    positions = np.flatnonzero(is_other)
+    stratum = drawn.stratum[positions]
+    # The rank of each unit within its stratum, in the order of the draw.
     order = np.argsort(stratum, kind="stable")
     first = np.searchsorted(stratum[order], np.arange(len(counts)))
-    rank = np.empty(len(places), dtype=np.int64)
-    rank[order] = np.arange(len(places)) - first[stratum[order]]
-    missing = counts - np.bincount(sample.stratum, minlength=len(counts))
-    others = drawn.only(places[rank < missing[stratum]])
+    rank = np.empty(len(positions), dtype=np.int64)
+    rank[order] = np.arange(len(positions)) - first[stratum[order]]
+    n_missing = counts - np.bincount(sample.stratum, minlength=len(counts))
+    others = drawn.only(positions[rank < n_missing[stratum]])
     units = Drawn(
         ids=np.concatenate([sample.ids, others.ids]),
         stratum=np.concatenate([sample.stratum, others.stratum]),
         proxies=np.concatenate([sample.proxies, others.proxies]),
-        groups=_joined(sample.groups, others.groups),
-        shown=_joined(sample.shown, others.shown),
+        groups=_join_columns(sample.groups, others.groups),
+        shown=_join_columns(sample.shown, others.shown),
     )
-    sizes = np.array([population.size]) if summary is None else summary.sizes
-    return sample_of(realised, population, sample.seed, units, (counts / sizes)[units.stratum], summary)
+    if summary is None:
+        sizes = np.array([population.size])
+    else:
+        sizes = summary.sizes
+    probabilities = (counts / sizes)[units.stratum]
+    return sample_of(realised, population, sample.seed, units, probabilities, summary)
 
 
-def _joined(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the columns that both have, one after the other."""
+def _join_columns(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the common columns, with the entries of the first before those of the second."""
     return {name: np.concatenate([first[name], second[name]]) for name in first if name in second}
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
-    """Return where to draw from: the sample's own population, or a given one that is the same."""
+    """Return the population of further draws: the sample's, or an equal one."""
     if population is None:
-        where = sample.population
-    else:
-        where = population
-    if where is None:
+        population = sample.population
+    if population is None:
         raise InputError(
             "this sample does not contain the population that it was drawn from",
             action="Give population=, the one that it was drawn from.",
         )
-    return require_same_population(sample, where)
+    return require_same_population(sample, population)
 
 
 def refuse_other_designs(sample: Sample) -> None:
-    """Refuse a sample of a design that has no next round."""
+    """Raise an error for a sample whose design has no next round."""
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",

@@ -1,4 +1,4 @@
-"""Clusters that hold labelled units of a group: how many there are, and what few of them leave uncertain."""
+"""Clusters with labelled units of a group: their number, and the corrections for few clusters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 
-# Correlation of the units of a cluster that the degrees of freedom assume. With none, as Bell and McCaffrey
-# have it, log-normal sizes of 10 or 30 clusters cover .936 to .947; with .1 they cover .953 to .965.
-_RESEMBLANCE = 0.1
+# Assumed correlation of the units of a cluster in the degrees of freedom. With 0, as in Bell and McCaffrey,
+# the coverage for 10 or 30 clusters of log-normal sizes is .936 to .947; with .1 it is .953 to .965.
+_INTRACLUSTER_CORRELATION = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,11 +22,12 @@ class GroupClusters(Record):
     cluster : int (n,)
         Cluster of each labelled unit, 0 … m − 1.
     parts : float (m,)
-        g_c, each cluster's part of the group's weights; 0 for clusters without a unit of the group.
+        g_c, the share of each cluster in the weights of the group; 0 for clusters without a unit of the
+        group.
     squares : float (m,)
-        Σ w² of each cluster's units of the group, whose w add up to 1.
+        Σ w² of the units of the group in each cluster, where the weights w of the group have the sum 1.
     strata : int
-        Strata that hold clusters of the group.
+        Number of strata with clusters of the group.
     undrawn_share : float
         Share of the population's clusters that were not drawn; 1 for draws with replacement.
     """
@@ -51,11 +52,13 @@ class GroupClusters(Record):
         inside = np.abs(weights) * member
         m = int(cluster.max(initial=-1)) + 1
         sums = np.asarray(np.bincount(cluster, inside, minlength=m), dtype=np.float64)
-        total = float(sums.sum())
+        # A group without weights has no clusters: all parts are 0.
+        total = float(sums.sum()) or 1.0
+        squares = np.bincount(cluster, (inside / total) ** 2, minlength=m)
         return cls(
             cluster=cluster,
-            parts=sums / total if total > 0 else sums,
-            squares=np.asarray(np.bincount(cluster, (inside / (total or 1.0)) ** 2, minlength=m), np.float64),
+            parts=sums / total,
+            squares=np.asarray(squares, np.float64),
             strata=len(np.unique(stratum[member])),
             undrawn_share=undrawn_share,
         )
@@ -67,34 +70,36 @@ class GroupClusters(Record):
 
     @property
     def design_df(self) -> int:
-        """Clusters minus the strata that hold them: R's `degf(subset(design))`."""
+        """Number of clusters minus number of their strata, as in R's `degf(subset(design))`."""
         return self.count - self.strata
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Bell and McCaffrey's degrees of freedom, at most `design_df`; 0 without an interval."""
+        """Bell and McCaffrey's degrees of freedom, at most `design_df`; 0 if there is no interval."""
         if self.count < 2 or self.design_df < 1:
             return 0.0
         used = self.parts > 0
         parts = self.parts[used]
         squares = self.squares[used]
-        freedom = bell_mccaffrey(parts, (1.0 - _RESEMBLANCE) * squares + _RESEMBLANCE * parts**2)
-        return min(float(self.design_df), max(freedom, 1.0))
+        correlation = _INTRACLUSTER_CORRELATION
+        variances = (1.0 - correlation) * squares + correlation * parts**2
+        return min(float(self.design_df), max(bell_mccaffrey(parts, variances), 1.0))
 
     @property
     def unequal_draws(self) -> float:
-        """Clusters of equal size that the group's clusters are worth (Kish): 1 / Σ g_c²."""
+        """Effective number of clusters of the group (Kish): 1 / Σ g_c²."""
         return float(1.0 / np.sum(self.parts**2))
 
     @property
     def stretch(self) -> FloatArray:
         """Factor (n,) of the residuals of a mean of the group, √((1 − 1/m) / (1 − g_c)).
 
-        A cluster pulls the mean towards itself, so that its residuals show (1 − g_c) of its variance (Bell &
-        McCaffrey 2002, "CR2"). The covariance's own factor m / (m − 1) is taken off: it counts all drawn
-        clusters, also those without a unit of the group.
+        Each cluster influences the mean, so that the variance of its residuals is too small by the factor
+        1 − g_c (Bell & McCaffrey 2002, "CR2"). The factor m / (m − 1) of the covariance is removed, because
+        it counts all drawn clusters, including those without a unit of the group.
         """
         m = len(self.parts)
+        # A cluster with all weight of the group has no residual, and there is no interval.
         leverage_complement = np.where(self.parts < 1.0, 1.0 - self.parts, 1.0)
         if m > 1:
             factors = np.sqrt((1.0 - 1.0 / m) / leverage_complement)
@@ -104,23 +109,23 @@ class GroupClusters(Record):
 
 
 def bell_mccaffrey(parts: FloatArray, variances: AnyArray) -> float:
-    """Return Satterthwaite's degrees of freedom of the variance between clusters, of a mean that they form.
+    """Return Satterthwaite's degrees of freedom of the variance between clusters for their weighted mean.
 
-    The residual totals of clusters, stretched by 1/√(1 − g_c), have covariance Ω when units vary alike and
-    independently; the variance estimate, their sum of squares, has those of a χ² with (tr Ω)² / tr Ω²
-    (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
+    Let Ω be the covariance of the residual totals of clusters, multiplied by 1/√(1 − g_c), for independent
+    units with equal variances. The variance estimate, their sum of squares, has the degrees of freedom (tr
+    Ω)² / tr Ω² (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
 
     Parameters
     ----------
     parts : float (m,)
-        g_c, each cluster's part of the mean; they add up to 1.
+        g_c, the share of each cluster in the mean, with sum 1.
     variances : float (m,)
-        What the variance of each cluster's total is proportional to.
+        The variance of each cluster's total, up to a common factor.
     """
     stretch = 1.0 / (1.0 - parts)
     total_variance = variances.sum()
     trace = stretch * (variances - 2.0 * parts * variances + total_variance * parts**2)
-    # Ω² summed without the m × m matrix: diag(v) less g v' + v g' − Σv g g', each row and column stretched.
+    # tr Ω² without the m × m matrix: Ω is diag(v) − g v' − v g' + Σv g g', with scaled rows and columns.
     squared_parts = stretch @ parts**2
     crossed_parts = stretch @ (parts * variances)
     squared_variances = stretch @ variances**2

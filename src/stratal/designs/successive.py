@@ -1,4 +1,4 @@
-"""Rounds of unequal probabilities: each draws from the units that are left, by what is predicted by then."""
+"""Rounds with unequal probabilities: each draws from the remaining units, based on the current prediction."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from stratal.strata.allocation import check_budget
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SuccessiveWeighting(Weighting):
-    """Rounds that each draw from what earlier ones left, combined by their sizes.
+    """Estimates of rounds that draw from the remaining units, combined in proportion to their sizes.
 
-    A round's estimate is exact for units that were drawn before it, and for all others it is weighted by the
-    round's 1/π. Given the rounds before it has no bias, so errors of rounds are uncorrelated.
+    The estimate of a round uses the known outcomes of previously drawn units, and weights its own units by
+    1/π. Given the previous rounds it is unbiased, so that the errors of rounds are uncorrelated.
 
     Parameters
     ----------
     inclusion_probability : float (n,)
-        π of the labelled units, in their own round.
+        π of the labelled units in the round of their draw.
     round : int (n,)
         From 0.
     shares : float (T,)
-        Of the rounds in the estimate; they add up to 1.
+        Weights of the rounds in the estimate, with sum 1.
     answered : float (T,)
-        Share of each round's units that have a label, by their weights.
+        Weighted share of the labelled units among the units of each round.
     size : float
         N.
     """
@@ -53,23 +53,27 @@ class SuccessiveWeighting(Weighting):
 
     @property
     def weights(self) -> FloatArray:
-        """For each unit (n,): its round's share over π, and the shares of later rounds, which know it."""
+        """The weight of each unit (n,): its round's share divided by π, plus the shares of later rounds."""
         later = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
         round_weights = self.shares[self.round] / self.inclusion_probability + later[self.round]
         return np.asarray(round_weights / self.answered[self.round] / self.size)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """Add up the rounds', each as of a fixed-size design; with one label, as of a Poisson sample."""
+        """Return the sum of the covariances of the rounds, each with a fixed size."""
         covariance = np.zeros((variables.shape[1],) * 2)
         for t, share in enumerate(self.shares):
             in_round_mask = self.round == t
             chance = self.inclusion_probability[in_round_mask] * min(float(self.answered[t]), 1.0)
-            formula = fixed_size if np.sum(chance < 1) > 1 else poisson  # one label has no spread
+            if np.sum(chance < 1) > 1:
+                formula = fixed_size
+            else:
+                # A single label has no deviation from its mean.
+                formula = poisson
             covariance += share**2 * formula(variables[in_round_mask], chance, self.size)
         return covariance
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Units drawn by chance, less one for each round; each squared term is one degree of freedom."""
+        """Effective number of units drawn by chance (Satterthwaite), minus one for each round."""
         chance = self.inclusion_probability < 1
         scaled = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
         free = float(satterthwaite(scaled[chance], np.ones(int(chance.sum()))))
@@ -77,24 +81,24 @@ class SuccessiveWeighting(Weighting):
 
     @property
     def sampled_fractions(self) -> FloatArray:
-        """0: a unit's prediction by the other folds needs no correction, as its weight is known."""
+        """0: the weights are known, so that predictions by other folds need no correction."""
         return np.zeros(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Successive(Design):
-    """Rounds of unequal probabilities: √ of the variance that is predicted of each unit by then.
+    """Rounds with probabilities proportional to the current predicted standard deviation of each unit.
 
-    Each round draws the n_t of the units that are left with the smallest u/x, u random numbers of its own
-    and x = √(p'(1 − p')), p' the predicted outcome moved a fifth of the way to its overall mean. What labels
-    of earlier rounds decide is a later round's probabilities, never the weight of a label that is in.
+    Each round draws the n_t remaining units with the smallest u/x, where u are random numbers of the round
+    and x = √(p'(1 − p')), with p' the predicted outcome, shrunk by a fifth towards its overall mean. Labels
+    determine only the probabilities of later rounds, never the weight of an existing label.
 
     Parameters
     ----------
     budgets : tuple of int (T,)
         Units of each round.
     predicted : tuple of Expression (T,)
-        What predicted the outcome (between 0 and 1) when the round was drawn.
+        The prediction of the outcome (between 0 and 1) at the time of each round.
 
     Notes
     -----
@@ -133,7 +137,7 @@ class Successive(Design):
         return sum(self.budgets)
 
     def draw(self, population: Population, seed: int) -> Sample:
-        """Draw all rounds; the sample's π are each unit's in its own round."""
+        """Draw all rounds; the π of a unit is that of its round."""
         sample = Design.draw(self, population, seed)
         return replace(sample, round=np.repeat(np.arange(1, len(self.budgets) + 1), self.budgets))
 
@@ -144,18 +148,18 @@ class Successive(Design):
         probabilities: dict[str, float] = {}
         for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
+            # A centre of 0 or 1 would give size 0 to units with such a prediction.
             measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
-            # The sample's own random numbers in the first round, others of it afterwards.
-            named = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
+            # The first round has the random numbers of the seed; each later round has independent ones.
+            round_seed = seed
             if number:
-                round_seed = int.from_bytes(named[:6], "big")
-            else:
-                round_seed = seed
+                digest = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
+                round_seed = int.from_bytes(digest[:6], "big")
+            drawn_before = None
             if texts:
                 drawn_before = population.find(texts)
-            else:
-                drawn_before = None
-            scale = inclusion_scale(_profile_of_undrawn(population, measured, drawn_before, budget), budget)
+            profile = _profile_of_undrawn(population, measured, drawn_before, budget)
+            scale = inclusion_scale(profile, budget)
             candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)
             ids = id_texts(candidates.drawn.ids)
             texts += [ids[row] for row in new_rows]
@@ -165,13 +169,14 @@ class Successive(Design):
         return self, drawn, np.array([probabilities[text] for text in texts]), None
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SuccessiveWeighting:
-        """Return the rounds' weights; nonresponse is taken to be at random within each round."""
+        """Return the weights of the rounds, assuming that labels are missing at random in each round."""
         number = sample.round - 1
         weights = 1.0 / sample.inclusion_probability
         drawn_weights, answered_weights = (
             np.bincount(number[part], weights[part], minlength=len(self.budgets))
             for part in (np.ones(sample.size, bool), labelled)
         )
+        # A round without a label has no share in the estimate.
         used = np.array(self.budgets) * (answered_weights > 0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
@@ -183,19 +188,19 @@ class Successive(Design):
 
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
-        """Return the first round, by a proxy between 0 and 1: the history's unless another is named."""
+        """Return the first round, by a proxy between 0 and 1; by default that of the history."""
         return cls(budgets=(budget,), predicted=(NumberColumn(name=proxy or HISTORY),))
 
     def larger(self, sample: Sample, additional: int) -> Successive:
-        """Return the design with another round by the same prediction."""
+        """Return the design with another round, based on the same prediction."""
         return replace(
             self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
     def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
-        """Return the design with another round, by what the labels so far and the history predict.
+        """Return the design with another round, predicted from the current labels and the history.
 
-        Without factors of a history, or for labels that are not shares of 1, the earlier prediction stays.
+        Without factors of a history, or for outcomes outside 0 to 1, the previous prediction is used.
         """
         design = self.larger(sample, additional)
         population = sample.population
@@ -206,7 +211,8 @@ class Successive(Design):
             rows = rows_of(id_texts(sample.ids[outcomes.labelled]), candidates.ids)
             values = np.column_stack([candidates.features[name][rows] for name in names])
             posterior = FactorPosterior.of(values, outcomes.z)
-            # What is still uncertain of a unit's log-odds is taken to be what it is on average.
+            # The mean of a logistic function of a normal variable is approximately the function of its mean
+            # divided by √(1 + π v / 8); v is the average variance of the log-odds.
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
             weights = [shrunk, *(shrunk * posterior.mean).tolist()]
             terms = [w * NumberColumn(name=name) for w, name in zip(weights, names, strict=True)]
@@ -217,7 +223,7 @@ class Successive(Design):
 def _profile_of_undrawn(
     population: Population, measured: Size, before: Drawn | None, budget: int
 ) -> SizeProfile:
-    """Return the profile of the sizes of the units that are not drawn yet, with its `budget` largest."""
+    """Return the profile of the sizes of the undrawn units, with the `budget` largest ones."""
     if before is None:
         return population.size_profile(measured, budget)
     columns: JsonDict = {**before.features}
@@ -225,7 +231,8 @@ def _profile_of_undrawn(
     assert measured.formula is not None
     drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]
     profile = population.size_profile(measured, min(budget + len(drawn), population.size))
-    # Those of drawn units are taken out of the largest; an engine's sizes may differ in the last digit.
+    # Remove the sizes of drawn units from the largest ones; sizes from an engine may differ in the last
+    # digit.
     undrawn_mask = np.ones(len(profile.largest), bool)
     position = 0
     matched = 0

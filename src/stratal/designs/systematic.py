@@ -18,12 +18,12 @@ from stratal.strata.allocation import check_budget
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SystematicWeighting(Weighting):
-    """A systematic sample, realised.
+    """Weights and variance of a realised systematic sample.
 
     Parameters
     ----------
     order : int (n,)
-        Positions of the labelled units in the order that they were drawn along.
+        Indices that sort the labelled units in the order of the draw.
     size : int
         N.
     """
@@ -52,9 +52,9 @@ class SystematicWeighting(Weighting):
 def successive_differences(variables: FloatArray, population_size: float) -> FloatArray:
     """Return the approximate covariance of the mean of a systematic sample.
 
-    (1 − n/N) Σ (y_i − y_(i−1))² / (2 n (n − 1)) over units in drawing order: each pair of neighbours is taken
-    as two draws from one stratum. It overstates the variance a little where the mean moves along the order,
-    and can be far off where the order has a period near N/n (Wolter 2007, eq. 8.2.4).
+    It is (1 − n/N) Σ (y_i − y_(i−1))² / (2 n (n − 1)) over units in the order of the draw, as if each pair of
+    neighbours were two draws from one stratum. It slightly overestimates the variance if the mean changes
+    along the order, and can be very wrong if the order has a period near N/n (Wolter 2007, eq. 8.2.4).
 
     Parameters
     ----------
@@ -77,23 +77,24 @@ def successive_differences(variables: FloatArray, population_size: float) -> Flo
     return np.asarray((1.0 - n / population_size) / (2.0 * n * (n - 1)) * steps.T @ steps)
 
 
-_STARTS = 2.0**24
+# The random start is a multiple of 2⁻²⁴, so that i + start is exact for up to 2²⁹ units of a sample.
+_N_STARTS = 2.0**24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Systematic(Design):
     """Systematic sampling: units are sorted by the proxy, and every (N/n)-th is drawn from a random start.
 
-    Every unit has π = n/N exactly, and the sample follows the proxy as closely as n strata of one draw each.
-    Two prices: the variance can only be approximated (by successive differences), and the sample is not
-    nested: another budget is another draw, so there is no next round.
+    Every unit has π = n/N exactly, and the sample represents the distribution of the proxy as well as n
+    strata with one draw each. There are two disadvantages: the variance can only be approximated (by
+    successive differences), and samples are not nested, so that there is no next round.
 
     Parameters
     ----------
     budget : int
         Units to draw, from 1 to N.
     order : str, optional
-        The proxy to sort by; the first unless named. Ties are in random order.
+        The proxy to sort by; by default the first. Ties are in random order.
 
     Notes
     -----
@@ -133,7 +134,7 @@ class Systematic(Design):
         return cls(budget=budget, order=proxy)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SystematicWeighting:
-        """Return equal weights and the order; nonresponse is taken to be at random."""
+        """Return equal weights and the order, under the assumption that labels are missing at random."""
         names: tuple[str | None, ...] = sample.proxy_names
         values = sample.proxies[labelled, names.index(self.order)]
         return SystematicWeighting(order=np.argsort(values, kind="stable"), size=sample.population_size)
@@ -149,6 +150,6 @@ def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
     start : float
         In [0, 1).
     """
-    start = np.floor(start * _STARTS) / _STARTS  # whole bits, so that i + start is exact
+    start = np.floor(start * _N_STARTS) / _N_STARTS
     ranks = np.floor((np.arange(budget) + start) * (size / budget)).astype(np.int64)
     return np.asarray(np.minimum(ranks, size - 1), dtype=np.int64)
