@@ -147,6 +147,8 @@ def tab_sets(page: str) -> list[dict[str, str]]:
     for found in TABS.finditer(page):
         if found.start() != end:
             sets.append({})
+        if found["name"] in sets[-1]:
+            raise ValueError(f"tabs that follow each other are one set: put text before the second {found['name']!r}")
         sets[-1][found["name"]] = without(" " * 4, found["content"])
         end = found.end() + len(re.match(r"\n*", page[found.end() :])[0])
     return sets

@@ -122,11 +122,14 @@ def test_each_way_through_tabs_is_run_without_the_other(tmp_path):
     assert (tmp_path / "Python" / "in-python").exists()
 
 
-def test_tabs_belong_together_if_they_follow_each_other():
+def test_tabs_that_follow_each_other_are_one_set():
     page = f"{TABBED}\n{TABBED}"
+    tabs = '=== "Command"\n\n    a\n\n=== "Python"\n\n    b\n'
 
     assert [list(tabs) for tabs in run_pages.tab_sets(page)] == [["Command", "Python"]] * 2
     assert run_pages.tab_sets(page)[0]["Command"].startswith("```python\nPath(")
+    with pytest.raises(ValueError, match="put text before the second 'Command'"):
+        run_pages.tab_sets(f"{tabs}\n{tabs}")
 
 
 def commands_of(text):
