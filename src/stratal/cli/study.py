@@ -1,4 +1,4 @@
-"""Commands on a study: made of a draw, its page, progress, people, rounds, integrity, exchange with tools."""
+"""The commands `stratal study`: creation, labelling, status, annotators, rounds, integrity and exchange."""
 
 from __future__ import annotations
 
@@ -44,15 +44,16 @@ on the network can read labels and links. Better give a port alone, put a proxy 
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
 (--address https://labels.example.org)."""
 
-# Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake.
+# Exit status for a study or a copy with problems; 1 is a closed pipe, and 2 an error of the user.
 UNSOUND = 3
 
-# What the file that a tool gives back may be called.
-_COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
+# Example names of the files that annotation tools export.
+_EXPORT_NAMES = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
 
-# Files that do not say who answered.
-_NAMELESS = ("csv", "excel", "jsonl")
+# Formats without names of annotators.
+_WITHOUT_ANNOTATORS = ("csv", "excel", "jsonl")
 
+# Suffixes of files that the page shows as pictures or plays as audio.
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
 ANSWER_KINDS = ("choices", "scale", "pair", "classes")
@@ -150,13 +151,19 @@ def new(requested: NewOptions) -> Result:
             raise InputError(f"{folder}: is already a study", action=action)
     empty_folder(requested.output)
     kinds = selected_fields(requested, *ANSWER_KINDS)
-    form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
+    rubric = "" if requested.rubric is None else text_of(requested.rubric)
+    form = form_of_options(requested.question, kinds, rubric)
     sample, options = _sample_and_options(requested)
     reading = None
     if options is not None:
         reading = structs.asdict(part(Reading, options))
+        # The study may be opened from another folder.
         reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
-    half_width = requested.until or (None if options is None else options.half_width)
+    half_width: float | tuple[float, ...] | None = requested.until
+    if not half_width and options is not None:
+        half_width = options.half_width
+    if isinstance(half_width, tuple):  # a study stops at the smallest of several targets
+        half_width = min(half_width)
     overlap, copies = _overlap(requested.overlap or "0")
     with stratal.study.create_study(
         requested.output,
@@ -167,7 +174,7 @@ def new(requested: NewOptions) -> Result:
         overlap=overlap,
         copies=copies,
         pseudonyms=requested.pseudonyms,
-        half_width=min(half_width) if isinstance(half_width, tuple) else half_width,
+        half_width=half_width,
         reading=reading,
     ) as study:
         if requested.submit_on_choice:
@@ -190,7 +197,7 @@ def new(requested: NewOptions) -> Result:
 
 
 def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDrawOptions | None]:
-    """Return the sample of a study, drawn now or read, and the options with which it was drawn, if known."""
+    """Return the sample of a study, which is drawn or read, and the options of its draw, if stored."""
     from stratal.designs.labelling_files import SAMPLE_NAME
     from stratal.evaluation import require_present
 
@@ -201,10 +208,9 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
         sample, _ = requested.sample(pilot=requested.half_width is not None)
         return replace(sample, question=requested.declared(sample.question)), requested
     require_present(requested.file)
-    if requested.file.is_dir():
-        path = requested.file / SAMPLE_NAME
-    else:
-        path = requested.file
+    path = requested.file
+    if path.is_dir():
+        path = path / SAMPLE_NAME
     sample = stratal.Sample.read(path)
     plan = PlanFile.beside(path)
     return sample, None if plan is None else plan.options
@@ -221,7 +227,7 @@ def _overlap(text: str) -> tuple[float, int]:
 
 
 def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
-    """Return what to do so that annotators see the pictures or hear the sounds that columns name."""
+    """Return, by column, how to make its pictures or audio available to annotators."""
     instructions = {}
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
@@ -233,7 +239,7 @@ def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
     return instructions
 
 
-def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
+def form_of_options(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
     """Return the questions declared by options (all of one kind) or by a file."""
     form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
@@ -244,16 +250,16 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
         return form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
         return form.of(parse_question(questions[0], kinds, rubric))
-    named = [text.partition("=") for text in questions]
-    if not all(mark and name.strip().isidentifier() for name, mark, _ in named):
+    parts = [text.partition("=") for text in questions]
+    if not all(mark and name.strip().isidentifier() for name, mark, _ in parts):
         allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
         texts = ", ".join(map(repr, questions))
         raise InputError("each of several questions needs a name", given=texts, allowed=allowed)
-    return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in named)
+    return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in parts)
 
 
 def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **fields: Any) -> StudyQuestion:
-    """Return the question that a command's options ask for: of one kind."""
+    """Return the question of a command's options, which must have exactly one kind of answers."""
     table = {kind: split_names(entries) for kind, entries in kinds.items() if entries is not None} | fields
     if len(table.keys() & {*ANSWER_KINDS}) != 1:
         kinds_given = ", ".join(f"--{kind}" for kind in table if kind in ANSWER_KINDS) or "none"
@@ -264,7 +270,8 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = parse_whole_numbers("--scale", ",".join(numbers))
-        table |= {"ends": [end.strip() for end in ends]} if any(marks) else {}
+        if any(marks):
+            table |= {"ends": [end.strip() for end in ends]}
     return stratal.study.StudyQuestion.from_table({"text": text, **table}, rubric=rubric)
 
 
@@ -667,11 +674,11 @@ def export(requested: ExportOptions) -> Result:
         answers_path = output / "annotation_output"
     else:
         answers_path = output
-    back = _COMES_BACK.get(tool.name, str(answers_path))
+    back = _EXPORT_NAMES.get(tool.name, str(answers_path))
     if annotator is not None:
         described["annotator"] = annotator
     named = ["--annotator", annotator] if annotator else []
-    if not named and tool.name in _NAMELESS:
+    if not named and tool.name in _WITHOUT_ANNOTATORS:
         annotator_words, lines = annotator_option(study)
     else:
         annotator_words, lines = (named, [])

@@ -1,8 +1,8 @@
-"""Files of labels: tables and tools' own, as `read_labels` reads them, and tasks that go out to be labelled.
+"""Files of labels: tables and exports of annotation tools (`read_labels`), and files of tasks to label.
 
-Tables are CSV, Excel or JSON Lines: a row per item, an empty column for the answer. They are read as any file
-of labels is: by `item_id`, `id` or the sample's own id column, the answer from `label`, and `annotator`,
-`status` and `note` where these are there.
+Files of tasks are CSV, Excel or JSON Lines with a row per item and an empty column for the answer. Like other
+tables of labels, they are read by `item_id`, `id` or the id column of the sample, with the answer in `label`
+and optional columns `annotator`, `status` and `note`.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def labels_of_table(
     table : dataframe or mapping of columns
     sample : Sample
     value, id_name : str, optional
-        The columns of labels and of ids. The defaults are one of `ANSWER_NAMES`, and the id column of the
-        sample.
+        The columns of labels and of ids. The defaults are one of `LABEL_COLUMN_NAMES`, and the id column of
+        the sample.
     """
     rows = SmallTable.of(table, "the labels")
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
@@ -145,8 +145,8 @@ def read_label_rows(
 ) -> tuple[Labels, list[bool]]:
     """Return the labels of a table, and which rows (m,) were skipped.
 
-    The labels are in the column `value`, or in the only column called as one of `ANSWER_NAMES`. Rows without
-    ids are in the order of the sample's ids (n,).
+    The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
+    without ids are in the order of the sample's ids (n,).
     """
     compare_hint = ""
     if value is None:
@@ -261,7 +261,7 @@ def answer_column(table: SmallTable) -> str | None:
 LABEL_COLUMN = "label"
 
 
-# Names that have a meaning in a table of labels, so that no other column may have them.
+# Names with a meaning in a table of labels; other columns with these names get a suffix.
 _RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_TOKEN)
 
 
@@ -448,7 +448,7 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> To
     Raises
     ------
     LabelError
-        For a file that cannot be read, is of another tool, or holds no answer.
+        For a file that cannot be read, is of another tool, or contains no answer.
     """
     requested_tool = None if tool is None else find_tool(tool)
     answers = read_tool_answers(path, id_name)
@@ -547,40 +547,39 @@ def read_labels(
     order: Sequence[object] | None = None,
     same_rows: bool = False,
 ) -> Labels:
-    """Read labels from one file or several: of several rounds, or of several annotators.
+    """Read labels from one or several files, such as those of several rounds or annotators.
 
     Parameters
     ----------
     *paths : str or Path
         `.csv`, `.tsv`, `.xlsx`, `.jsonl`, `.json`, `.parquet` or `.feather`, one row per answer: an id column
         (`id_name`, `item_id` or `id`), the label, and optionally `annotator` and `status` (`submitted` or
-        `skipped`). Columns are found without regard to case; blank rows are left out. Where files answer for
-        the same units and nobody is named, each file's name is its annotator.
+        `skipped`). The case of column names does not matter, and blank rows are ignored. If several files
+        without annotators have answers for the same units, the names of the files are the annotators. The
+        answers in a file for a second look (`write_disagreements`) replace the first ones, which are stored
+        in `Labels.replaced`.
     id_name : str
-        What the sample calls its id column; `row` for files without ids, whose rows are in the order of
-        `order`. Of a file for a second look (`write_disagreements`) the answers replace the first ones, which
-        stay in `Labels.replaced`.
+        Name of the sample's id column; `row` for files without ids, whose rows are in the order of `order`.
     value : str, optional
-        Column of the label; `label` or `verdict` unless given.
+        Column of the label. Default: `label` or `verdict`.
     positive : str, optional
-        The label that counts as 1, and every other as 0; case does not matter.
+        The label that counts as 1; all others count as 0. Case does not matter.
     mapping : mapping of label to float, str or None, optional
         What labels count as: a number, the name of a class, or None for no answer.
     order : sequence (n,), optional
         The sample's ids, for rows without ids.
     same_rows : bool
-        Of ids that are row numbers: these are the rows of the sample, so that no column `sample_token` needs
-        to state it.
+        Accept ids that are row numbers without a column `sample_token`, which identifies the sample.
 
     Returns
     -------
     Labels
-        Empty and skipped ones with value None.
+        Empty and skipped labels have the value None.
 
     Raises
     ------
     InputError
-        For no file, one that cannot be read, and for missing columns (naming near ones).
+        For no file, a file that cannot be read, and for missing columns.
 
     Examples
     --------
@@ -603,10 +602,7 @@ def read_labels(
     if not parts:
         action = "Give the files of the first labels too, before it."
         raise InputError(f"{paths[0]}: is a review of labels that are not given", action=action)
-    if len(parts) == 1:
-        labels = parts[0]
-    else:
-        labels = _combine_files(parts)
+    labels = parts[0] if len(parts) == 1 else _combine_files(parts)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)
     # Without tokens, row numbers are not compared with those of the sample.
@@ -655,14 +651,13 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
                 given=f"{before!r}, and {', '.join(map(repr, unit_answers)) or 'none'}",
                 action="Give the labels from which the file was written.",
             )
-        change_count += class_text(before).casefold() != class_text(after).casefold()
+        if class_text(before).casefold() != class_text(after).casefold():
+            change_count += 1
     reviewed_units = set(review.ids)
     reviewed_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit in reviewed_units])
     other_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit not in reviewed_units])
-    if labels.replaced is None:
-        replaced_parts = []
-    else:
-        replaced_parts = [labels.replaced]
+    # Labels that an earlier review replaced stay replaced.
+    replaced_parts = [] if labels.replaced is None else [labels.replaced]
     review = replace(review, annotators=other_labels.annotators and (ADJUDICATED,) * len(review.ids))
     return replace(
         _concatenate([other_labels, review]),
@@ -722,7 +717,7 @@ def _concatenate(parts: Sequence[Labels]) -> Labels:
 
 
 def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
-    """Return the columns beside the labels that all files have."""
+    """Return the other columns that all files have."""
     if not parts:
         return {}
     shared = set.intersection(*(set(part.columns) for part in parts))
@@ -787,21 +782,21 @@ def _drawn_units_of_log(table: SmallTable, order: Sequence[object]) -> SmallTabl
 
 
 def split_by_model(models: Labels, outcomes: Labels, model_names: tuple[str, ...] = ()) -> dict[str, Labels]:
-    """Return the outcomes of each model, in the order in which the models first appear.
+    """Return the outcomes of each model, in the order of the models' first appearance.
 
     Parameters
     ----------
     models : Labels
         The column of the models' names.
     outcomes : Labels
-        The column of their outcomes, of the same rows.
+        The column of their outcomes in the same rows.
     model_names : tuple of str
-        The models to keep, in this order; all of them if empty.
+        The models to return, in this order. Default: all.
 
     Raises
     ------
     LabelError
-        For a model that is not there.
+        For an unknown model.
     """
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(models.values):

@@ -32,9 +32,9 @@ _MAX_VOCABULARY_WORDS = 50
 _MAX_ROWS_SHOWN = 10
 # Longest list of values in an error message about a mapping.
 MAX_VALUES_SHOWN = 5
-# More distinct values with decimals are measurements and not classes.
+# Maximum number of distinct classes with decimals, such as 0.5; more values are measurements.
 _MAX_FRACTIONS = 10
-# Number of labels from which it is not a coincidence that none of them equals an answer of the model.
+# Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
 _MIN_UNMATCHED_LABELS = 10
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
@@ -211,11 +211,12 @@ class LabelMapping:
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the number that each text counts as, NaN where it is none."""
         meanings = {text: self.meanings.get(text, text) for text in texts}
-        numbers = {
-            text: number_of_text(value) if isinstance(value, str) else float(value)
-            for text, value in meanings.items()
-            if value is not None
-        }
+        numbers: dict[str, float] = {}
+        for text, value in meanings.items():
+            if isinstance(value, str):
+                numbers[text] = number_of_text(value)
+            elif value is not None:
+                numbers[text] = float(value)
         words = {text: str(meanings[text]) for text, number in numbers.items() if number != number}
         # Words replace numbers from 0 to 1, so that ratings on another scale exclude a vocabulary.
         has_other_scale = any(number < 0 or number > 1 for number in numbers.values())
@@ -605,7 +606,7 @@ def _has_decimals(text: str) -> bool:
 def _are_verdict_words(labels: set[str], answers: set[str]) -> bool:
     """Return whether labels are verdicts such as pass and fail, and the answers are not of the same words.
 
-    Single letters are as often classes, and are not verdicts.
+    Single letters are not verdicts, because they are often classes.
     """
     if all(len(label) <= 1 for label in labels):
         return False
