@@ -1,4 +1,4 @@
-"""`stratal doctor`: what a file seems to be, and the exact commands to go on with."""
+"""`stratal doctor`: inspect a file, and suggest the next command."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from stratal.tables.small_table import SmallTable
 
 
-# Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
-# whole takes its time.
-_LARGEST = 20_000_000
-_MOST_CELLS = 1_000_000
+# Maximum bytes, and cells of Parquet, which is compressed, of a file that is read completely. Files of labels
+# are smaller, and larger files of predictions take too long.
+_MAX_BYTES = 20_000_000
+_MAX_CELLS = 1_000_000
 
 
-# Columns that are described. The time that DuckDB takes to read all of a file grows with their square:
-# of some thousand it is seconds, of 60,000 it is an hour.
-_MOST_COLUMNS = 4_096
+# Maximum number of columns that are described. The time of DuckDB grows with the square of their number:
+# seconds for some thousand, and an hour for 60,000.
+_MAX_COLUMNS = 4_096
 
 
 def _refuse_many_columns(file: Path) -> None:
@@ -54,15 +54,15 @@ def _refuse_many_columns(file: Path) -> None:
             columns = parquet_columns(file)
     except (InputError, *READ_ERRORS):  # the reader reports the error
         return
-    if columns > _MOST_COLUMNS:
+    if columns > _MAX_COLUMNS:
         action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
-        what = f"{file}: has too many columns to describe them all"
-        allowed = f"up to {_MOST_COLUMNS:,}"
-        raise InputError(what, given=f"{columns:,}", allowed=allowed, action=action)
+        problem = f"{file}: has too many columns to describe them all"
+        allowed = f"up to {_MAX_COLUMNS:,}"
+        raise InputError(problem, given=f"{columns:,}", allowed=allowed, action=action)
 
 
 def _inspected(requested: Reading) -> Result:
-    """Show the columns of a file; of what is named as a proxy, what it is as a population."""
+    """Return the columns of a file, and with proxies the population, and suggest the next command."""
     from stratal.population.inspection import (
         answer_options,
         describe_columns,
@@ -80,16 +80,14 @@ def _inspected(requested: Reading) -> Result:
         requested = structs.replace(requested, proxy=join_names(*declared))
     with show_progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
-        named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
-        if named == (None, None, None, None):
-            proxies = {}
-        else:
+        stated_columns = (requested.proxy, requested.groups, requested.softmax, requested.answers)
+        proxies: JsonDict = {}
+        if any(column is not None for column in stated_columns):
             proxies = describe_proxies(requested.population())
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     described = {"file": str(requested.file), **columns, **proxies}
-    if proxies:
-        score = None
-    else:
+    score = None
+    if not proxies:
         answers = model_answer(columns, suggested) if columns.get("log") is None else []
         score = suggested_score(columns, suggested, requested.predicted or next(iter(answers[1:]), None))
     if score is not None:
@@ -103,20 +101,20 @@ def _inspected(requested: Reading) -> Result:
             described, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}"
         )
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
-    if requested.id is not None:
-        models = None
-    else:
-        models = columns["models"]
+    models = columns["models"] if requested.id is None else None
     if models is not None:
-        one = "Draw the units from the rows of one model: save them in a separate file."
-        apart = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
-        labelled = "To compare the models, label the answers of all models for the drawn units, one row each"
-        return Result(described, inspection_page, "", one, f"{labelled}: {apart}.")
+        draw_advice = "Draw the units from the rows of one model: save them in a separate file."
+        option = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
+        label_advice = (
+            "To compare the models, label the answers of all models for the drawn units, one row each"
+        )
+        return Result(described, inspection_page, "", draw_advice, f"{label_advice}: {option}.")
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
     duplicates = columns["rows"] - distinct.get(suggested[1], columns["rows"])
     if requested.id is None and duplicates:
-        what = duplicates_text(suggested[1], duplicates)
-        return Result(described, inspection_page, "", f"{what}. Remove them, or number the rows: --id row.")
+        problem = duplicates_text(suggested[1], duplicates)
+        advice = f"{problem}. Remove them, or number the rows: --id row."
+        return Result(described, inspection_page, "", advice)
     if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in suggested and columns.get("log") is None:
@@ -134,14 +132,15 @@ def _inspected(requested: Reading) -> Result:
     return Result(described, inspection_page, _plan_command(plan_words, columns["rows"]))
 
 
-# Labels that a first plan is for, in a large file; of a smaller one a quarter, and of few rows half of them.
+# Budget of a first plan for a large file. With fewer rows it is a quarter of them, or 50, but at most half of
+# them.
 _BUDGET = 300
-_FEW = 50
+_MIN_BUDGET = 50
 
 
 def _budget(rows: int) -> int:
     """Return a budget for a first plan: at most half of the rows, so that something is left to estimate."""
-    return max(min(_BUDGET, max(rows // 4, min(_FEW, rows // 2))), 1)
+    return max(min(_BUDGET, max(rows // 4, min(_MIN_BUDGET, rows // 2))), 1)
 
 
 def _plan_command(plan_words: Sequence[object], rows: int) -> Any:
@@ -164,12 +163,12 @@ def _plan_command(plan_words: Sequence[object], rows: int) -> Any:
 
 
 def _problem_of(name: str, options: Sequence[object]) -> str:
-    """Return why a command fails, which is run without output; empty if it runs, or the file is too large."""
+    """Return why a command fails; empty if it succeeds, or if the file is too large to try."""
     return _run(name, options)[0]
 
 
 def _run(name: str, options: Sequence[object]) -> tuple[str, str]:
-    """Return why a command fails, and what it prints; both are empty for a file that is too large to try."""
+    """Return why a command fails, and its output; both are empty for a file that is too large to try."""
     from stratal.cli.application import app
 
     file = Path(str(options[0]))
@@ -209,8 +208,8 @@ def doctor(requested: Reading) -> Result:
     folder = _of_folder(file) if file.is_dir() else None
     if folder is not None:
         return folder
-    small = file.is_dir() or (file.is_file() and not _too_large(file))
-    answers = read_tool_answers(file) if small else None
+    is_small = file.is_dir() or (file.is_file() and not _too_large(file))
+    answers = read_tool_answers(file) if is_small else None
     if answers is None:
         return _of_table(file) or _inspected(requested)
     require_answers(answers, str(file))
@@ -218,7 +217,7 @@ def doctor(requested: Reading) -> Result:
 
 
 def _of_folder(folder: Path) -> Result | None:
-    """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
+    """Return the result for a study, a sample or a folder of logs; None for other folders and data sets."""
     from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME, find_table_to_label
     from stratal.study.database import DATABASE
     from stratal.tables.logs.hugging_face import DATASET_STATE
@@ -232,10 +231,7 @@ def _of_folder(folder: Path) -> Result | None:
             return Result(
                 {"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", next_command
             )
-    if (folder / DATASET_STATE).exists():
-        logs = {}
-    else:
-        logs = find_logs(folder)
+    logs = {} if (folder / DATASET_STATE).exists() else find_logs(folder)
     if not logs:
         return None
     return Result(
@@ -250,11 +246,11 @@ def _too_large(file: Path) -> bool:
     """Return whether a file is too large for labels."""
     from stratal.tables.parquet import parquet_cells
 
-    return file.stat().st_size > _LARGEST or parquet_cells(file) > _MOST_CELLS
+    return file.stat().st_size > _MAX_BYTES or parquet_cells(file) > _MAX_CELLS
 
 
 def _of_table(file: Path) -> Result | None:
-    """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
+    """Return the result for a table of labels, of a sample nearby or without one; None for other tables."""
     from stratal.labels.label_files import answer_column
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
     from stratal.tables.small_table import SmallTable, is_missing
@@ -296,7 +292,7 @@ def _nearest(file: Path, folders: dict[Path, str]) -> dict[Path, str]:
 
 
 def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
-    """Return the command that estimates, or what it would say is wrong."""
+    """Return the command that estimates, or the reason why it fails."""
     requested = EvidenceOptions(files=[sample, labels], **more)
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -307,7 +303,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
 
 
 def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home: Path, ids: str) -> list[Any]:
-    """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
+    """Return the study or sample of a table of labels, and the command that reads it, or what is missing."""
     from stratal.labels.label_files import ANNOTATOR_NAMES
     from stratal.question.column_words import ID_NAMES
     from stratal.tables.column_facts import facts_of_table

@@ -60,7 +60,7 @@ class AnticipatedMoments(Record):
 
     @classmethod
     def of(cls, population: Population, proxy: str | None) -> AnticipatedMoments:
-        """Return the moments by a proxy, the first unless named; of nothing where there is none."""
+        """Return the moments by a proxy, by default the first; without a proxy, those of a fair coin."""
         if not population.proxies:
             return cls(mean=Constant(value=0.5), variance=Constant(value=0.25))
         info = population.proxy_info(proxy)
@@ -82,7 +82,7 @@ class Mean(Estimand, kind="mean"):
     Parameters
     ----------
     proxy : str, optional
-        The proxy to plan with; the population's first unless named.
+        The proxy of the plan. Default: the first of the population.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Mean(Estimand, kind="mean"):
     proxy: str | None = None
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of z less its mean."""
+        """Return the conditional moments of z minus its mean."""
         observed = AnticipatedMoments.of(population, self.proxy)
         value = float(averages(population, [observed.mean])[0])
         mean = observed.mean - value
@@ -112,7 +112,7 @@ class Mean(Estimand, kind="mean"):
 
     @property
     def label(self) -> dict[str, str]:
-        """Nothing: an estimate without a label is of the mean."""
+        """Empty: an estimate without a label is the mean."""
         return {}
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
@@ -141,12 +141,12 @@ class Mean(Estimand, kind="mean"):
         return replace(estimates, remarks=(*estimates.remarks, *notes))
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return the outcomes, which are the influence but for a constant."""
+        """Return the outcomes, which are the influence up to a constant."""
         observed = outcomes(sample, labels)
         return LabelledInfluence(u=observed.z, labelled=observed.labelled)
 
     def labelled_outcomes(self, estimate: Estimate, labelled: BoolArray) -> LabelledOutcomes:
-        """Return the outcomes that the estimate is the mean of."""
+        """Return the outcomes whose mean is the estimate."""
         return LabelledOutcomes(
             z=estimate.evidence.z,
             labelled=labelled,
@@ -159,7 +159,7 @@ class Mean(Estimand, kind="mean"):
         return finite_vector("outcome", labels)
 
     def anticipated(self, population: Population, options: StratificationOptions) -> AnticipatedOutcome:
-        """Return what is expected of the outcome, by the proxy of the options or that of the estimand."""
+        """Return the expected moments of the outcome by the proxy of the options or of the estimand."""
         proxy = options.proxy or self.proxy
         by = options.by or population.own_stratum
         options = replace(options, proxy=proxy, by=by)
@@ -178,23 +178,24 @@ class Mean(Estimand, kind="mean"):
         return replace(anticipated, options=replace(options, proxy=next(iter(selection.names), None)))
 
 
-# A share of the units is called unseen if a sample misses it with this probability.
-_RISK = 0.05
+# Probability with which a sample misses the share of units that a note calls unseen.
+_UNSEEN_PROBABILITY = 0.05
 
 
 def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Return the outcomes, those beyond the limits at the limit."""
+    """Return the outcomes, with those beyond the limits replaced by the limit."""
     limits = finite_bounds(limits, "limits")
     return np.clip(z, *limits)
 
 
 def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
-    """Return what the limits change."""
+    """Return the note on the effect of the limits."""
     low, high = limits
     beyond = int(np.sum((z < low) | (z > high)))
     weighting = estimate.evidence.weighting
     moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
-    unseen = float(unseen_share(weighting.effective_draws, len(z) / weighting.population_size, _RISK))
+    labelled_share = len(z) / weighting.population_size
+    unseen = float(unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY))
     return (
         f"values beyond {low:g} to {high:g} count as the limit: {beyond} of {len(z)} labels, which moves the "
         f"mean by {moved:+.4g} as far as they show; the mean without limits is that much off, and more by "
@@ -210,7 +211,7 @@ def _group_means(
     names: Sequence[str],
     request: Request,
 ) -> Estimates:
-    """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
+    """Return the mean of each named group; `groups` (n,) are the groups of the drawn units."""
     check_choice("estimator of groups", request.estimator, _OF_GROUPS)
     z = units.z
     frame = units.respondents
@@ -232,10 +233,7 @@ def _group_means(
     )
     if len(rows) <= MOST_STORED:
         rows = tuple(rows)
-    if isinstance(group, str):
-        description = f" by {group}"
-    else:
-        description = ""
+    description = f" by {group}" if isinstance(group, str) else ""
     unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
     table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
     if request.estimator == "composite":
@@ -252,16 +250,17 @@ _NO_PROXY_IN_GROUPS = (
 def slice_residuals(
     sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
 ) -> tuple[FloatArray, float] | None:
-    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and what fitting λ multiplies variances by.
+    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and the factor of variances for fitting λ.
 
-    The weighted mean of these in a slice is the model-assisted estimate of its mean of z (Särndal, Swensson &
-    Wretman 1992, section 10.6): any λ leaves it unbiased to first order, so that the proxy is not evidence.
+    The weighted mean of these residuals in a slice is the model-assisted estimate of its mean of z (Särndal,
+    Swensson & Wretman 1992, section 10.6). It is unbiased to first order for any λ, so that the proxy is not
+    evidence.
 
     Parameters
     ----------
     sample : Sample
     group : str
-        The column of the slices; anything else has no known mean proxy.
+        The column of the slices. The mean proxy of other groups is unknown.
     labelled : bool (n,)
     z : float (m,)
         Outcomes of the labelled units.
@@ -273,58 +272,54 @@ def slice_residuals(
     Returns
     -------
     residuals, factor; or None
-        Nothing where there is no proxy on the outcome's scale, or its mean in the slices is not known; for
-        fewer than 50 labels for each proxy.
+        None without a proxy on the outcome's scale, if its mean in some slice is unknown, and with fewer than
+        50 labels per proxy.
     """
-    column = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
-    if isinstance(group, str):
-        known_means = sample.means_of_levels.get(group, {})
-    else:
-        known_means = {}
-    if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(column):
+    columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
+    known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
+    if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(columns):
         return None  # λ would be fitted to too few clusters
     if (
-        not column
-        or len(z) < MINIMUM_FOR_FITTING * len(column)
+        not columns
+        or len(z) < MINIMUM_FOR_FITTING * len(columns)
         or not {*groups.tolist()} <= {*known_means, None}
     ):
         return None
     levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
-    means = np.array([known_means.get(name, [np.nan] * len(sample.proxy_info)) for name in levels])[:, column]
-    x = sample.proxies[labelled][:, column]
+    unknown_means = [np.nan] * len(sample.proxy_info)
+    means = np.array([known_means.get(name, unknown_means) for name in levels])[:, columns]
+    x = sample.proxies[labelled][:, columns]
     weights = np.abs(weighting.weights)
     total = np.bincount(codes, weights)
-    both = np.column_stack([z, x])
-    centres = np.stack([np.bincount(codes, weights * part) / total for part in both.T], axis=1)
-    away = (both - centres[codes]) * np.sqrt(weights)[:, None]
-    cross = away[:, 1:].T @ away[:, 0]
-    spread = away[:, 1:].T @ away[:, 1:]
-    free = len(z) - len(levels)
-    if free <= 2 * len(column):
+    variables = np.column_stack([z, x])
+    centres = np.stack([np.bincount(codes, weights * variable) / total for variable in variables.T], axis=1)
+    deviations = (variables - centres[codes]) * np.sqrt(weights)[:, None]
+    outcome_deviations = deviations[:, 0]
+    proxy_deviations = deviations[:, 1:]
+    cross = proxy_deviations.T @ outcome_deviations
+    spread = proxy_deviations.T @ proxy_deviations
+    df = len(z) - len(levels)
+    if df <= 2 * len(columns):
         return None
-    lam = slice_lam(cross, spread, free)
-    slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
-    # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
-    squares = np.bincount(codes, (away[:, 1:] @ lam) ** 2)
-    outcomes = np.bincount(codes, away[:, 0] ** 2)
-    share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
-    part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
-    return z - part[codes] * ((x - slice_means) @ lam), free / (free - len(column))
+    lam = slice_lam(cross, spread, df)
+    slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit without a slice is in none
+    # In a slice, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
+    proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
+    outcome_squares = np.bincount(codes, outcome_deviations**2)
+    share = float(lam @ cross) / max(float(outcome_squares.sum()), 1e-300)
+    factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, 1e-300), 1.0))
+    return z - factor[codes] * ((x - slice_means) @ lam), df / (df - len(columns))
 
 
 def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]:
-    """Return a note of the groups without a row, of which no unit was drawn."""
-    if isinstance(group, str):
-        level_sizes = sample.totals.get(group, {})
-    else:
-        level_sizes = {}
+    """Return a note on the groups without a drawn unit."""
+    level_sizes = sample.totals.get(group, {}) if isinstance(group, str) else {}
     missing = sorted(map(str, level_sizes.keys() - {*names}))
     if not missing:
         return []
+    remainder = ""
     if len(missing) > _SHOWN:
         remainder = f" and {len(missing) - _SHOWN} more"
-    else:
-        remainder = ""
     return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
 
 
@@ -387,7 +382,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     levels : tuple of str, optional
         All of them unless given. Units of others are not asked about, and get no label.
     proxy : str, optional
-        The proxy to plan with; the population's first unless named.
+        The proxy of the plan. Default: the first of the population.
     predicted : str, optional
         Labels are classes: the outcome is whether they equal this column of answers.
 

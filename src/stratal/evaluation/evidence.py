@@ -38,27 +38,27 @@ from stratal.question.selection import UNKNOWN
 if TYPE_CHECKING:
     from stratal.study import Study
 
-# What reads a column of the labels by its name.
+# A function that reads a column of labels by its name.
 ReadColumn: TypeAlias = Callable[[str], Labels]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSample:
-    """A sample, its labels, and which column the estimate is of.
+    """A sample, its labels, and the column of labels that is estimated.
 
     Parameters
     ----------
     request : EvaluationRequest
-        With the estimand that a study declares.
+        It contains the estimand that a study declares.
     sample : Sample
     read : callable
         Returns the labels in a column.
     column : str
-        The column to estimate from.
+        The column of labels that is estimated.
     models : tuple of str
         Columns with the outcomes of the models that are compared.
     bounds : (float, float), optional
-        Of the outcome, stated or declared by a study.
+        Bounds of the outcome, stated or declared by a study.
     study : Path, optional
         Folder of the study that the labels are from.
     questions : tuple of str
@@ -92,7 +92,7 @@ class LabelledSample:
 
     @property
     def in_words(self) -> Labels:
-        """The labels in the annotators' words, with what the request says that they count as."""
+        """The labels in the annotators' words, with the meanings that the request states."""
         labels = self.study_words or self.labels
         mapping = self.request.mapping or labels.mapping
         return replace(labels, positive=self.request.positive, mapping=mapping)
@@ -126,10 +126,9 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSamp
             option = next(iter(request.table_options)).replace("_", "-")
             raise no_effect_error(f"--{option}", "with a table of labels")
         if form == SourceForm.STUDY:
-            gather_drawn = _of_study
+            evidence = _of_study(request, source, labels)
         else:
-            gather_drawn = _of_sample
-        evidence = gather_drawn(request, source, labels)
+            evidence = _of_sample(request, source, labels)
     else:
         table, request = table_and_request(form, source, labels, request)
         evidence = _of_table(request, table)
@@ -148,7 +147,7 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Labelled
     if labels is None:
         raise InputError("the labels are missing", allowed=SOURCE_FORMS)
     if isinstance(sample.design, Disagreements):
-        sample.weighting()  # it explains what such a sample is for
+        sample.weighting()  # raises the error that explains the purpose of such a sample
     sample, request = _with_question(sample, request)
     files = _paths(labels)
     if files is None:
@@ -165,10 +164,10 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Labelled
 
 
 def _with_question(sample: Sample, request: EvaluationRequest) -> tuple[Sample, EvaluationRequest]:
-    """Return sample and request with the judges, models and target that either declares.
+    """Return sample and request with the judges, models and target that either of them declares.
 
-    What only the sample declares is left out if the request is about something else: an estimand, one model's
-    rows, or another column of labels.
+    Declarations of the sample are not used if the request is for another estimand, one model's rows, or
+    another column of labels.
     """
     question = sample.question.refine(judges=request.judge, models=request.compare, target=request.target)
     sample = replace(sample, question=question)
@@ -177,15 +176,12 @@ def _with_question(sample: Sample, request: EvaluationRequest) -> tuple[Sample, 
     is_single = len(estimand.parts_of(sample)) == 1 and not estimand.label_columns(sample)
     if request.estimand is not None or request.model is not None or not is_single:
         return sample, request
-    judges = question.judges
-    if request.value is None:
-        models = question.models
-    else:
-        models = request.compare
-    return sample, replace(request, judge=judges, compare=models)
+    models = question.models if request.value is None else request.compare
+    return sample, replace(request, judge=question.judges, compare=models)
 
 
 def _read_sample(path: Path, labels: Any) -> Sample:
+    """Return the sample of a file or folder; missing labels are an error."""
     require_present(path)
     file = sample_file(path)
     if labels is None or labels == []:
@@ -200,20 +196,21 @@ def _paths(labels: Any) -> tuple[Path, ...] | None:
         return (Path(labels),)
     if not isinstance(labels, list | tuple) or not all(isinstance(path, str | Path) for path in labels):
         return None
-    # A list of texts is a list of labels unless one of them is a file: then another one is mistyped.
-    are_files = any(isinstance(path, Path) or Path(path).is_file() for path in labels)
-    if are_files:
+    # A list of texts contains labels, unless one of them is a file. Then all are files, and one that does not
+    # exist is misspelt.
+    if any(isinstance(path, Path) or Path(path).is_file() for path in labels):
         return tuple(map(Path, labels))
     return None
 
 
 def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:
-    """Return what reads a column of files."""
+    """Return the function that reads a column of files."""
     id_name = request.id or sample.question.id
     order = sample.ids.tolist()
     if request.id not in (None, "row"):
-        read_labels(*files, id_name=id_name, value=id_name, order=order)  # refuses a missing column of ids
-    # Of several columns with usual names of labels, the user must name one.
+        # Raises the error about a missing column of ids.
+        read_labels(*files, id_name=id_name, value=id_name, order=order)
+    # With None, the reader finds the column of labels, or raises an error for several.
     usual = None if request.value is None else LABEL
 
     def read(name: str) -> Labels:
@@ -225,18 +222,18 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
 
 
 def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
-    """Return what gives a column of labels in memory: of a table, a mapping of columns, or the only one."""
+    """Return the function that reads a column of labels in memory: a table, a mapping, or a single column."""
     if is_table(labels, filter(None, (request.label_column, request.model, *request.compare))):
         usual = None if request.value is None else LABEL
         return lambda name: labels_of_table(labels, sample, usual if name == LABEL else name, request.id)
-    several = isinstance(labels, Mapping) and all(
-        isinstance(column, Labels | Mapping) for column in labels.values()
-    )
-    columns: JsonMapping
-    if several and labels:
+    columns: JsonMapping = {request.label_column: labels}
+    # A mapping by id has plain values.
+    if (
+        isinstance(labels, Mapping)
+        and labels
+        and all(isinstance(column, Labels | Mapping) for column in labels.values())
+    ):
         columns = labels
-    else:
-        columns = {request.label_column: labels}
 
     def read(name: str) -> Labels:
         if name not in columns:
@@ -250,9 +247,9 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
 def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> LabelledSample:
     """Return the evidence of a study: its present labels, and what its question declares."""
     if labels:
-        what = "a study already contains its labels: LABELS has no effect"
-        raise InputError(what, action="Leave them out, or give the sample instead of the study.")
-    # Studies are loaded only where there is one.
+        problem = "a study already contains its labels: LABELS has no effect"
+        raise InputError(problem, action="Leave them out, or give the sample instead of the study.")
+    # The modules of studies are imported only if they are needed.
     from stratal.study import Study, open_study
 
     if isinstance(source, Study):
@@ -262,22 +259,20 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
 
 
 def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
+    """Return the evidence of an open study."""
     from stratal.study.question import ASKED
     from stratal.study.study import estimate_options, sample_for_column
 
     form = study.form
     columns = {name: study.labels(name) for name in form.columns}
     first = next(iter(columns))
-    if request.value in (None, LABEL):
-        named = first
-    else:
-        named = str(request.value)
-    column_name = named if named in columns else first
+    requested_column = first
+    if request.value not in (None, LABEL):
+        requested_column = str(request.value)
+    is_known = requested_column in columns  # an unknown column is reported when it is read
+    column_name = requested_column if is_known else first
     sample, request = _with_question(sample_for_column(study, column_name), request)
-    if named in columns:
-        declared = estimate_options(study, named)
-    else:
-        declared = {}
+    declared = estimate_options(study, column_name) if is_known else {}
     if not columns[first].answered:
         folder = quote(str(study.folder))
         raise LabelError(
@@ -292,8 +287,8 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
     def read(name: str) -> Labels:
         if name != LABEL and name not in columns:
             allowed = ", ".join(columns)
-            what = "the study has no such question"
-            raise MissingColumnError(what, column=name, given=repr(name), allowed=allowed)
+            problem = "the study has no such question"
+            raise MissingColumnError(problem, column=name, given=repr(name), allowed=allowed)
         return columns.get(name, columns[first])
 
     return LabelledSample(
