@@ -246,12 +246,12 @@ COPIED = """code => {
 
 def test_what_is_copied_from_a_console_is_what_was_typed(site, browser):
     window = browser.new_page()
-    window.goto(f"file://{site}/tutorials/rounds.html")
+    window.goto(f"file://{site}/tutorials/classifier.html")
     copied = window.locator(".language-console code").first.evaluate(COPIED)
 
     assert [line.split()[:2] for line in copied.splitlines() if line] == [
         ["stratal", "demo"],
-        ["stratal", "draw"],
+        ["stratal", "doctor"],
     ]
 
 
