@@ -96,7 +96,7 @@ def test_what_regressions_find_themselves_and_quantiles_lack_is_refused():
         proxy=np.linspace(0, 1, 50), features={"x": np.linspace(0, 1, 50)}
     )
     sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
-    with pytest.raises(stratal.InputError, match="finds weighting= itself"):
+    with pytest.raises(stratal.InputError, match="determines weighting= itself"):
         stratal.regress(sample, np.arange(20.0), features=("x",), weighting=sample.weighting())
     with pytest.raises(stratal.InputError, match="a quantile has no hessian="):
         stratal.regression.quantile(np.arange(20.0), 0.5, weighting=sample.weighting(), hessian="pooled")
