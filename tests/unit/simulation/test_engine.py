@@ -404,7 +404,7 @@ def test_adaptive_designs_spend_the_budget(benchmark):
         ({"designs": ["simple-random"] * 2}, "each design once"),
         ({"estimators": ["ppi"]}, "no such estimator"),
         ({"estimators": []}, "estimators= is empty"),
-        ({"intervals": ["bootstrap"]}, "unknown kind of interval"),
+        ({"intervals": ["bootstrap"]}, "no such kind of interval"),
         ({"target": "world"}, "no such target"),
         ({"replicates": 1}, "replicates must be"),
         ({"confidence_level": 95}, "confidence_level"),
