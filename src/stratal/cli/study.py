@@ -769,7 +769,7 @@ def import_command(requested: ImportOptions) -> Result:
     """
     from stratal.labels.label_files import find_tool, read_answers
     from stratal.report.pages import change_lines, import_page
-    from stratal.study.import_export import LARGEST_FILE
+    from stratal.study.import_export import MAX_LABELS_FILE_BYTES
 
     study = requested.study
     file = requested.file
@@ -780,7 +780,7 @@ def import_command(requested: ImportOptions) -> Result:
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError("a page saves answers of the question", action="Leave out --map.")
-        text = text_of(file, LARGEST_FILE)
+        text = text_of(file, MAX_LABELS_FILE_BYTES)
         who = requested.annotator
         with stratal.study.open_study(study) as opened:
             described |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)

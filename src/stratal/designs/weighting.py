@@ -1,8 +1,8 @@
 """A design as arrays: the weights of the labelled units and the covariance of any weighted mean.
 
-A `Weighting` is all that an estimator ever sees of a design. An estimator turns outcome and proxies into
-per-unit variables; the weighting gives their weighted means, the covariance of those, and the degrees of
-freedom. k estimators and m designs therefore cost k + m small pieces of code, not k × m.
+An estimator uses only the `Weighting` of a design. It converts outcome and proxies into one variable per
+unit; the weighting returns weighted means of variables, their covariance and the degrees of freedom. k
+estimators and m designs therefore need k + m implementations instead of k × m.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.group_clusters import GroupClusters
 from stratal.errors import InputError
 
-# A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
+# A variance of at most this share of the squared mean is rounding, for example of sizes, or of Σ w, which
 # estimates 1.
 ROUNDING_VARIANCE = 1e-18
 
@@ -68,10 +68,10 @@ class Weighting(Record, ABC):
         return self.contributions(variable), self.degrees_of_freedom(variable)
 
     def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
-        """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
+        """Return residuals (n,) or (n, q) of fitted means, corrected for few clusters; here unchanged.
 
-        Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
-        are too small by that. `member` (n,) are the units of the mean; all unless given.
+        Each of few clusters influences the mean, so that its residuals are too small. `member` (n,) are the
+        units of the mean; by default all.
         """
         return residuals
 
@@ -86,30 +86,36 @@ class Weighting(Record, ABC):
         return 1.0
 
     def group_clusters(self, member: BoolArray | None = None) -> GroupClusters | None:
-        """Return the clusters of the member units (n,); None where units were drawn one by one."""
+        """Return the clusters of the member units (n,); None if units were drawn individually."""
         if self.groups is None:
             return None
         return self.group_clusters_of(member)
 
     def group_clusters_of(self, member: BoolArray | None) -> GroupClusters:
-        """Return the clusters of the member units (n,), each unit its own if they were drawn one by one."""
+        """Return the clusters of the member units (n,); units that were drawn individually are clusters."""
         n = len(self.weights)
+        cluster = self.groups
+        if cluster is None:
+            cluster = np.arange(n)
+        if member is None:
+            member = np.ones(n, dtype=bool)
         return GroupClusters.of(
-            cluster=np.arange(n) if self.groups is None else self.groups,
+            cluster=cluster,
             stratum=self.primary_strata,
             weights=self.weights,
-            member=np.ones(n, dtype=bool) if member is None else member,
+            member=member,
             undrawn_share=self.undrawn_share,
         )
 
     def few_clusters_factor(
         self, variable: FloatArray, member: BoolArray | None = None, *, is_stretched: bool = True
     ) -> float:
-        """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
+        """Return the factor of the variance of a group's mean for its few clusters, at least 1.
 
-        The variance with `GroupClusters.stretch` over the reported one: that with `few_cluster_residuals`,
-        or that of the variable as it is unless `is_stretched`. 1 for two clusters: with their one degree of
-        freedom the interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
+        It is the variance with `GroupClusters.stretch`, divided by the reported variance: that with
+        `few_cluster_residuals`, or without a correction if not `is_stretched`. It is 1 for two clusters,
+        whose interval with one degree of freedom is R's (coverage .93 for clusters of equal size, .86 to .93
+        for unequal ones).
         """
         clusters = self.group_clusters(member)
         if clusters is None or clusters.count <= 2:
@@ -129,15 +135,15 @@ class Weighting(Record, ABC):
         return float(self.group_clusters_of(member).design_df)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return what the weights leave open of `variables` (n, q): deviations from their weighted mean.
+        """Return the part of `variables` (n, q) that weights do not explain: deviations from their mean.
 
-        A weighting that is fitted to known totals explains more.
+        A weighting that is fitted to known totals explains a larger part.
 
         Parameters
         ----------
         variables : float (n, q)
         weights : float (n,)
-            The design's own, 0 for units that are left out.
+            Weights of the design; 0 for excluded units.
         """
         return np.asarray(variables - weights @ variables / weights.sum())
 
@@ -156,7 +162,7 @@ class Weighting(Record, ABC):
 
     @property
     def has_adaptive_allocation(self) -> bool:
-        """Whether labels of earlier rounds decided how many units of each stratum were drawn."""
+        """Whether labels of earlier rounds determined the number of drawn units of each stratum."""
         return False
 
     @property
@@ -187,18 +193,20 @@ class Weighting(Record, ABC):
 
     @property
     def draws(self) -> int:
-        """Independent draws behind the n units: n, or fewer where units were drawn together."""
+        """Number of independent draws: n, or fewer if units were drawn together."""
         return len(self.weights)
 
     @property
     def effective_draws(self) -> float:
-        """Draws, counted less where their weights differ: (Σ w)² / Σ w² (Kish 1965), w of whole clusters."""
-        weights = self.weights if self.groups is None else np.bincount(self.groups, self.weights)
+        """Kish's (1965) effective number of draws, (Σ w)² / Σ w², where w are weights of clusters."""
+        weights = self.weights
+        if self.groups is not None:
+            weights = np.asarray(np.bincount(self.groups, weights), dtype=np.float64)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
     @property
     def groups(self) -> IntArray | None:
-        """The group (n,) that each unit was drawn with; None where units were drawn one by one."""
+        """The cluster (n,) of each unit; None if units were drawn individually."""
         return None
 
     @property
@@ -221,13 +229,13 @@ class Weighting(Record, ABC):
 
     @property
     def lacks_cluster_sizes(self) -> bool:
-        """Whether drawn clusters differ in size, and how large the others are is not known."""
+        """Whether drawn clusters differ in size, and the sizes of the others are unknown."""
         return False
 
     def mean_over_cluster_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
         """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
-        None where there are no clusters, or sizes tell nothing.
+        None if there are no clusters, or sizes are uninformative.
         """
         return None
 

@@ -26,7 +26,7 @@ from stratal.population.expressions import Cells, Expression, LogLoss, NumberCol
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.protocols import Keywords
-from stratal.proxy.proxy import LEAST_PROBABILITY
+from stratal.proxy.proxy import MIN_PROBABILITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(LEAST_PROBABILITY))):
+class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(MIN_PROBABILITY))):
     """The mean of −log f_Y, where a probability below 1e-7 counts as that.
 
     Examples
@@ -150,7 +150,7 @@ class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(LEAST
     @staticmethod
     def expected(probability: Expression) -> Expression:
         """Return the loss as a formula."""
-        return LogLoss(parts=(probability,), least=LEAST_PROBABILITY)
+        return LogLoss(parts=(probability,), least=MIN_PROBABILITY)
 
 
 def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:

@@ -29,7 +29,7 @@ WORD = 2**64
 # A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every engine.
 _WHOLE_BITS = 30
 _FRACTION_BITS = 31
-_LEAST_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles
+_MIN_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Digested:
 
 def exponent_of(low: float, high: float) -> int:
     """Return the least e with |v| < 2^e for all values from low to high."""
-    return max(math.frexp(max(abs(low), abs(high)))[1], _LEAST_EXPONENT)
+    return max(math.frexp(max(abs(low), abs(high)))[1], _MIN_EXPONENT)
 
 
 def digits(values: Foreign, exponent: int, engine: OnArrays) -> Iterator[Foreign]:

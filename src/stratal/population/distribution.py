@@ -38,7 +38,7 @@ ZOOM_DEPTH = 4
 ZOOM_SHARE = 0.25
 
 # Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again.
-FEW_BINS = 512
+MIN_BINS = 512
 
 
 class _Bins(Record):
@@ -371,7 +371,7 @@ def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
     """Return the first and the last bin of a stretch that is too coarse, or `None`."""
     if bins.atoms:
         return None
-    if len(bins.counts) < FEW_BINS:
+    if len(bins.counts) < MIN_BINS:
         heavy = np.flatnonzero(bins.counts > total / 1024)
         if heavy[-1] - heavy[0] + 1 < len(bins.counts):
             return int(heavy[0]), int(heavy[-1])

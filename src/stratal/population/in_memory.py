@@ -36,28 +36,28 @@ from stratal.randomness import KeyArray, check_seed, uniforms
 
 PartResult = TypeVar("PartResult")
 
-# Codes of more units than this are kept in one byte each, where they fit.
-_EAGER_LIMIT = 1_000_000
+# Stratum codes of more units are stored in as few bytes as possible.
+_MAX_WIDE_CODES = 1_000_000
 
-# Parts that pay for a thread of their own: with fewer, threads wait for Python longer than they save.
-# Two take 1.4 times the time of one at 10⁶ units, as long at 10⁷, and .7 times it at 10⁸ (docs/scale.md).
-_PARTS_OF_A_THREAD = 160
+# Smallest number of parts for an additional thread: with fewer, threads wait for Python longer than they
+# save. Two threads take 1.4 times as long as one for 10⁶ units, equally long for 10⁷, and .7 times as long
+# for 10⁸ (docs/scale.md).
+_MIN_PARTS_PER_THREAD = 160
 
-# Parts per thread that are begun before the first is needed: what a pass holds does not grow with N.
-_AHEAD = 2
+# Number of parts per thread that are started in advance; a limit, so that memory does not grow with N.
+_PARTS_IN_ADVANCE = 2
 
 
 def threads_to_use(requested: int | None = None, parts: int | None = None) -> int:
-    """Return how many threads a pass takes: those given, else OMP_NUM_THREADS, else as many as are of use.
+    """Return the number of threads of a pass: as requested, else `OMP_NUM_THREADS`, else all useful cores.
 
-    All that there are, but no more than the parts of the rows keep busy.
-
-    `OMP_NUM_THREADS` is what joblib and clusters set for processes that share a machine.
+    Cores are useful as long as each thread has enough parts of the rows. joblib and clusters set
+    `OMP_NUM_THREADS` for processes that share a machine.
 
     Raises
     ------
     InputError
-        If fewer than one are given.
+        If fewer than one are requested.
     """
     if requested is not None:
         return checked_threads(requested)
@@ -71,18 +71,18 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
         cores = os.cpu_count() or 1
     if parts is None:
         return cores
-    return max(1, min(cores, parts // _PARTS_OF_A_THREAD))
+    return max(1, min(cores, parts // _MIN_PARTS_PER_THREAD))
 
 
 def over(size: int, work: Callable[[slice], PartResult], threads: int | None = None) -> Iterator[PartResult]:
-    """Yield what `work` finds in each part of `size` rows, in their order.
+    """Yield the result of `work` for each part of `size` rows, in the order of the rows.
 
     Parameters
     ----------
     size : int
         N.
     work : callable
-        Called with one part, a slice, on any thread; it may write into rows of its part alone.
+        Called with one part, a slice, on any thread; it may write only to the rows of its part.
     threads : int, optional
         As in `threads_to_use`.
     """
@@ -94,19 +94,20 @@ def over(size: int, work: Callable[[slice], PartResult], threads: int | None = N
     if workers < 2:
         yield from map(work, parts)
         return
-    from concurrent.futures import ThreadPoolExecutor  # 3 ms, not needed by few rows
+    # Imported late: it takes 3 ms, and tables with few rows do not need it.
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(workers, thread_name_prefix="stratal") as pool:
-        begun = deque(pool.submit(work, part) for part in parts[: _AHEAD * workers])
-        for part in parts[_AHEAD * workers :]:
-            yield begun.popleft().result()
-            begun.append(pool.submit(work, part))
-        while begun:
-            yield begun.popleft().result()
+        futures = deque(pool.submit(work, part) for part in parts[: _PARTS_IN_ADVANCE * workers])
+        for part in parts[_PARTS_IN_ADVANCE * workers :]:
+            yield futures.popleft().result()
+            futures.append(pool.submit(work, part))
+        while futures:
+            yield futures.popleft().result()
 
 
 def object_column(values: object) -> AnyArray:
-    """Return values as an array of objects (n,), nested ones as they are."""
+    """Return values as an array of objects (n,); nested values are unchanged."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
     if not isinstance(values, Iterable):
@@ -139,8 +140,9 @@ _LAST_KEY = np.uint64(2**64 - 1)
 # A position is a bin and, in its lowest bits, the offset within the bin.
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
-# Rows in which bins with two values show, if most have two: their one value is then not looked for.
-_PEEK = 4096
+# Number of first rows that are checked for bins with two values; if most bins have two, the search for bins
+# with a single value is skipped.
+_PROBE_ROWS = 4096
 
 # A sum of up to `BATCH_UNITS` offsets is below 2³², and with the count above it below 2⁵³: exact.
 _COUNT_SHIFT = 32
@@ -183,7 +185,7 @@ class ArrayPopulation(Population):
             self._texts = randomness.id_texts(self.ids)
             refuse_duplicates(self._texts)
 
-    # ---- what it answers
+    # ---- distributions, levels and summaries
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
@@ -212,29 +214,31 @@ class ArrayPopulation(Population):
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
-        """Return the sorted levels (L,) of a group column, each unit's number (N,), and units of each."""
-        if group not in self._coded:  # sorting texts takes long
+        """Return the sorted levels (L,) of a group column, the level of each unit (N,), and sizes (L,)."""
+        # Stored, because sorting texts is slow.
+        if group not in self._coded:
             levels, codes, counts = np.unique(self.groups[group], return_inverse=True, return_counts=True)
             self._coded[group] = levels, codes.astype(np.min_scalar_type(len(levels))), counts
         return self._coded[group]
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
-        """Return the means (q,) of formulas over all units: a plan and every round ask for the same ones."""
+        """Return the means (q,) of formulas over all units; stored, as a plan and every round need them."""
         key = tuple(formulas)
         if key not in self._means:
             self._means[key] = frozen(super().means_of(formulas))
         return self._means[key]
 
     def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
-        """Return the levels of group columns, and which each unit of a part has."""
+        """Return the levels of group columns, and the level of each unit of a part."""
         coded = {name: self._levels(name) for name in columns if name in self.groups}
         return {name: (levels.tolist(), number[part]) for name, (levels, number, _) in coded.items()}
 
     def codes(self, rule: Rule) -> IntArray:
-        """Return each unit's stratum (N,), of many units in few bytes."""
+        """Return each unit's stratum (N,); for many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
-        stored = self._codes  # another thread may ask for other strata
+        # A copy of the reference, because another thread may replace it by other strata.
+        stored = self._codes
         if stored is not None and stored[0] is rule:
             return stored[1]
         columns = {name: self._column(name) for name in rule.columns}
@@ -242,8 +246,8 @@ class ArrayPopulation(Population):
             codes = rule.codes_of(columns).astype(np.int64, copy=False)
             self._codes = rule, codes
             return codes
-        few_bytes = self.size > _EAGER_LIMIT
-        codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
+        is_large = self.size > _MAX_WIDE_CODES
+        codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if is_large else np.int64)
 
         def assign(part: slice) -> None:
             codes[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
@@ -253,7 +257,7 @@ class ArrayPopulation(Population):
         return codes
 
     def summarise(self, rule: Rule) -> StratumSummary:
-        """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
+        """Return sizes and proxy moments per stratum; proxies are centred first, to keep precision."""
         stored = self._summary
         if stored is not None and stored[0] is rule:
             return stored[1]
@@ -263,7 +267,7 @@ class ArrayPopulation(Population):
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
-        def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
+        def part_moments(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
             code = stratum[part].astype(np.intp, copy=False)
             shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
             sums = np.zeros((n_strata, k))
@@ -277,7 +281,7 @@ class ArrayPopulation(Population):
         counts = np.zeros(n_strata, np.int64)
         sums = np.zeros((n_strata, k))
         products = np.zeros((n_strata, k, k))
-        for part_sums in over(self.size, added, self.threads):
+        for part_sums in over(self.size, part_moments, self.threads):
             counts = counts + part_sums[0]
             sums = sums + part_sums[1]
             products = products + part_sums[2]
@@ -320,17 +324,20 @@ class ArrayPopulation(Population):
         digested = self._digested
         columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
-        def added(part: slice) -> list[int]:
+        def part_sums_of_digits(part: slice) -> list[int]:
             keys = leading_bits(self._keys(part, seed))
             sums = [int(keys.sum())]
             for values, exponent in columns:
                 part_values = values[part]
-                for digit in [part_values] if exponent is None else array_digits(part_values, exponent):
-                    sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
+                digits = [part_values]
+                if exponent is not None:
+                    digits = list(array_digits(part_values, exponent))
+                sums += [int(np.dot(keys, digit)) for digit in digits]
             return sums
 
-        threads = self.threads if self._texts is None else 1  # digests of texts are Python's
-        totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
+        # Python computes the digests of texts, so that threads would wait for each other.
+        threads = self.threads if self._texts is None else 1
+        totals = [sum(column) for column in zip(*over(self.size, part_sums_of_digits, threads), strict=True)]
         return digested.digest(self.size, totals[0], totals[1:])
 
     def _digest_columns(self) -> tuple[Columns, dict[str, KeyArray]]:
@@ -525,8 +532,8 @@ class ArrayCounter:
     def _atoms(self, grid: pictures.Grid, span: pictures.Span) -> FloatArray | None:
         """Return the one value of each bin, or `None` where a bin has two: mostly seen in the first rows."""
         atoms = np.full(pictures.BIN_COUNT, np.nan)
-        for start in (0, *range(_PEEK, len(self.values), BATCH_UNITS)):
-            values = self.values[start : start + BATCH_UNITS if start else _PEEK]
+        for start in (0, *range(_PROBE_ROWS, len(self.values), BATCH_UNITS)):
+            values = self.values[start : start + BATCH_UNITS if start else _PROBE_ROWS]
             values = values[_inside(values, span)]
             bins = grid.positions(values) >> _OFFSET_BITS
             fresh = np.isnan(atoms[bins])

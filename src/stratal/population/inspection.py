@@ -67,20 +67,21 @@ def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
     }
 
 
-# How columns of models' answers begin.
+# First words of the names of columns with answers of models.
 ANSWER_COLUMN_NAMES = ("answer", "choice", "model_answer", "model_output", "output", "pred", "response")
 
-# Columns that begin alike and are taken for answers: two may be an answer and what is right.
+# Smallest number of columns with the same first word that are answers of several models. Two may be an answer
+# and the correct answer.
 _SEVERAL = 3
 
-# Columns of one query; of text in few rows, since each query parses the file; and values of JSON, which is
-# not read before.
-_AT_ONCE = 500
-_TEXTS_AT_ONCE = 2_000
-_FEW_ROWS = 10_000
+# Largest number of columns of one query. For text in a small table it is larger, since each query parses the
+# file again. For JSON it is limited by the number of values.
+_MAX_QUERY_COLUMNS = 500
+_MAX_TEXT_COLUMNS = 2_000
+_SMALL_TABLE_ROWS = 10_000
 _JSON_VALUES = 2_000_000
 
-# Rows that are looked at for numbers that are written as text.
+# Number of first rows in which numbers are searched for in text.
 _HEAD = 1_000
 
 
@@ -141,7 +142,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     if rows_in_memory is not None and rows_in_memory.text:
         texts = [row["name"] for row in described if row["kind"] == "text"]
         if texts:
-            firsts = of(texts[:_AT_ONCE]).head(texts[:_AT_ONCE], _HEAD)
+            firsts = of(texts[:_MAX_QUERY_COLUMNS]).head(texts[:_MAX_QUERY_COLUMNS], _HEAD)
         else:
             firsts = {}
         for name, entries in firsts.items():
@@ -188,12 +189,12 @@ _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[JsonDict]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
     types, (size,), descriptions = rows.types(), rows.query_row("count(*)"), []
-    if rows.text and size <= _FEW_ROWS:
-        step = _TEXTS_AT_ONCE
+    if rows.text and size <= _SMALL_TABLE_ROWS:
+        step = _MAX_TEXT_COLUMNS
     else:
-        step = _AT_ONCE
+        step = _MAX_QUERY_COLUMNS
     if below is not None:
-        step = max(_AT_ONCE, min(_TEXTS_AT_ONCE, _JSON_VALUES // max(size, 1)))
+        step = max(_MAX_QUERY_COLUMNS, min(_MAX_TEXT_COLUMNS, _JSON_VALUES // max(size, 1)))
     for start in range(0, len(names), step):
         group = names[start : start + step]
         facts = _facts(rows, group, types, _held(rows, group) if below is None else below(group))
@@ -221,7 +222,7 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
 
 def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
     """Return many columns of text as one, beside the column that each is of; None of others, or too much."""
-    if not rows.text or len(names) <= _AT_ONCE:
+    if not rows.text or len(names) <= _MAX_QUERY_COLUMNS:
         return None
     import pyarrow as pa  # which takes long to load
 

@@ -14,7 +14,7 @@ from stratal.population.expressions import Expression, OnArrays
 from stratal.question.scores import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score, rating
 
 # Proxies and labels beyond this overflow in sums of squares.
-LARGEST_PROXY = 1e100
+MAX_PROXY = 1e100
 
 # What one addition may lose of a sum, with room for squares and their difference.
 _ROUNDING = 4 * np.finfo(np.float64).eps
@@ -86,9 +86,9 @@ def proxy_info_for(
     declared = label or bounds
     if scaled is None and declared is not None and _on_another_scale(low, high, declared):
         return ProxyInfo(name=name, scaled=False, bounds=declared)
-    if max(abs(low), abs(high)) > LARGEST_PROXY:
+    if max(abs(low), abs(high)) > MAX_PROXY:
         problem = f"proxy '{name}' is too large to be squared"
-        allowed = f"up to {LARGEST_PROXY:g} in size"
+        allowed = f"up to {MAX_PROXY:g} in size"
         raise InputError(problem, given=range_text, allowed=allowed, action="Rescale it.")
     if scaled is False:
         return ProxyInfo(name=name, scaled=False, bounds=label or bounds)

@@ -33,7 +33,7 @@ NORMALISATIONS = ("text", "number")
 LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
 
 # The largest weight. Weights are integers because their sums are then equal on every engine.
-LARGEST_WEIGHT = 1_000
+MAX_WEIGHT = 1_000
 
 # Largest number of plausible answers to an item. Free texts have more different answers in total, but the
 # wrong answers to one item coincide on a few.
@@ -101,9 +101,7 @@ class PeerWeights(Record):
         """
         agreed = (codes[:, 1:] == codes[:, :1]) @ self.weights
         present = (codes[:, 1:] >= 0) @ self.weights
-        return np.asarray(
-            (LARGEST_WEIGHT * agreed + self.prior[0]) / (LARGEST_WEIGHT * present + self.prior[1])
-        )
+        return np.asarray((MAX_WEIGHT * agreed + self.prior[0]) / (MAX_WEIGHT * present + self.prior[1]))
 
     def note(self, name: str, predicted: str) -> str:
         """Return the note that states how many models have a positive weight."""
@@ -238,9 +236,7 @@ def peer_weights(codes: IntArray) -> PeerWeights:
     consensus = _consensus(_renumber(codes))
     relative_weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
     is_guessing = consensus.quality[1:] == 0.0
-    weights = np.rint(relative_weights * (LARGEST_WEIGHT / max(relative_weights.max(), _TINY))).astype(
-        np.int64
-    )
+    weights = np.rint(relative_weights * (MAX_WEIGHT / max(relative_weights.max(), _TINY))).astype(np.int64)
     is_copied = (consensus.copied >= 0.5) & ~np.eye(len(consensus.copied), dtype=bool)
     return PeerWeights(
         weights=weights,
@@ -268,9 +264,7 @@ def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[i
     others = codes[:, 1:]
     agreements = (others == codes[:, :1]).sum(axis=0) @ weights
     mean_share = float(agreements / ((others >= 0).sum(axis=0) @ weights))
-    denominator = max(
-        1, round(LARGEST_WEIGHT * PRIOR_STRENGTH / n_classes * total_weight / effective_models**2)
-    )
+    denominator = max(1, round(MAX_WEIGHT * PRIOR_STRENGTH / n_classes * total_weight / effective_models**2))
     return round(denominator * mean_share), denominator
 
 

@@ -52,7 +52,7 @@ LEFT_OUT_LABELS = 100
 
 # With fewer models than this, each model is left out once, in five parts; otherwise a tenth of the models is
 # left out once.
-FEW_MODELS = 60
+MIN_MODELS_FOR_STRIDE = 60
 N_PARTS = 5
 LEFT_OUT_STRIDE = 10
 
@@ -400,7 +400,7 @@ def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
     models = right.shape[1]
     accuracy_order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
     # Every part contains models of all accuracies.
-    if models < FEW_MODELS:
+    if models < MIN_MODELS_FOR_STRIDE:
         parts = [accuracy_order[start::N_PARTS] for start in range(N_PARTS)]
     else:
         parts = [accuracy_order[::LEFT_OUT_STRIDE]]

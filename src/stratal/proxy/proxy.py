@@ -124,7 +124,7 @@ _NEGATIVE_TOLERANCE = 1e-6
 
 
 # Lower limit of probabilities before the logarithm, which would be infinite for 0.
-LEAST_PROBABILITY = 1e-7
+MIN_PROBABILITY = 1e-7
 
 
 # exp(−40²/2) is 0 in double precision; larger arguments would overflow the square.
@@ -239,7 +239,7 @@ def cross_entropy(
     probabilities: object,
     *,
     surrogate: object = None,
-    floor: float = LEAST_PROBABILITY,
+    floor: float = MIN_PROBABILITY,
     name: str = "cross_entropy",
 ) -> Proxy:
     """Return the proxy of the cross-entropy z = −log f_Y: −Σ_k p_k log f_k, second moment Σ_k p_k (log f_k)².

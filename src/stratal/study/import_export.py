@@ -42,7 +42,7 @@ ACTIONS_FORMAT = "stratal-actions"
 NO_ANNOTATOR = ""
 
 # Bytes of a labels file that is imported, at most.
-LARGEST_FILE = 200_000_000
+MAX_LABELS_FILE_BYTES = 200_000_000
 
 # Ids that are named of those that are not in the study.
 _FIRST = 5

@@ -1,4 +1,4 @@
-"""`Study`: an open study folder, as the page, the notebook and commands use it; and its interim results."""
+"""`Study`: an open study folder for the page, the notebook and commands, and its interim results."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Prog
 # Returns seconds since 1970, as `time.time`.
 Clock = Callable[[], float]
 
-# Open disagreements that are read for an adjudicator; further ones follow once these are decided.
-MOST_DISAGREEMENTS = 200
+# Number of open disagreements that are read for an adjudicator; further ones follow after their decisions.
+MAX_DISAGREEMENTS = 200
 
 
-# The stopping rule is evaluated again after so many times as many answers.
+# The stopping rule is evaluated again when the number of answers has grown by this factor.
 EVALUATION_GROWTH = 1.02
 
 
 class Study:
-    """A study folder that is open; made by `create_study` and `open_study`.
+    """An open study folder; opened by `create_study` and `open_study`.
 
-    One object serves all threads of a process. Every method that saves takes `request`, a text of the
-    client's choosing (a UUID) that is unique for each action of an annotator: when the same request comes
-    again (a retry after a broken connection), the receipt of the first comes back with `repeated=True`, and
-    nothing is saved twice. What a method returns is on disk.
+    All threads of a process may share one object. Every method that saves has an argument `request`: a text
+    of the client, such as a UUID, that is unique for each action of an annotator. If the same request arrives
+    again (a retry after a broken connection), the method returns the receipt of the first with
+    `repeated=True`, and saves nothing. When a method returns, its data are on disk.
 
-    Errors: `InputError` for an answer that the question does not take or an unknown annotator; `StudyError`
-    (with `kind`) for what the folder cannot do.
+    Errors: `InputError` for an invalid answer or an unknown annotator; `StudyError` (with `kind`) if the
+    folder cannot be read or written.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Study:
 
     @property
     def form(self) -> Form:
-        """All questions, with the rubric's present version."""
+        """All questions, with the current version of the rubric."""
         return Form.decode(self.setting("question") or "{}")
 
     @property
@@ -91,35 +91,35 @@ class Study:
 
     @property
     def annotators(self) -> tuple[str, ...]:
-        """Who labels: names as they stand in the journal, pseudonyms where those were asked for."""
+        """The annotators: their names in the journal, which may be pseudonyms."""
         with self.database.read() as connection:
             return creating.people_of(connection, "annotator")
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Everybody who has a link: annotators and adjudicators, also those who are set aside."""
+        """All people with a link: annotators and adjudicators, including those who are set aside."""
         with self.database.read() as connection:
             return creating.people_of(connection)
 
     @property
     def adjudicators(self) -> tuple[str, ...]:
-        """Who decides disagreements: those named for it, or all annotators; nobody who is set aside."""
+        """The adjudicators: those who were named, or all annotators; without people who are set aside."""
         with self.database.read() as connection:
             return adjudicators_of(connection)
 
     @property
     def names(self) -> dict[str, str]:
-        """Pseudonym → name, as far as the file of names is there."""
+        """Names by pseudonym; empty if there is no file of names."""
         return creating.read_names(self.folder)
 
     def aside(self) -> list[str]:
-        """Return whose labels are set aside."""
+        """Return the annotators whose labels are set aside."""
         with self.database.read() as connection:
             rows = connection.all("SELECT name FROM annotator WHERE aside = 1 ORDER BY name")
         return [row["name"] for row in rows]
 
     def setting(self, name: str) -> str | None:
-        """Return a setting that is kept in the study, such as the secret of a page's tokens."""
+        """Return a setting that is stored in the study, such as the secret of the page's tokens."""
         with self.database.read() as connection:
             return connection.setting(name)
 
@@ -129,7 +129,7 @@ class Study:
             connection.save_settings(**settings)
 
     def save_new_setting(self, name: str, value: str) -> str:
-        """Save a setting unless it has a value already, from another process perhaps; return what it is."""
+        """Save a setting unless it has a value, perhaps from another process; return its value."""
         with self.database.write() as connection:
             present = connection.setting(name)
             if not present:
@@ -138,12 +138,12 @@ class Study:
 
     @contextmanager
     def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
-        """Give a transaction: all that is saved in it, or nothing; see `Database.write`.
+        """Yield a transaction, which is saved completely or not at all; see `Database.write`.
 
-        With `sound` a study in which a check finds a problem is refused.
+        With `sound`, a study that fails a check raises an error.
         """
         with self.database.write(durable=durable) as connection:
-            # Not before it was this one's turn, so that what others gave meanwhile is past.
+            # The time after the lock was obtained, so that it is later than the answers of others.
             connection.now = self.clock()
             if sound:
                 require_integrity(connection, self.folder)
@@ -154,12 +154,12 @@ class Study:
 
     @contextmanager
     def verified(self) -> Iterator[Connection]:
-        """Give a connection that sees the study at one moment, once `check_study` finds no problem in it.
+        """Yield a connection to a consistent state of the study, after a successful `check_study`.
 
         Raises
         ------
         StudyError
-            Of kind `damaged`, with the first problem.
+            Kind `damaged`, with the first problem.
         """
         with self.database.read() as connection:
             require_integrity(connection, self.folder)
@@ -167,24 +167,24 @@ class Study:
 
     @contextmanager
     def _reading_as(self, annotator: str) -> Iterator[Connection]:
-        """Give a connection for what one annotator sees, refusing a name that is not of this study."""
+        """Yield a connection for reading as one annotator; raise an error for an unknown name."""
         with self.database.read() as connection:
             creating.require_person(connection, annotator)
             yield connection
 
     def labels(self, column: str | None = None, *, words: bool = False) -> Labels:
-        """Return the present labels, as `stratal.estimate(study.sample(), study.labels())` takes them.
+        """Return the current labels, for `stratal.estimate(study.sample(), study.labels())`.
 
-        Of several questions those of the one named `column` (`study.form.columns`), or of the first. With
-        `words` they are the annotators' answers, such as Pass, instead of what these count as: classes, to
-        compare with a model's or a judge's.
-        Raises `StudyError` of kind `damaged` where the journal or anything that belongs to it was changed.
+        For several questions, `column` is one of `study.form.columns`; by default the first. With `words`,
+        the labels are the answers, such as Pass, instead of their numbers: classes to compare with those of a
+        model or a judge. Raises `StudyError` of kind `damaged` if the journal or a file of the study was
+        changed.
         """
         with self.verified() as connection:
             return present_labels(connection, self.form, str(self.folder), column, words=words)
 
     def sample(self) -> Sample:
-        """Return the sample with all rounds; raises `StudyError` for another file than was drawn."""
+        """Return the sample with all rounds; raises `StudyError` if its file was changed."""
         with self.database.read() as connection:
             row = connection.one("SELECT number, file, digest FROM round ORDER BY number DESC LIMIT 1")
         path = creating.round_file(self.folder, row["number"], row["file"])
@@ -195,7 +195,7 @@ class Study:
 
     @contextmanager
     def serving(self, address: str) -> Iterator[None]:
-        """Hold the study for one server; a second one gets a `StudyError` of kind `served` that names it."""
+        """Reserve the study for one server; a second one gets a `StudyError` of kind `served`."""
         with serving(self.folder, self.setting("server") or ""):
             since = written_time(self.clock())
             try:
@@ -203,44 +203,45 @@ class Study:
                     server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})"
                 )
             except StudyError as error:
-                # A disk may have room again, and the page says so; links that can never store an answer are
-                # not given out.
+                # A full disk may have room again, and the page reports it. After other errors no answer can
+                # ever be stored, so that the server must not start.
                 if error.kind not in ("disk-full", "locked"):
                     raise
             yield
 
     def hide_from_others(self) -> None:
-        """Take the right to read the database from other accounts of this computer.
+        """Remove the permission of other accounts of this computer to read the database.
 
-        From its secret all links can be computed. A study that was copied or unpacked may have other rights
-        than a new one.
+        All links can be computed from its secret. A copied or unpacked study may have other permissions than
+        a new one.
         """
-        with suppress(OSError):  # a file of somebody else, or a file system without rights
+        # The file may belong to another account, or the file system may have no permissions.
+        with suppress(OSError):
             mode = self.database.path.stat().st_mode
             if mode & 0o007:
                 self.database.path.chmod(mode & 0o770)
 
     def next_item(self, annotator: str) -> Item | None:
-        """Return the item to label now, held for this annotator; the same one until it is answered.
+        """Return the current item of this annotator, which is reserved until it is answered.
 
-        None where nothing is left for this annotator, or the interval is narrow enough (see `progress`).
+        None if nothing is left for this annotator, or the interval is narrow enough (see `progress`).
         """
         return next(iter(self.next_items(annotator)), None)
 
     def next_items(self, annotator: str, *, ahead: int = 0) -> tuple[Item, ...]:
-        """Return the item to label now and up to `ahead` more, held for this annotator; see `next_item`."""
+        """Return the current item and up to `ahead` further ones, which are reserved; see `next_item`."""
         with self._reading_as(annotator) as connection:
             assigned = items.held_items(connection, annotator, 1 + ahead)
             enough = len(assigned) >= items.most_held(connection, ahead)
             if enough or not items.gets_items(connection, annotator):
                 return tuple(shown_item(connection, annotator, item) for item in assigned)
-        # Who holds what may be forgotten when the power fails; answers may not.
+        # Reservations may be lost in a power failure, in contrast to answers.
         with self.saving(durable=False) as connection:
             assigned = items.assign_next(connection, annotator, ahead)
             return tuple(shown_item(connection, annotator, item) for item in assigned)
 
     def item(self, annotator: str, item: str) -> Item:
-        """Return an item that this annotator was given before (to look back, or after a reload).
+        """Return an item that was assigned to this annotator (to go back, or after a reload).
 
         Raises `StudyError` of kind `missing` for any other id.
         """
@@ -249,28 +250,28 @@ class Study:
             return shown_item(connection, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
-        """Return this annotator's present answers, newest first; those with `seq` below `before`."""
+        """Return this annotator's current answers with `seq` below `before`, newest first."""
         with self._reading_as(annotator) as connection:
             return items.history(connection, annotator, before, limit)
 
     def progress(self, annotator: str) -> Progress:
-        """Return how far the study is, for one annotator."""
+        """Return the progress of the study, for one annotator."""
         with self._reading_as(annotator) as connection:
             return items.annotator_progress(connection, annotator, self.clock())
 
     def disagreements(self, *, limit: int = 50) -> tuple[Disagreement, ...]:
-        """Return items on which annotators differ and nobody has decided, in the study's order."""
+        """Return the undecided items with different answers, in the study's order."""
         with self.database.read() as connection:
             return items.disagreements(connection, limit)
 
     def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
-        """Return how many open disagreements are assigned to an adjudicator, and the first of them.
+        """Return the number of open disagreements that are assigned to an adjudicator, and the first of them.
 
-        Of whoever has none left the first of the others'; of whoever does not decide none.
+        An adjudicator without open disagreements gets the first ones of others; other annotators get none.
         """
         judges = self.adjudicators
         if annotator in judges:
-            open_disagreements = self.disagreements(limit=MOST_DISAGREEMENTS)
+            open_disagreements = self.disagreements(limit=MAX_DISAGREEMENTS)
         else:
             open_disagreements = ()
         mine = [entry for entry in open_disagreements if items.assigned_to(entry, judges) == annotator]
@@ -286,17 +287,19 @@ class Study:
         ahead: int | None = None,
         **details: Unpack[ActionDetails],
     ) -> Receipt:
-        """Save what an annotator does to an item, whatever it is; `details`: `note`, `seconds`, `request`.
+        """Save an action of an annotator on an item; `details` are `note`, `seconds` and `request`.
 
-        The methods below are its actions, by their names. With `ahead` the next item and so many more are
-        held for the annotator in the same transaction, since a second one would wait for everybody's again.
+        The methods below have the names of the actions. With `ahead`, the next item and this number of
+        further ones are reserved in the same transaction, since a second transaction would have to wait
+        again.
         """
         with self.saving() as connection:
             receipt = self._save(connection, annotator, action, item, value, **details)
             if ahead is not None and items.gets_items(connection, annotator):
                 items.assign_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
-            with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
+            # The answer is saved. If the stopping rule cannot be evaluated now, the next answer evaluates it.
+            with suppress(StudyError):
                 update_stopping(self)
         return receipt
 
@@ -310,7 +313,7 @@ class Study:
         roles: frozenset[StudyRole] | None = None,
         **details: Unpack[ActionDetails],
     ) -> Receipt:
-        """Save an action in a transaction; `roles` are those of whoever acts, if not the annotator's."""
+        """Save an action in a transaction; `roles` are by default those of the annotator."""
         creating.require_person(connection, annotator)
         form = items.read_form(connection)
         entry = import_export.journal_entry(self.id, form, annotator, action, item, value, **details)

@@ -78,7 +78,7 @@ def test_strata_of_a_draw_are_counted_once(monkeypatch):
     monkeypatch.setattr(in_memory, "over", counted)
     design.draw(units, seed=1)
 
-    assert passed == ["assign", "added", "chosen"]
+    assert passed == ["assign", "part_moments", "chosen"]
 
     design.draw(units, seed=2)
 
@@ -226,7 +226,7 @@ def test_what_waits_to_be_put_together_does_not_grow_with_the_rows():
 
     next(found)
 
-    assert len(begun) <= 2 * passes._AHEAD + 1
+    assert len(begun) <= 2 * passes._PARTS_IN_ADVANCE + 1
 
 
 def test_an_error_in_a_part_is_the_callers():

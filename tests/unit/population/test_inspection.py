@@ -143,7 +143,7 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
     write_mixed(24, path)
 
     found = describe_columns(path)
-    monkeypatch.setattr(inspection, "_AT_ONCE", 4)
+    monkeypatch.setattr(inspection, "_MAX_QUERY_COLUMNS", 4)
     monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
     monkeypatch.setattr("stratal.tables.source._ROWS_IN_A_LIST", 3)
     assert found == describe_columns(path)
@@ -183,7 +183,7 @@ def test_keys_of_json_lines_are_described_as_they_are_read(tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(inspection, "_AT_ONCE", 50)
+    monkeypatch.setattr(inspection, "_MAX_QUERY_COLUMNS", 50)
     monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
     paths = []
     for columns in (100, 400, 800):
@@ -234,7 +234,8 @@ def test_to_look_into_a_file_neither_pandas_nor_the_functions_of_scipy_are_loade
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_very_many_columns_of_text_are_described_as_few_are(tmp_path, ending):
     columns = {
-        f"c{at}": [f"{at}.5", ["x", None, "nan"][at % 3], "3"] for at in range(inspection._AT_ONCE + 3)
+        f"c{at}": [f"{at}.5", ["x", None, "nan"][at % 3], "3"]
+        for at in range(inspection._MAX_QUERY_COLUMNS + 3)
     }
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     lines = [json.dumps(row) for row in rows]
@@ -243,7 +244,7 @@ def test_very_many_columns_of_text_are_described_as_few_are(tmp_path, ending):
     (tmp_path / f"wide.{ending}").write_text("\n".join(lines))
     many = inspection.describe_columns(tmp_path / f"wide.{ending}")["columns"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspection, "_TEXTS_AT_ONCE", 500)
+        patch.setattr(inspection, "_MAX_TEXT_COLUMNS", 500)
         assert inspection.describe_columns(tmp_path / f"wide.{ending}")["columns"] == many
     assert [row["distinct"] for row in many[:3]] == [3, 2, 2]
     assert [row["missing"] for row in many[:2]] == [0, 1]

@@ -8,7 +8,7 @@ import pytest
 from stratal.errors import InputError
 from stratal.proxy import agreement, peer_agreement
 from stratal.proxy.agreement import (
-    LARGEST_WEIGHT,
+    MAX_WEIGHT,
     PRIOR_STRENGTH,
     answer_codes,
     coded_answers,
@@ -43,9 +43,9 @@ def test_weights_are_fourth_powers_of_chance_corrected_agreement():
     quality = corrected[1:] * (corrected.sum() - corrected[1:]) / 4
 
     result = peer_weights(codes)
-    assert result.weights.max() == LARGEST_WEIGHT
+    assert result.weights.max() == MAX_WEIGHT
     # 2,000 answers give a mean kappa to .015 or 5 %, and its fourth power to 20 %.
-    assert np.allclose(result.weights / LARGEST_WEIGHT, (quality / quality.max()) ** 4, atol=0.1)
+    assert np.allclose(result.weights / MAX_WEIGHT, (quality / quality.max()) ** 4, atol=0.1)
     assert (result.copies, result.guessing) == (0, 0)
 
 
@@ -59,7 +59,7 @@ def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean(
     mean = agreed.mean() / weights.sum()
 
     expected = (agreed + few * mean) / (weights.sum() + few)
-    assert np.allclose(result.shares(codes), expected, atol=2 / LARGEST_WEIGHT)
+    assert np.allclose(result.shares(codes), expected, atol=2 / MAX_WEIGHT)
 
 
 def test_fewer_models_are_less_certain():
@@ -75,7 +75,7 @@ def test_models_of_one_class_do_not_hide_that_similar_models_agree():
     constant = np.broadcast_to(np.arange(8) % CLASSES, (SIZE, 8))
 
     result = peer_weights(np.column_stack([codes, constant]))
-    assert result.weights[:8].min() > 0.8 * LARGEST_WEIGHT
+    assert result.weights[:8].min() > 0.8 * MAX_WEIGHT
     assert result.guessing == 8
 
 
@@ -124,8 +124,8 @@ def test_clones_weigh_together_as_one_model():
     of_clones = found.weights[3] + found.weights[4:].sum()
 
     assert found.copies == 41
-    assert found.weights[:3] / LARGEST_WEIGHT == pytest.approx(alone[:3] / LARGEST_WEIGHT, abs=0.1)
-    assert of_clones / LARGEST_WEIGHT == pytest.approx(alone[3] / LARGEST_WEIGHT, abs=0.05)
+    assert found.weights[:3] / MAX_WEIGHT == pytest.approx(alone[:3] / MAX_WEIGHT, abs=0.1)
+    assert of_clones / MAX_WEIGHT == pytest.approx(alone[3] / MAX_WEIGHT, abs=0.05)
 
 
 def test_clones_of_the_evaluated_model_count_nothing():
@@ -133,9 +133,7 @@ def test_clones_of_the_evaluated_model_count_nothing():
     found = peer_weights(np.column_stack([codes, clones(codes[:, 0], 30)]))
 
     assert not found.weights[4:].any()
-    assert found.weights[:4] / LARGEST_WEIGHT == pytest.approx(
-        peer_weights(codes).weights / LARGEST_WEIGHT, abs=0.1
-    )
+    assert found.weights[:4] / MAX_WEIGHT == pytest.approx(peer_weights(codes).weights / MAX_WEIGHT, abs=0.1)
 
 
 def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
@@ -147,7 +145,7 @@ def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
 
     assert np.array_equal(peer_agreement(texts[:, 0], texts[:, 1:]).values, plain)
     named = {f"model {at}": texts[:, 1 + at].tolist() for at in order}
-    assert np.allclose(peer_agreement(texts[:, 0].tolist(), named).values, plain, atol=2 / LARGEST_WEIGHT)
+    assert np.allclose(peer_agreement(texts[:, 0].tolist(), named).values, plain, atol=2 / MAX_WEIGHT)
 
 
 def test_a_missing_answer_counts_for_nothing():
@@ -163,9 +161,7 @@ def test_a_missing_answer_counts_for_nothing():
 
     agreed = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:]
     one, all_of_them = found.prior
-    assert values[7] == (LARGEST_WEIGHT * agreed + one) / (
-        LARGEST_WEIGHT * found.weights[1:].sum() + all_of_them
-    )
+    assert values[7] == (MAX_WEIGHT * agreed + one) / (MAX_WEIGHT * found.weights[1:].sum() + all_of_them)
     # Nobody answered the last: the mean share.
     assert values[-1] == found.prior[0] / found.prior[1] == pytest.approx(values.mean(), abs=0.05)
 

@@ -540,7 +540,7 @@ def test_a_wide_text_file_read_by_groups_of_columns_is_the_same(tmp_path, monkey
 
     once = look()
     monkeypatch.setattr("stratal.tables.source._MAX_QUERY_COLUMNS", 3)
-    monkeypatch.setattr("stratal.population.inspection._AT_ONCE", 3)
+    monkeypatch.setattr("stratal.population.inspection._MAX_QUERY_COLUMNS", 3)
 
     assert look() == once
 

@@ -26,8 +26,8 @@ from stratal.protocols import Foreign
 from stratal.proxy.agreement import (
     ARTICLES,
     BLANKS,
-    LARGEST_WEIGHT,
     LAST_NUMBER,
+    MAX_WEIGHT,
     PUNCTUATION,
     answer_codes,
     peer_weights,
@@ -563,8 +563,8 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         answered_weight = _balanced_sum(
             [ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers]
         )
-        numerator = (LARGEST_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
-        denominator = (LARGEST_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
+        numerator = (MAX_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
+        denominator = (MAX_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
         new_columns[name] = ibis.ifelse(model.isnull(), ibis.null("float64"), numerator / denominator)
     source = _with_columns(source, notes, **new_columns)
     agreements = {name: declared.agreements[name] for name in new_columns}
