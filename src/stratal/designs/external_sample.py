@@ -417,12 +417,14 @@ def _require_matching_units(
         other_spellings = _find_other_spellings(population, absent[:_MAX_IDS_TRIED])
     if other_spellings or (row_by_id and absent):
         example = next((text for text in absent if text in other_spellings), absent[0])
-        given = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
+        given_text = (
+            f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
+        )
         if other_spellings:
-            given += f", which it has as {other_spellings[example]!r}"
+            given_text += f", which it has as {other_spellings[example]!r}"
         raise InputError(
             "the ids of the labelled units match the population's only in part",
-            given=given,
+            given=given_text,
             allowed="all labelled units among the population's, or none",
             action="Write ids alike in both files; give the whole population, or one without labelled units.",
         )

@@ -269,10 +269,10 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
     for row in range(len(rows)):
         lengths = {name: len(cells[row] or ()) for name, cells in columns.items() if cells[row] is not None}
         if len(set(lengths.values())) > 1:
-            given = ", ".join(f"{length} in {name!r}" for name, length in lengths.items())
+            given_text = ", ".join(f"{length} in {name!r}" for name, length in lengths.items())
             raise InputError(
                 f"{rows.label}, {rows.places[row]}: lists of different lengths",
-                given=given,
+                given=given_text,
                 allowed="one entry for each item in every list; other columns of lists left out",
             )
     return columns

@@ -44,8 +44,8 @@ class ReportRequest:
         parts = parsed.estimands if isinstance(parsed, Listed) else (parsed,)
         goals = [entry for entry in parts if isinstance(entry, ThresholdGoal)]
         if len(goals) > 1:
-            given = "; ".join(goal.text for goal in goals)
-            raise InputError("a report has one accepted set", given=given, action="Write one for each.")
+            given_text = "; ".join(goal.text for goal in goals)
+            raise InputError("a report has one accepted set", given=given_text, action="Write one for each.")
         if not goals:
             return cls(goal=None, estimand=estimand)
         others = ";".join(entry.text for entry in parts if entry is not goals[0])

@@ -464,12 +464,12 @@ def _with_softmax(
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     row_sums = totals(source, columns)
     if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED_SOFTMAX_TOLERANCE):
-        given = "no row with all values"
+        given_text = "no row with all values"
         if row_sums["n"]:
-            given = f"rows add up to 1 ± {row_sums['off']:.3g}"
+            given_text = f"rows add up to 1 ± {row_sums['off']:.3g}"
         raise InputError(
             f"{source.label}: the columns {_columns_text(columns)} are not a softmax",
-            given=given,
+            given=given_text,
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )

@@ -316,11 +316,11 @@ def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, KeyError):
             problem = f"{source}: has no {error}"
-            given = None
+            given_text = None
         else:
             problem = f"{source}: is not as {tool} writes it"
-            given = f"{type(error).__name__}: {error}"[:200]
-        raise InputError(problem, given=given, action=f"Take the file as {tool} wrote it.") from error
+            given_text = f"{type(error).__name__}: {error}"[:200]
+        raise InputError(problem, given=given_text, action=f"Take the file as {tool} wrote it.") from error
 
 
 def occurrence_numbers(keys: Iterable[Hashable]) -> list[int]:
