@@ -127,5 +127,5 @@ def _require_no_restart(numbers: Sequence[float], distinct: Sequence[str]) -> No
         )
 
 
-def _unclear_order_error(given: str, action: str) -> InputError:
-    return InputError("the order of the waves is not clear", given=given, action=action)
+def _unclear_order_error(case: str, action: str) -> InputError:
+    return InputError("the order of the waves is not clear", given=case, action=action)
