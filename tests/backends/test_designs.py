@@ -71,7 +71,7 @@ def test_arrays_and_tables_give_the_same_sample(populations, design):
 
 def test_tables_refuse_what_arrays_refuse(populations):
     for units in populations:
-        with pytest.raises(InputError, match="holds a probability above 1"):
+        with pytest.raises(InputError, match="contains a probability above 1"):
             stratal.designs.Poisson(probability="length").draw(units, 1)
         with pytest.raises(InputError, match="contains categories"):
             stratal.designs.Poisson(budget=5, size="topic").draw(units, 1)

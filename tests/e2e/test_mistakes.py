@@ -161,7 +161,7 @@ ROWS = [
      f"{ELSEWHERE} --chosen random-within:kind --sizes sizes.csv"),
     (
         f"{ELSEWHERE} --chosen random-within:kind --cluster kind --weight weight",
-        "clusters lie within strata",
+        "clusters and strata must be in different columns",
         f"{ELSEWHERE} --chosen random-within:kind --weight weight",
     ),
     (f"{ELSEWHERE} --population-size 3", "more", f"{ELSEWHERE} --population-size 500"),

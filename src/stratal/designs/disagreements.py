@@ -232,8 +232,8 @@ class Disagreements(Design):
         """Raise an error: no mean can be estimated, as units on which all models agree are never drawn."""
         raise InputError(
             "this sample only distinguishes models: units on which all of them agree are never labelled",
-            action="Ask for differences: stratal.select, stratal select --extend. For the winner's own value "
-            "draw a sample for it: stratal plan, stratal draw.",
+            action="Ask for differences: stratal.select, stratal select --extend. For the winner's own "
+            "value, draw a separate sample: stratal plan, stratal draw.",
         )
 
 

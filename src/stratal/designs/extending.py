@@ -102,7 +102,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     if lost or earlier.seed != later.seed or earlier.population_size != later.population_size:
         raise InputError(
             "this sample does not extend the earlier one",
-            given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
+            given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units missing",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
         )
     later_columns = {name: values[rows] for name, values in unit_columns(later).items()}
@@ -135,7 +135,7 @@ def require_planned(sample: Sample, planned: Population) -> None:
             "this is not the population that was planned for" + (f":{changed}" if changed else ""),
             given=f"{drawn_digest.size:,} units",
             allowed=f"{planned_digest.size:,} units, as they were when the plan was made",
-            action="Give that one unchanged, or plan for this one.",
+            action="Give that population unchanged, or make a plan for this one.",
         )
 
 
@@ -278,7 +278,7 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     counts = realised.counts
     if counts is None:
         raise InputError(
-            "rows that were labelled elsewhere are extended by strata",
+            "rows that were labelled elsewhere can only be extended by strata",
             given=f"design {realised.kind!r}",
             allowed="a simple random or stratified design",
         )
@@ -329,7 +329,7 @@ def refuse_other_designs(sample: Sample) -> None:
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
-            action="Where it is nested, extend it without labels: next_round(sample, additional=…).",
+            action="If it is nested, extend it without labels: next_round(sample, additional=…).",
         )
 
 

@@ -100,19 +100,20 @@ class ExternalSample(DeclaredRoles):
         has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
         states_sizes = bool(sources_named) or has_size
         contradictions = {
-            f"give one of {', '.join(sources)}: each says what a unit stands for": len(sources_named) > 1,
+            f"give one of {', '.join(sources)}: each states what a labelled unit represents": (
+                len(sources_named) > 1
+            ),
             "sizes and population_size are mutually exclusive": self.sizes is not None and has_size,
             "population_size must be a whole number above 0": has_size and not is_positive_integer,
-            "proxy_moments are those of a proxy": has_moments and self.proxy is None,
-            "proxy_moments take the place of a population": has_moments and has_population,
-            "the population has a size of its own": has_population and has_size,
+            "proxy_moments can only be given with a proxy": has_moments and self.proxy is None,
+            "proxy_moments and population are mutually exclusive": has_moments and has_population,
+            "population and population_size are mutually exclusive": has_population and has_size,
             "a proxy can only be used with strata and their sizes": bool(self.proxy) and has_weights,
-            "a Poisson sample has neither strata nor clusters": is_poisson and has_strata_or_clusters,
-            "clusters of a table with sizes or weights have no proxy": bool(self.proxy)
+            "a Poisson sample cannot have strata or clusters": is_poisson and has_strata_or_clusters,
+            "a proxy cannot be used for clusters of a table with sizes or weights": bool(self.proxy)
             and has_clusters
             and states_sizes,
-            "clusters lie within strata, in a column of their own": has_clusters
-            and self.cluster == self.stratum,
+            "clusters and strata must be in different columns": has_clusters and self.cluster == self.stratum,
         }
         for what, is_contradictory in contradictions.items():
             if is_contradictory:
@@ -120,7 +121,10 @@ class ExternalSample(DeclaredRoles):
                 raise InputError(what, given=names, action="Leave one of them out.")
         scores = declared_scores(self.predicts, self.proxies).values()
         if not self.scaled and any(score.predicts != ORDER for score in scores):
-            what = "scaled=False is only an order, and contradicts what the proxy predicts"
+            what = (
+                "scaled=False declares that the proxy only orders units, which contradicts what it is "
+                "said to predict"
+            )
             raise InputError(what, given=f"predicts={self.predicts!r}", action="Leave one of them out.")
 
 
@@ -316,9 +320,9 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
     """Return the note on the rows of the population that are labelled units."""
     size_text = f"the population has {size:,} rows"
     if not has_ids:
-        return f"{size_text}, taken as units other than the labelled ones, since ids do not tell"
+        return f"{size_text}, taken not to include the labelled ones, since there are no ids to compare"
     if n_matched == 0:
-        return f"{size_text}, none of which has the id of a labelled unit: the labelled ones come on top"
+        return f"{size_text}, none of which has the id of a labelled unit: the labelled ones are added"
     return f"{size_text}, the {n_matched:,} labelled units among them"
 
 
@@ -499,7 +503,7 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
         ids = row_numbers[labelled]
     if options.cluster is not None and options.proxies:
         raise InputError(
-            "clusters have no proxy if every row has a label, or weights or sizes are stated",
+            "a proxy cannot be used for clusters if every row has a label, or if weights or sizes are stated",
             given=", ".join(options.proxies),
             action="Leave the proxy out.",
         )
@@ -564,13 +568,13 @@ def _require_complete_clusters(columns: SmallTable, options: ExternalSample, lab
     if groups.are_labelled_enough_for_clusters:
         return
     raise InputError(
-        f"{columns.label}: only some rows of the clusters with labels have one",
+        f"{columns.label}: some rows of the labelled clusters have no label",
         given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} {options.cluster!r}, and in "
         f"{groups.labelled_share:.0%} of the rows of these",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
         "(--sizes FILE) or population_size= (--population-size N)",
-        action="Label the other rows of these clusters, or state what each labelled unit stands for. If "
-        "single rows were labelled at random, leave cluster= (--cluster) out.",
+        action="Label the other rows of these clusters, or state how many units each labelled one represents."
+        " If single rows were labelled at random, leave cluster= (--cluster) out.",
     )
 
 
@@ -889,8 +893,10 @@ def _stratum_sizes_checked(
     # With a separate unlabelled sample, sizes may be shares.
     if unlabelled is None and np.any(counts > sizes):
         h = int(np.argmax(counts > sizes))
-        what = f"{label}: stratum {names[h]!r} has more labelled units than units"
-        raise InputError(what, given=f"{counts[h]} of {sizes[h]}", action="Sizes count all units.")
+        what = f"{label}: stratum {names[h]!r} has more labelled units than its size"
+        raise InputError(
+            what, given=f"{counts[h]} of {sizes[h]}", action="A size must count all units, labelled or not."
+        )
     return sizes
 
 
@@ -931,7 +937,7 @@ def _stated_moments(options: ExternalSample) -> OtherUnits:
     counts = columns.numbers("count", positive=True, whole_numbers=True)
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
         what = f"{columns.label}: there must be one row per stratum, and no negative variance"
-        raise InputError(what, action="Without strata there is one row in all.")
+        raise InputError(what, action="Without strata, give a single row.")
     means = columns.numbers("mean")
     counts = counts.astype(np.int64)
     rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
@@ -958,7 +964,7 @@ def _weighted_parts(
     if options.inclusion_probability is not None:
         probabilities = columns.numbers(options.inclusion_probability, positive=True)
         if np.any(probabilities > 1):
-            what = f"{columns.label}: column {options.inclusion_probability!r} holds a probability above 1"
+            what = f"{columns.label}: column {options.inclusion_probability!r} contains a probability above 1"
             raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:

@@ -218,7 +218,7 @@ class SeparateSamples(Design):
     """
 
     kind = "separate-samples"
-    words = ("a labelled sample beside a separate unlabelled one", "fisch")
+    words = ("a labelled sample and a separate unlabelled one", "fisch")
     names: tuple[str, ...]
     shares: FloatArray
     counts: IntArray

@@ -301,7 +301,7 @@ def fit_margins(
     check_choice("method", method, MARGIN_METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         names_text = ", ".join(names) or "none"
-        problem = "margins are given once, all together, each of another column"
+        problem = "margins must be given once, all together, each for a different column"
         raise InputError(problem, given=names_text, allowed="names of columns")
     levels_and_means = [_levels_and_means(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
@@ -334,7 +334,7 @@ def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str,
     else:
         allowed = "the sample keeps no groups"
     action = f"Draw with groups= (--groups {name}), or give its total in totals=."
-    raise InputError(f"the totals are unknown of margin {name!r}", allowed=allowed, action=action)
+    raise InputError(f"the totals of margin {name!r} are unknown", allowed=allowed, action=action)
 
 
 def _is_number(value: object) -> bool:
@@ -351,7 +351,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         totals = stated_sizes
     if totals is None or name not in sample.groups:
         action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
-        raise InputError(f"how many units each level of {name!r} has is not known", action=action)
+        raise InputError(f"the number of units in each level of {name!r} is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = Counter(str(value) for value in sample.groups[name].tolist())
     expected: Mapping[str, float]

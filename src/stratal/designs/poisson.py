@@ -182,7 +182,9 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
     """Raise an `InputError` if a unit could never be drawn."""
     if profile.low <= 0 or not np.isfinite(profile.high):
         action = "A unit that can never be drawn biases the estimate: give it a small size."
-        raise InputError(f"{name} holds a size that is not positive", given=f"{profile.low:g}", action=action)
+        raise InputError(
+            f"{name} contains a size that is not positive", given=f"{profile.low:g}", action=action
+        )
 
 
 def measure(population: Population, size: str, proxy: str | None = None) -> Size:
@@ -342,7 +344,7 @@ class Poisson(UnequalProbabilities):
         profile = population.size_profile(measured, 1)
         refuse_nonpositive(profile, f"column '{self.probability}'")
         if profile.high > 1:
-            problem = f"column '{self.probability}' holds a probability above 1"
+            problem = f"column '{self.probability}' contains a probability above 1"
             action = "Give it as a size: Poisson(budget=…, size=…) makes large units certain."
             raise InputError(problem, given=f"{profile.high:g}", action=action)
         return measured, 1.0

@@ -114,11 +114,13 @@ class Design(Described, ABC):
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design with this budget; options that it does not have are ignored."""
-        raise InputError(f"design '{cls.kind}' is not drawn by a budget alone", action="Use stratal.plan.")
+        raise InputError(
+            f"design '{cls.kind}' cannot be drawn from a budget alone", action="Use stratal.plan."
+        )
 
     def larger(self, sample: Sample, additional: int) -> Design:
         """Return the design that draws the units of the sample and `additional` further ones."""
-        action = "Where the design is nested, give a larger one: next_round(sample, design=…)."
+        action = "If the design is nested, give a larger one: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
     def following(self, sample: Sample, additional: int, outcomes: object) -> Design:
@@ -818,7 +820,7 @@ def require_sample(value: object, verb: str) -> Sample:
         action = "Draw it first: .draw(seed=…)."
     else:
         action = (
-            "The sample comes first, then the labels. Units drawn and labelled elsewhere become one by "
+            "The sample comes first, then the labels. For units drawn and labelled elsewhere, make one with "
             "stratal.Sample.from_labelled(table, value=…, population_size=…)."
         )
     raise InputError(f"{verb} takes a Sample", given=given_kind, action=action)

@@ -110,7 +110,7 @@ class Stratified(Design):
     allocation: Allocation = field()
 
     def __post_init__(self) -> None:
-        action = "Make it by stratal.strata.allocate(strata, budget)."
+        action = "Make it with stratal.strata.allocate(strata, budget)."
         if not isinstance(self.strata, Strata) or not isinstance(self.allocation, Allocation):
             raise InputError("Stratified takes strata and an allocation", action=action)
         n_h = self.allocation.n_h

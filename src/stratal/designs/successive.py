@@ -129,7 +129,10 @@ class Successive(Design):
     def __post_init__(self) -> None:
         self._freeze()
         if len(self.budgets) != len(self.predicted) or not self.budgets:
-            raise InputError("each round has a number of units and a prediction", allowed="as many of each")
+            raise InputError(
+                "each round needs a number of units and a prediction",
+                allowed="as many of each",
+            )
 
     @property
     def budget(self) -> int:

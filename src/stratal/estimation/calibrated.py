@@ -405,7 +405,7 @@ def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> N
         allowed = f"{names}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
-        problem = f"calibration '{options.method}' is of one proxy, so it takes no features"
+        problem = f"calibration '{options.method}' uses a single proxy, so it takes no features"
         raise InputError(
             problem, action=f"Leave them out, or name a learner: {', '.join(calibration.LEARNER_NAMES)}."
         )

@@ -178,7 +178,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     unseen = unseen_share(weighting.effective_draws, labelled_share, _RISK)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
-        "interval tells how far off they are; bounds=(lowest, highest) would"
+        "interval can show how far off they are; bounds=(lowest, highest) would limit this"
     ]
     weights = weighting.weights
     squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2

@@ -966,7 +966,7 @@ def _no_interval_note(clusters: GroupClusters) -> str:
     where = "1 cluster"
     if clusters.count > 1:
         where = f"{clusters.count} clusters, each in a stratum of its own"
-    return f"no interval: the labels that count are in {where}, which does not show how clusters differ"
+    return f"no interval: the labels that count are in {where}, so they do not show how clusters differ"
 
 
 # Number of prior clusters, each worth one unit, in the estimated similarity of units within clusters. With

@@ -399,7 +399,7 @@ def refuse_outside(
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and few_slips and binary + outside == len(z):
         wrong = (z < 0) | (z > 1)
-        allowed = "0 or 1, as all others; or say so: outcome='unbounded' (--outcome unbounded)"
+        allowed = "0 or 1, like all the others; or any number with outcome='unbounded' (--outcome unbounded)"
     else:
         return
     count = int(np.sum(wrong))

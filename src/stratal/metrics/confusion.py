@@ -779,7 +779,7 @@ class Confusion:
         note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
             f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5% confidence), "
-            "so that the interval is wide."
+            "so the interval is wide."
         )
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
         if hits <= 0:

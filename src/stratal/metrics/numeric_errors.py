@@ -220,12 +220,12 @@ def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
         return ()
     count = max(1, round(LARGEST_PART * n))
     if count == 1:
-        which = "the largest error holds"
+        which = "the largest error makes up"
     else:
-        which = f"the {count} largest of {n} errors hold"
+        which = f"the {count} largest of {n} errors make up"
     text = (
-        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails, and an interval of their "
-        "mean square covers less often than it says where the largest ones were not drawn. State the bounds "
+        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails; if the largest errors "
+        "were not drawn, the interval for their mean square covers less often than stated. State the bounds "
         "of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute error "
         "(mae) or the share within a tolerance (within:T)"
     )

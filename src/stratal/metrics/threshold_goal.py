@@ -233,7 +233,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
             "this sample was planned for a threshold, not for an estimate",
             given=self.text,
             allowed=f"stratal.threshold(sample, labels, {self.require!r}) (stratal threshold)",
-            action="For another quantity name it: estimand= (--estimand).",
+            action="To estimate another quantity, name it: estimand= (--estimand).",
         )
 
     def anticipated(self, population: Population, options: StratificationOptions) -> AnticipatedSet:

@@ -452,7 +452,7 @@ def next_round(
     requested = as_estimand(sample.question.estimand)
     if not requested.is_estimated and (additional is None or learner is not None):
         raise InputError(
-            f"{requested.quoted_name} has neither half-width nor learner",
+            f"{requested.quoted_name} has neither a half-width nor a learner",
             given=f"{half_width=}, {learner=}",
             action="Give the number of units to add: additional= (--additional N).",
         )

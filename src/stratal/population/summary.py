@@ -109,9 +109,9 @@ def proxy_info_for(
         raise InputError("bounds must be increasing", given=bounds, allowed=allowed)
     if low < bounds[0] or high > bounds[1]:
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
-        action = "Correct the bounds, or say that it only orders (scaled=False, --margin)."
+        action = "Correct the bounds, or declare that it only orders units (scaled=False, --margin)."
         raise InputError(
-            f"proxy '{name}' leaves the bounds", given=range_text, allowed=allowed, action=action
+            f"proxy '{name}' has values outside the bounds", given=range_text, allowed=allowed, action=action
         )
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 

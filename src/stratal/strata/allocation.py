@@ -541,7 +541,7 @@ def allocate(
     by_cost = method == "cost-optimal"
     if by_cost and (costs is None or cost_budget is None or budget is not None):
         raise InputError(
-            "method 'cost-optimal' needs costs, and a budget of money instead of labels",
+            "method 'cost-optimal' needs costs, and a budget in money rather than in labels",
             given="budget" if budget is not None else None,
             action="Give a cost per stratum and the total cost: costs=, cost_budget=.",
         )

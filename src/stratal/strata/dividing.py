@@ -828,7 +828,7 @@ def stratify(
     if by is not None:
         population.require_group(by)
     if clusterer is not None and method != "features":
-        raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
+        raise InputError("a clusterer can only be used with method='features'", given=f"method={method!r}")
     if method == "features":
         names = cluster_columns(population, features)
         fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
@@ -864,8 +864,8 @@ def _by_influence(population: Population, influence: Influence, options: Keyword
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     method = options["method"]
     if method not in (*INTERVAL_METHODS, "none"):
-        problem = "an influence is divided into intervals"
-        raise InputError(problem, given=f"method={method!r}", allowed="methods of intervals")
+        problem = "an influence can only be divided into intervals"
+        raise InputError(problem, given=f"method={method!r}", allowed="an interval method")
     view = influence.seen_in(population)
     several = len(view.levels(rules.CELL)) > 1 and method != "none"
     strata = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **options)

@@ -514,7 +514,7 @@ def _scored_population(
             raise InputError(
                 f"score {name!r} is not numeric",
                 given="a category",
-                action="Draw with it as a number: --proxy or --features.",
+                action="Draw the sample with this score as a numeric column (--proxy or --features).",
             )
     required_columns = (*scores, by) if by else scores
     for name in required_columns:

@@ -201,7 +201,9 @@ class Trend(PageDisplay, PlotDisplay):
         """
         path = Path(path)
         if path.suffix != ".html":
-            raise InputError(f"{path}: a report of a trend is HTML", allowed="a name that ends in .html")
+            raise InputError(
+                f"{path}: a trend report must be an HTML file", allowed="a name that ends in .html"
+            )
         if path.exists():
             raise InputError(f"{path}: already exists", action="Give the name of a new file.")
         path.write_text(trend_html(self.to_dict(), __version__), encoding="utf-8")
@@ -439,12 +441,13 @@ def _trend_notes(
         notes.append("waves have the same labelled items: the interval is of the differences of each item")
     if any(change.correlation > 0 and not change.is_paired for change in changes):
         notes.append(
-            "waves share labelled items: the standard error of a change accounts for it, but intervals and "
+            "waves share labelled items: the standard error of a change accounts for this, but intervals and "
             "p-values do not, and are conservative"
         )
     if any(change.correlation < 0 and not change.is_paired for change in changes):
         notes.append(
-            "waves share labelled items with a negative correlation: the interval of a change accounts for it"
+            "waves share labelled items with a negative correlation: the interval of a change accounts for "
+            "this"
         )
     first_row = next(iter(waves_with_labels(waves)[0].rows.values()))
     if first_row.target == "superpopulation":

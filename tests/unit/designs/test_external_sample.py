@@ -172,7 +172,7 @@ class TestRefusals:
         ({}, "what the labels are a sample of"),
         ({"stratum": "language"}, "what the labels are a sample of"),
         ({"stratum": "language", "sizes": {"de": 30}}, "stratum 'en' has no size"),
-        ({"stratum": "language", "sizes": {"de": 2, "en": 60}}, "more labelled units than units"),
+        ({"stratum": "language", "sizes": {"de": 2, "en": 60}}, "more labelled units than its size"),
         ({"stratum": "language", "sizes": {**SIZES, "fr": 5}}, "stratum 'fr' has no labelled unit"),
         ({"stratum": "language", "sizes": {"de": 30.5, "en": 60}}, "whole numbers"),
         ({"stratum": "language", "sizes": {"de": -3, "en": 60}}, "not usable"),
@@ -182,7 +182,7 @@ class TestRefusals:
         ({"weight": "proxy"}, "the weights sum to no more than the number"),
         ({"inclusion_probability": "weight"}, "a probability above 1"),
         ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of sizes, weight"),
-        ({"population_size": 3}, "more labelled units than units"),
+        ({"population_size": 3}, "more labelled units than its size"),
         ({"population_size": 3.5}, "whole number"),
         ({"population_size": 90, "proxy": "proxy"}, "a proxy needs the units that have no label"),
         ({"weight": "weight", "mechanism": "systematic"}, "no such sampling mechanism"),
@@ -241,7 +241,7 @@ def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
     }
 
     sparse = rows | {"label": [1, 0, None, None, None, None, None, None]}
-    with pytest.raises(InputError, match="only some rows of the clusters") as error:
+    with pytest.raises(InputError, match="some rows of the labelled clusters") as error:
         stratal.Sample.from_labelled(sparse, value="label", cluster="school")
     assert "2 of 3 'school'" in str(error.value)
     assert "weight=" in str(error.value)

@@ -53,9 +53,9 @@ def test_clusters_with_sizes_or_a_population_alone():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mechanism": "poisson", "cluster": "school"}, "neither strata nor clusters"),
-        ({"mechanism": "poisson", "stratum": "region"}, "neither strata nor clusters"),
-        ({"cluster": "region", "stratum": "region"}, "clusters lie within strata"),
+        ({"mechanism": "poisson", "cluster": "school"}, "cannot have strata or clusters"),
+        ({"mechanism": "poisson", "stratum": "region"}, "cannot have strata or clusters"),
+        ({"cluster": "region", "stratum": "region"}, "clusters and strata must be in different columns"),
         ({"cluster": "school", "proxy": "weight"}, "a proxy can only be used"),
     ],
 )

@@ -132,7 +132,7 @@ def test_totals_below_the_units_that_were_drawn_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"margins": "colour"}, "the totals are unknown of margin 'colour'"),
+        ({"margins": "colour"}, "the totals of margin 'colour' are unknown"),
         ({"method": "magic"}, "no such method"),
         ({"margins": ["kind", "kind"]}, "given once"),
         ({"margins": []}, "given once"),

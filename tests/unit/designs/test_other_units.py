@@ -98,7 +98,7 @@ def test_rows_without_ids_are_other_units(whole):
     )
 
     assert sample.population_size == 403
-    assert "since ids do not tell" in labels.notes[0]
+    assert "since there are no ids to compare" in labels.notes[0]
 
 
 def test_a_population_without_a_proxy_says_how_many_units_there_are(whole, drawn):
@@ -124,11 +124,11 @@ def test_a_proxy_outside_0_and_1_has_no_bounds():
     [
         (
             {"population": {"score": [0.1]}, "population_size": 9, "proxy": "score"},
-            "has a size of its own",
+            "population and population_size are mutually exclusive",
         ),
         (
             {"population": {"score": [0.1]}, "proxy": "score", "proxy_moments": {}},
-            "take the place of a population",
+            "proxy_moments and population are mutually exclusive",
         ),
         ({"population": {"other": [0.1]}, "proxy": "score"}, "no such column: 'score'"),
         ({"proxy": "score"}, r"needs the units that have no label .*population="),
@@ -215,7 +215,7 @@ def test_ids_that_match_only_in_part_are_refused(ids, message):
 def test_units_of_which_none_is_in_the_population_come_on_top():
     sample, labels = together({"id": ["a", "b", "c"], "score": [0.1, 0.2, 0.3]}, pairs())
     assert sample.population_size == 9
-    assert "come on top" in labels.notes[0]
+    assert "the labelled ones are added" in labels.notes[0]
 
 
 def test_a_32_bit_proxy_with_fewer_digits_is_refused_by_name():

@@ -147,7 +147,7 @@ class TestPoisson:
 
     def test_probabilities_above_one_are_refused_by_name(self):
         """There ssepy 0.1.1 crashes inside NumPy."""
-        with pytest.raises(InputError, match="column 'length' holds a probability above 1"):
+        with pytest.raises(InputError, match="column 'length' contains a probability above 1"):
             stratal.designs.Poisson(probability="length").draw(population(), seed=5)
 
     def test_sizes_above_one_become_certain_units(self):

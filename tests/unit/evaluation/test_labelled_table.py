@@ -655,7 +655,7 @@ def test_a_stated_cluster_needs_labels_in_whole_clusters():
 
     with pytest.raises(InputError, match="two stages"):
         stratal.evaluate(passages(labelled=30, ranks=3))
-    with pytest.raises(InputError, match="only some rows of the clusters"):
+    with pytest.raises(InputError, match="some rows of the labelled clusters"):
         stratal.evaluate(passages(labelled=150, ranks=2), cluster="question_id")
 
 

@@ -107,5 +107,5 @@ def test_what_is_no_clusterer_is_refused():
         with pytest.raises(InputError, match=message):
             fit_centres(rows, ("a",), 1, clusterer=clusterer)
     x, _, proxy = blobs()
-    with pytest.raises(InputError, match="a clusterer divides by features"):
+    with pytest.raises(InputError, match="a clusterer can only be used with method='features'"):
         stratal.strata.stratify(population(x, proxy), "k-means", clusterer=cluster.KMeans(3))

@@ -131,7 +131,7 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
         f"{name} has an unsupported type for ids",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
-        action="Make a text column of it.",
+        action="Convert the column to text.",
     )
 
 
@@ -255,7 +255,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
                 "id that cannot be an id",
                 lambda ids: whole_number_expression(ids).isnull(),
                 allowed="text, integers, whole floats below 2**53, UUIDs",
-                action="Make a text column of them.",
+                action="Convert the column to text.",
             )
     extents = {}
     for name, column in units.numbers.items():

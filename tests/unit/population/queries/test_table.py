@@ -144,7 +144,7 @@ def test_bounds_and_scales_are_as_for_arrays() -> None:
             subject = Population.from_table(table, proxy=name, **options)
             assert subject.proxies == arrays.proxies
             assert subject.distribution() == arrays.distribution()
-    with pytest.raises(InputError, match="leaves the bounds"):
+    with pytest.raises(InputError, match="has values outside the bounds"):
         Population.from_table(table, proxy="margin", bounds=(0.0, 1.0))
 
 
