@@ -46,7 +46,7 @@ K_MEANS = "k-means"
 MANY_LABELS = 200
 MAX_STRATA_OF_MANY_LABELS = 15
 
-ALL_COME_BACK = "All requested labels come back"
+ALL_COME_BACK = "All requested labels are returned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +173,9 @@ class AnticipatedInfluence(_Anticipated):
         else:
             expectation = f", which is expected to be {value:.4g}"
         return (
-            f"Planned for {self.text}{expectation}: its influence on each unit, as the proxies have it.",
-            "Standard errors hold to first order, and for labels that all come back.",
+            f"Planned for {self.text}{expectation}: the influence of each unit is predicted from the "
+            "proxies.",
+            "Standard errors are approximate (to first order), and assume that no label is missing.",
         )
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:
@@ -375,7 +376,7 @@ class AnticipatedOutcome(_Anticipated):
         bounded = math.isfinite(high - low)
         if not stratum.scaled:
             scale = "" if bounded else ", if labels are 0 or 1"
-            return (f"The proxy only orders units, so that nothing better than the worst is known{scale}.",)
+            return (f"The proxy only orders units, so only the worst case is known{scale}.",)
         if stratum.standard_deviations[0] == 0:
             return (
                 "The proxy calls every outcome certain: no standard error can be expected from it alone.",

@@ -426,7 +426,9 @@ def _rule(sample: Sample) -> Rule:
         return strata.rule
     if len(sample.summary.sizes) == 1:
         return Everything()
-    problem = "how this sample's strata were made is not known, so the calibrated proxy has no mean in them"
+    problem = (
+        "how this sample's strata were made is not known, so the calibrated proxy's means in them are unknown"
+    )
     raise InputError(problem, allowed="samples that stratal drew")
 
 

@@ -16,7 +16,7 @@ from stratal.intervals.interval_types import StudentInterval
 MIN_SLICES = 4
 
 _PROMISE = (
-    "slices are shrunk towards each other: intervals hold on average over slices, and not for one that is "
+    "slices are shrunk towards each other: intervals hold on average over slices, but not for one that is "
     "unlike the others"
 )
 

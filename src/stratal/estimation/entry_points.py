@@ -231,7 +231,7 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     """
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
-        raise InputError("these labels are without planned looks", given=f"look={look}", action=action)
+        raise InputError("no looks were planned for these labels", given=f"look={look}", action=action)
     rows = estimates if isinstance(estimates, Estimates) else [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size

@@ -198,8 +198,8 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
     unseen = float(unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY))
     return (
         f"values beyond {low:g} to {high:g} count as the limit: {beyond} of {len(z)} labels, which moves the "
-        f"mean by {moved:+.4g} as far as they show; the mean without limits is that much off, and more by "
-        f"what up to {unseen:.1%} of the units may hold that no label was like"
+        f"mean by {moved:+.4g}; the mean without limits differs by this much, and by more if the up to "
+        f"{unseen:.1%} of the units that may be unlike any labelled one lie beyond them too"
     )
 
 

@@ -308,7 +308,7 @@ def choose_lam(
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
     fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
     if not np.any(fit.lam):
-        why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
+        why = "with too few labels, a constant proxy, or weights fitted to it, there is nothing to fit"
         return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
@@ -712,11 +712,11 @@ def assemble(
     if options.bounds is not None:
         value = min(max(value, options.bounds[0]), options.bounds[1])
     if abs(result.value - value) >= _BOUND_TOLERANCE:
-        end = "below the least" if result.value < value else "above the largest"
+        end = "below the smallest" if result.value < value else "above the largest"
         note = (
-            f"the labels and the proxy put the mean at {result.value:.4g}, {end} that it can be, which is "
-            "shown: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of "
-            "it to use"
+            f"the labels and the proxy put the mean at {result.value:.4g}, {end} possible value, which is "
+            "shown instead: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how "
+            "much of it to use"
         )
         notes = (*notes, note)
     evidence = Evidence(

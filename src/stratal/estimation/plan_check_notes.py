@@ -193,8 +193,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         else:
             side = "downwards"
         notes.append(
-            f"the labels are skewed: the interval reaches further {side} for it, and covers less often than "
-            "it says where the tail is longer than the labels show"
+            f"the labels are skewed: the interval therefore reaches further {side}, and covers less often "
+            "than stated if the tail is longer than the labels show"
         )
     missed = _missed_tail(evidence, inputs)
     if missed > _MISSED:
@@ -220,14 +220,12 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
         return ()
     side = "up" if reach > 0 else "down"
+    consequences = []
     if moved:
-        consequence = f"the interval reaches {abs(reach):.2g} further {side} for it"
-    else:
-        consequence = ""
+        consequences.append(f"therefore reaches {abs(reach):.2g} further {side}")
     if unknown:
-        consequence += ", and " if moved else ""
-        consequence += "where the population has far larger ones, it covers less often than it says"
-    return (f"the outcome goes with the size of its cluster: {consequence}",)
+        consequences.append("covers less often than stated if the population has far larger clusters")
+    return (f"the outcome varies with the size of its cluster: the interval {', and '.join(consequences)}",)
 
 
 def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
@@ -331,7 +329,7 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
         return None
     return (
         f"the mean is {estimate.value:.3g}, where the plan expected {means[0]:.3g}, "
-        f"and {low:.3g} to {high:.3g} in all the ways in which the proxy may be off. {_GO_ON}"
+        f"and between {low:.3g} and {high:.3g} however far off the proxy may be. {_GO_ON}"
     )
 
 
@@ -359,14 +357,14 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
-            f"outcomes vary more, a standard error of {math.sqrt(variance):.3g} where at most "
-            f"{math.sqrt(promised):.3g} was allowed for. {_GO_ON}"
+            f"outcomes vary more than planned: the standard error is {math.sqrt(variance):.3g}, where at "
+            f"most {math.sqrt(promised):.3g} was allowed for. {_GO_ON}"
         )
     residual_sd = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
     planned_sd = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
     return (
-        f"outcomes vary by {residual_sd:.3g} about the proxy, where {planned_sd:.3g} was taken, twice that "
-        "at most. "
+        f"outcomes vary by {residual_sd:.3g} about the proxy, where {planned_sd:.3g} was assumed, and at "
+        "most twice that. "
         f"Plan with residual_sd={residual_sd:.3g} (--residual-sd {residual_sd:.3g}). {_GO_ON}"
     )
 
@@ -382,7 +380,7 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
     if strata.n_strata > 1:
         return (
             f"outcomes fall where the proxy rises, with a slope of {slope:.2g}, not "
-            f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, turn it round (one minus it) and "
+            f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, reverse it (one minus it) and "
             "draw anew, or draw without strata (--stratify none)."
         )
     return (

@@ -189,7 +189,7 @@ def source_noun(sample: Sample) -> str:
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text."""
     name = predicted if isinstance(predicted, str) else sample.question.answer
-    what = f"{source_noun(sample)} does not hold the model's answers"
+    what = f"{source_noun(sample)} does not contain the model's answers"
     return group_column(sample, name, what, "predicted")
 
 

@@ -57,8 +57,8 @@ def unlabelled_strata(sample: Sample, strata: Strata, needless: Expression | Non
             share = float(strata.weights[without].sum())
             requested = sample.question.estimand or {}
             raise InputError(
-                f"this sample cannot tell that: the stratum '{strata.names[h]}' got no label, as nothing of "
-                f"{requested.get('kind', 'what it was drawn for')!r} is left open there",
+                f"this sample cannot be used for that: stratum '{strata.names[h]}' got no label, "
+                f"because none is needed there for {requested.get('kind', 'what it was drawn for')!r}",
                 given=f"{share:.1%} of the units in such strata",
                 action="Estimate what the sample was drawn for, or draw a sample for this.",
             )
@@ -135,8 +135,8 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     if len(empty) == 1:
         consequence = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
     return (
-        f"{consequence}. The estimate takes units without labels to be like those beside them, and the "
-        "interval does not know whether they are"
+        f"{consequence}. The estimate assumes that units without labels are like those in neighbouring "
+        "strata, and the interval does not allow for a difference"
     )
 
 
@@ -180,8 +180,8 @@ def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> s
     share = float(np.sum(sizes[empty]) / np.sum(sizes))
     shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:STRATA_NAMED])
     return (
-        f"{shown} has no label ({share:.1%} of the units): the estimate takes its units to be like all "
-        "others, and the interval does not know whether they are"
+        f"{shown} has no label ({share:.1%} of the units): the estimate assumes that its units are like "
+        "all others, and the interval does not allow for a difference"
     )
 
 
@@ -363,15 +363,15 @@ def known_outcome(
         return None, inside, ()
     note = (
         f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {common_bounds[0]:g} to "
-        f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is taken as unbounded; better give "
-        "its bounds (--bounds LOW,HIGH)"
+        f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is taken as unbounded; it is better "
+        "to give its bounds (--bounds LOW,HIGH)"
     )
     return None, None, (note,)
 
 
 _UNDECLARED = (
-    "the outcome is taken as 0 or 1, since all labels are and nothing else was said; for counts or scores "
-    "say outcome='unbounded' (--outcome unbounded) or give its bounds"
+    "the outcome is taken as 0 or 1, since all labels are 0 or 1 and nothing else was declared; for "
+    "counts or scores, give outcome='unbounded' (--outcome unbounded) or its bounds"
 )
 
 

@@ -83,7 +83,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
             return interval
     if evidence.linearised and method not in ("t", "normal", "survey"):
         allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
-        raise InputError(f"an interval by {method!r} is for means", allowed=allowed)
+        raise InputError(f"method {method!r} can only be used for means", allowed=allowed)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
         problem = "the relevant labels are in one cluster, or in one per stratum: there is no interval"
         raise InputError(problem, action="Label units of more clusters.")
@@ -109,7 +109,7 @@ def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
     """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
     if evidence.bounds is not None and TABLE[method].reads_skewness:
         action = "Leave the method to 'auto', whose interval stays inside the bounds."
-        raise InputError(f"method '{method}' is for outcomes without bounds", action=action)
+        raise InputError(f"method '{method}' can only be used for outcomes without bounds", action=action)
     if evidence.bounds is None:
         if TABLE[method].needs_bounds:
             problem = f"method '{method}' needs an outcome with bounds"

@@ -57,7 +57,7 @@ class AnsweredClasses(Record):
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric with its notes; `name` and `which` are those of `Confusion.metric`."""
         if self.judged is not None and name not in _SHARES:
-            assert not isinstance(which, str), "averages over classes are of answers, and not of verdicts"
+            assert not isinstance(which, str), "averages over classes need answers rather than verdicts"
             return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
         estimate = self.frame.complete(self.confusion.metric(name, which, target), sample)
         count = len(self.levels)
@@ -221,7 +221,7 @@ def _refuse_numbers(sample: Sample) -> None:
     """Refuse a metric of classes if the labels are declared to stand for numbers."""
     if sample.question.outcome.decoding == NUMBER:
         raise InputError(
-            "labels are declared to be numbers, and are not classes",
+            "labels are declared to be numbers, not classes",
             given="a metric of classes",
             allowed="the mean of the outcome, in all or by group",
             action="For a metric of classes, collect the true class as the label.",

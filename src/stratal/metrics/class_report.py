@@ -23,7 +23,7 @@ from stratal.question.vocabulary import AVERAGES
 
 _ONLY_SEEN = (
     "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
-    "--class), for a class without a label makes it unknown"
+    "--class), because it is unknown if a class has no label"
 )
 
 
@@ -126,7 +126,9 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             answered_classes(sample, class_labels, compared)  # says why this sample cannot tell them
         if lacking:
             names = ", ".join(map(str.strip, lacking))
-            remarks.append(f"drawn for {planned_estimand.text!r}, this sample cannot tell {names}")
+            remarks.append(
+                f"this sample was drawn for {planned_estimand.text!r} and cannot be used to estimate {names}"
+            )
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.known_levels:
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)

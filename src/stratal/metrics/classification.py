@@ -535,7 +535,7 @@ class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
         if compares_sets(sample, labels, self.predicted):
             raise InputError(
-                "balanced accuracy is of classes, and the answers are sets of tags",
+                "balanced accuracy needs classes, but the answers are sets of tags",
                 action="Ask for the mean recall over the tags: average:recall.",
             )
         return super(BalancedAccuracy, self)._answered(sample, labels)
@@ -679,8 +679,8 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         Traceback (most recent call last):
         stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but \
 then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
-probability of 'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is that of a \
-right answer all the same: f1:yes,right=score.
+probability of 'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is \
+nevertheless that of a right answer: f1:yes,right=score.
         """
         self.refuse_unknown_class(population)
         if not population.proxies or self.probability is not None or self.right is not None:
@@ -720,7 +720,7 @@ right answer all the same: f1:yes,right=score.
             f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
             f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
             action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (of the "
-            f"other class: of 1 - {proxy.name}). If it is that of a right answer all the same: "
+            f"other class: of 1 - {proxy.name}). If it is nevertheless that of a right answer: "
             f"{as_right_probability}.",
         )
 

@@ -660,7 +660,7 @@ def compare(
 # Fields of the ratio and the win rate in the row of a pair.
 _ROW_FIELDS = ("estimate", "standard_error", "confidence_interval")
 
-_NO_INTERVAL_NOTE = "outcomes without bounds that always differ alike give no interval: give bounds="
+_NO_INTERVAL_NOTE = "outcomes without bounds whose differences are all equal give no interval: give bounds="
 
 
 # Expected share of units on which each of two different answers is right, without a proxy. It is below one
@@ -691,7 +691,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
             names = ", ".join(self.proxies)
-            raise InputError("each model needs its proxy", given=names, allowed=f"{count} names")
+            raise InputError("each model needs its own proxy", given=names, allowed=f"{count} names")
 
     @property
     def same(self) -> Agree:

@@ -269,7 +269,7 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     above, below = (np.array(form, dtype=np.float64) for form in linear_forms(name))
     if isinstance(which, str):
         check_choice("average", which, AVERAGES)
-    assert which is not None, "a metric of a class needs one, or an average"
+    assert which is not None, "a metric of a class needs a class, or an average"
     return ClassRatio(above, below, which, n_classes)
 
 
@@ -578,14 +578,14 @@ class Confusion:
         if name == "accuracy":
             return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
         if name in RATES:
-            assert which is not None, "a rate is of a class"
+            assert which is not None, "a rate needs a class"
             above, below = (self._along(which, form) for form in linear_forms(name))
             counted = member & (below > 0)
             return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
         metric = metric_function(name, which, self.n_classes)
         of_two = of_two_shares(metric, self.n_classes)
         if of_two is None and name != "kappa":
-            problem = f"{name} of groups is of two classes"
+            problem = f"{name} by groups needs two classes"
             action = "Ask for kappa, or for the recall of each class."
             raise InputError(problem, given=f"{self.n_classes} classes", action=action)
         inside = member.astype(np.float64)
@@ -787,8 +787,8 @@ class Confusion:
         # (1 − M/N)^n = .025 at the M misses that make up the tenth.
         among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
         return (
-            f"{note} That at most a tenth of the class is missed would take about "
-            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels without one"
+            f"{note} To show that at most a tenth of the class is missed would take about "
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, none of them of the class"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -943,8 +943,8 @@ def some_unseen(
     value = share * others.value + (1.0 - share) * alike
     note = (
         f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is taken "
-        f"for that of the {subject} with the fewest labels, {alike:.3g}, and the interval takes it for "
-        "anything from 0 to 1"
+        f"to be that of the {subject} with the fewest labels, {alike:.3g}, and the interval allows for "
+        "any value from 0 to 1"
     )
     interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)
     return replace(

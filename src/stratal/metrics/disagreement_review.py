@@ -59,8 +59,8 @@ def write_disagreements(
     target = Path(path)
     if target.suffix.lower() != ".csv" or target.exists():
         raise InputError(
-            f"{target}: disagreements need a new file",
-            given="there is one already, perhaps with answers" if target.exists() else target.suffix,
+            f"{target}: disagreements can only be written to a new file",
+            given="an existing file, which may contain answers" if target.exists() else target.suffix,
             allowed="a path that ends in .csv, at which there is no file",
             action="Choose another name.",
         )

@@ -221,7 +221,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         self._set(names=tuple(self.names))
         if len(set(self.names)) != 2:
             raise InputError(
-                "a ratio is of two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
+                "a ratio needs two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
             )
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
@@ -311,7 +311,7 @@ def _require_error(result: Linearised, n: int, quantity: str) -> None:
     """Raise an error if the standard error is unknown."""
     if not np.isfinite(result.standard_error):
         labels_text = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
-        action = "Label at least 2 units; rescale what is far from 1."
+        action = "Label at least 2 units; or rescale values far from 1."
         raise InputError(
             f"the standard error of the {quantity} cannot be estimated", given=labels_text, action=action
         )

@@ -319,7 +319,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return the score and its bounds, which are those of the labels."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            problem = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
+            problem = f"'{self.kind}' cannot be planned for: the score is not on the scale of the labels"
             action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
             raise InputError(problem, given=repr(info.name), action=action)
         return NumberColumn(name=info.name), info.bounds
@@ -350,8 +350,8 @@ class Association(OfScores):
         if share <= _HEAVY_INFLUENCE_SHARE:
             return ()
         text = (
-            f"{LARGEST_PART:.0%} of the labels hold {share:.0%} of the squared influence on {self.text}: if "
-            "labels have heavy tails, the interval covers less often than it states, because rare extreme "
+            f"{LARGEST_PART:.0%} of the labels make up {share:.0%} of the squared influence on {self.text}: "
+            "if labels have heavy tails, the interval covers less often than stated, because rare extreme "
             "labels may be missing from the sample. Report the correlation of ranks (spearman)"
         )
         return (Note("heavy-tails", text),)
@@ -566,7 +566,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):
             raise InputError(
-                f"a calibration error requires probabilities, and {score!r} is none",
+                f"a calibration error requires probabilities, but {score!r} is not one",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
                 allowed="right, class:NAME",
                 action="Declare what it predicts (predicts=, --predicts), or estimate a correlation: "

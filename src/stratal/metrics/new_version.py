@@ -195,7 +195,7 @@ def _compared(
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)
-    problem = "a new version is compared by its mean outcome"
+    problem = "a new version can only be compared by its mean outcome"
     action = "Ask for the mean: estimand='mean' (--estimand mean)."
     raise InputError(
         problem, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action
@@ -282,7 +282,7 @@ def _estimates_of_versions(
     before, after = outcomes_of_versions
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
-        problem = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
+        problem = f"the new outcome of {int(unknown.sum())} units is unknown, and outcomes have no bounds"
         raise InputError(problem, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
     # The new version has the outcome scale of the old one, even if its labels happen to be 0 and 1.
     scale = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}

@@ -284,7 +284,9 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return whether each label lies within its interval."""
         if units.predictions.shape[1] != 2:
-            problem = "the coverage of prediction intervals needs two columns, and the labels bring one"
+            problem = (
+                "the coverage of prediction intervals needs two columns, but one was given with the labels"
+            )
             raise InputError(problem, action="Give the labels alone; the sample holds both columns.")
         low, high = units.predictions.T
         swapped = low > high

@@ -42,7 +42,7 @@ class MeanOfSets(Estimand):
         """Return what a mean takes: the sample, the number of each drawn unit (n,), and the options."""
         if not compares_sets(sample, labels, self.predicted):
             raise InputError(
-                f"{self.kind!r} compares sets of tags, and the answers are none",
+                f"{self.kind!r} compares sets of tags, but the answers are not sets",
                 action="Draw with predicted= (--predicted) and tags= (--tags), or ask for the accuracy.",
             )
         sets = answered_sets(sample, labels, self.predicted)

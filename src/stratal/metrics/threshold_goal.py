@@ -147,7 +147,7 @@ def threshold_outcomes(
         column = compared_column(sample, labels, predicted)
         if requirement.metric != ERROR and column is not None:
             raise InputError(
-                f"{requirement.metric} is of a class",
+                f"{requirement.metric} needs a class",
                 given=f"labels that are compared with the answers in {column!r}",
                 action=f"Name the class: {requirement.metric}:CLASS.",
             )
@@ -289,7 +289,7 @@ def _score_of(population: Population, requirement: SetRequirement) -> str | None
         matching = [name for name in names if scores[name] == requirement.positive]
         if len(names) > 1 and not matching:
             raise InputError(
-                f"no score is of the class {requirement.positive!r}",
+                f"no score is a probability of the class {requirement.positive!r}",
                 given=", ".join(f"{name!r} of class {scores[name]!r}" for name in names),
                 action="Name the score of this class: proxy= with predicts= (--predicts COL=class:NAME).",
             )

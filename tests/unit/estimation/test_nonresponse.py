@@ -16,7 +16,9 @@ def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():
     said = r"1 stratum has no label \(10.0% of the units\): kind = maths was merged with its neighbour"
     with pytest.warns(stratal.StratalWarning, match=said):
         found = stratal.estimate(sample, labels)
-    assert any("takes units without labels to be like those beside them" in note for note in found.notes)
+    assert any(
+        "assumes that units without labels are like those in neighbouring" in note for note in found.notes
+    )
 
 
 def test_many_empty_strata_are_counted():
@@ -41,7 +43,7 @@ def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
 
     assert found.nonresponse.worst_bounds == pytest.approx((low, high))
     assert found.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
-    assert any("60 of 300 drawn units have no label (20.0%); those" in note for note in found.notes)
+    assert any("60 of 300 drawn units have no label (20.0%); the labelled" in note for note in found.notes)
     assert any("right only if labels are missing at random within strata" in note for note in found.notes)
     assert f"If all missing labels were at a bound, the estimate would be {low:.4g} or {high:.4g}" in str(
         found

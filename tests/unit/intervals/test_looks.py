@@ -127,7 +127,7 @@ def test_what_is_no_plan_of_looks_is_refused(study, looks):
 def test_looks_that_were_not_planned_are_refused(study):
     population, z = study
     sample = stratal.plan(population, 100).draw(seed=1)
-    with pytest.raises(InputError, match="without planned looks"):
+    with pytest.raises(InputError, match="no looks were planned"):
         stratal.estimate(sample, labelled(sample, z, 100), look=1)
     sample = stratal.plan(population, 100, looks=3).draw(seed=1)
     with pytest.raises(InputError, match="not planned"):

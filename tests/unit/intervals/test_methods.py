@@ -349,8 +349,8 @@ def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
     assert as_drawn.evidence.mean_size_correction == pytest.approx(0, abs=1e-12)
     assert larger.evidence.mean_size_correction > 0.02
     assert larger.confidence_interval().high > as_drawn.confidence_interval().high + 0.02
-    assert "goes with the size of its cluster" in " ".join(larger.notes)
-    assert "the interval reaches" not in " ".join(as_drawn.notes)
+    assert "varies with the size of its cluster" in " ".join(larger.notes)
+    assert "the interval therefore reaches" not in " ".join(as_drawn.notes)
 
 
 @pytest.mark.parametrize("outcome", ["binary", "unbounded"])
@@ -379,9 +379,9 @@ def test_known_squared_sizes_reach_for_the_largest_clusters(outcome):
     assert limits[2].low == limits[1].low
     # Beyond the shift itself the wider error, unless the bound is reached.
     assert limits[2].high > min(limits[1].high + larger.evidence.large_cluster_correction[0], 0.999)
-    assert "where the population has far larger ones" in " ".join(lacking.notes)
-    assert "where the population has far larger ones" not in " ".join(larger.notes)
-    assert "the interval reaches" in " ".join(larger.notes)
+    assert "if the population has far larger clusters" in " ".join(lacking.notes)
+    assert "if the population has far larger clusters" not in " ".join(larger.notes)
+    assert "the interval therefore reaches" in " ".join(larger.notes)
 
 
 def test_korn_graubard_has_no_allowance_for_clusters_unlike_those_drawn():

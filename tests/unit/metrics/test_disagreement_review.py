@@ -161,5 +161,5 @@ def test_a_second_look_at_other_labels_is_refused(judged, run_command):
     with pytest.raises(stratal.InputError, match="is a review of labels that are not given"):
         stratal.read_labels("again.csv")
     done = run_command("estimate", "s.parquet", "l.csv", "--judge", "verdict", "--disagreements", "again.csv")
-    assert "disagreements need a new file" in done.message
+    assert "disagreements can only be written to a new file" in done.message
     assert "--judge" in run_command("estimate", "s.parquet", "l.csv", "--disagreements", "b.csv").message

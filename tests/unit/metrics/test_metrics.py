@@ -400,10 +400,13 @@ def test_a_report_of_a_sample_for_one_metric_shows_what_it_tells_and_names_the_r
     assert [dict(row.label) for row in table] == [{"metric": "precision", "class": "match"}]
     assert (table[0].value, table[0].limits()) == (alone.value, alone.limits())
     assert any(
-        note.startswith("drawn for 'precision:match', this sample cannot tell accuracy, precision of 'other'")
+        note.startswith(
+            "this sample was drawn for 'precision:match' and cannot be used to estimate accuracy, "
+            "precision of 'other'"
+        )
         for note in table.notes
     )
-    with pytest.raises(InputError, match="got no label, as nothing of 'precision' is left open there"):
+    with pytest.raises(InputError, match="got no label, because none is needed there for 'precision'"):
         stratal.estimate(sample, labels, estimand=ClassReport(["recall", "accuracy"]))
 
 

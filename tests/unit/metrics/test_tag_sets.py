@@ -228,7 +228,7 @@ def test_right_and_wrong_are_labels_of_sets_too(table):
 def test_balanced_accuracy_is_of_classes(table):
     sample = sampled(table)
 
-    with pytest.raises(InputError, match="balanced accuracy is of classes"):
+    with pytest.raises(InputError, match="balanced accuracy needs classes"):
         stratal.estimate(sample, labelled(table, sample), estimand="balanced_accuracy")
 
 
