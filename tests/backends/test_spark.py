@@ -77,7 +77,7 @@ def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) 
     with pytest.raises(InputError, match=r"hdfs://nowhere.*Spark could not answer"):
         Population.read("hdfs://nowhere.invalid/rows.parquet", engine="spark", proxy="proxy")
     whole = written(tmp_path, id=[1, 2], proxy=[0.1, 0.9])
-    with pytest.raises(InputError, match="another Spark runs in this process already"):
+    with pytest.raises(InputError, match="another Spark session is already running in this process"):
         Population.read(whole, engine="spark", master="local[7]", proxy="proxy")
 
 

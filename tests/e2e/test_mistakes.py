@@ -132,7 +132,7 @@ ROWS = [
     ("estimate audit/sample.parquet noids.csv", "no id column", ESTIMATE),
     (f"{ESTIMATE} labels.csv", "two labels", ESTIMATE),
     # ---- classes
-    ("estimate classes/sample.parquet shouted.csv --predicted answer", "Spell labels", CLASSES),
+    ("estimate classes/sample.parquet shouted.csv --predicted answer", "Spell the labels", CLASSES),
     ("estimate classes/sample.parquet right.csv --predicted answer", "leave out --predicted",
      "estimate classes/sample.parquet right.csv"),
     (f"{CLASSES} --class cat", "--class with --metric", f"{CLASSES} --metric precision --class cat"),

@@ -195,8 +195,8 @@ def doctor(requested: Reading) -> Result:
     """Inspect a file and suggest the next command.
 
     Shows the columns of predictions and of logs of evaluation tools. With --proxy the file is checked as a
-    population, and the quantiles of the proxy are shown. Answers of annotation tools are counted; the study
-    or sample that they belong to is searched for in this directory and in that of the file.
+    population, and the quantiles of the proxy are shown. For answers of annotation tools, it counts them and
+    looks for their study or sample in this directory and in the file's.
     """
     from stratal.labels.label_files import read_tool_answers, require_answers
 
@@ -308,7 +308,7 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     from stratal.question.column_words import ID_NAMES
     from stratal.tables.column_facts import facts_of_table
 
-    lines: list[Any] = [f"{file}: {len(table):,} rows, items of {home} by the column {ids!r}."]
+    lines: list[Any] = [f"{file}: {len(table):,} rows, matched to items of {home} by the column {ids!r}."]
     next_command = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
     next_command += [] if ids in ID_NAMES else ["--id", ids]
     others = [
@@ -318,7 +318,7 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     ]
     if name is None:
         if home.is_dir() or len(others) < 2:
-            rename = "rename that of the answers, or name it: estimate … --value COL."
+            rename = "rename the column of the answers, or name it: estimate … --value COL."
             return [*lines, f"No column is called 'label': {rename}"]
         next_command += ["--compare", ",".join(others)]
     elif not filled:
@@ -354,8 +354,8 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     lists = label_list_columns(table)
     if lists and recognition.value in (None, *lists):
         lines.append(
-            f"`{lists[0]}` has a list of labels in each row. It counts as one number (--lists mean, --lists "
-            "precision@5 or --lists hit@5), or as a row for each entry (--lists rows)."
+            f"`{lists[0]}` has a list of labels in each row. It can count as one number (--lists mean, "
+            "--lists precision@5 or --lists hit@5), or as a row for each entry (--lists rows)."
         )
         words = [str(file), "--lists", "mean"]
         problem = _problem_of("estimate", words)

@@ -45,16 +45,16 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     extend : SAMPLE or TABLE
-        Sample to extend; or a table with labels in some rows, which are its first round.
+        Sample to extend; or a table in which some rows have labels, which are then the first round.
     chosen : HOW, default random
         How the labelled rows of a table in --extend were chosen: random, random-within:COLUMN, or unknown, so
         that the labels only inform the allocation of a new sample.
     labels : paths
-        Existing labels of a sample in --extend; may be repeated.
+        Existing labels of the sample in --extend; may be repeated.
     value : str, default label
         Column of the label, for --extend.
     same_rows : bool
-        Accept labels whose ids are row numbers without a column sample_token.
+        Accept labels that have row numbers as ids and no column sample_token.
     additional : int
         Number of units to add, for --extend.
     choices : ANSWER,…, default those of --map
@@ -65,8 +65,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     output: Annotated[
         Path,
         Option(
-            "Directory to write to; it must be empty or not exist. NAME.xlsx writes a workbook to label "
-            "instead of to_label.csv, in the directory NAME."
+            "Directory to write to; it must be empty or not exist. For NAME.xlsx, a workbook to label is "
+            "written to the directory NAME instead of to_label.csv."
         ),
     ]
     choices: Annotated[Text, Option(needs=(TO_WORKBOOK,))] = None
@@ -160,15 +160,15 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
     needs={_FIRST_ROUND: without_all("extend", reason="in a first round"), **DRAW_NEEDS},
 )
 def draw(requested: DrawOptions) -> Result:
-    """Draw the units to label, by a plan or by the options of `plan`.
+    """Draw the units to label, from a plan or with the options of `plan`.
 
     Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
     --show and an empty column `label`, in random order; it contains nothing that would influence annotators.
     plan.json records how the sample was drawn, for `study new` and for further rounds. With --output
     NAME.xlsx the table to label is NAME/to_label.xlsx, in which a list restricts the labels to --choices.
 
-    With --extend, --labels and --additional it draws a further round of the same sample, allocated by the
-    existing labels; to_label.csv then contains only the new units.
+    With --extend, --labels and --additional it draws a further round of the same sample, allocated on the
+    basis of the existing labels; to_label.csv then contains only the new units.
 
     If --extend is a table with labels in some rows, it draws from its other rows. Labels of rows that were
     chosen at random are the first round, and are written to labels.csv.
@@ -265,19 +265,21 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
 
     if requested.labels:
         raise InputError(
-            "--labels are those of a drawn sample, and a table has its own",
+            "--labels applies only to a drawn sample; a table contains its own labels",
             given=f"--extend {table}",
-            action="The sample comes first: --extend SAMPLE --labels FILE. A table with labels in some rows "
-            "is extended without --labels.",
+            action="For a sample: --extend SAMPLE --labels FILE. To extend a table with labels in some "
+            "rows, leave out --labels.",
         )
     if (requested.additional is None) == (requested.half_width is None):
         raise InputError(
-            "--extend of a table needs the number of rows to add, or a half-width",
+            "--extend with a table needs the number of rows to add, or a half-width",
             allowed="--extend TABLE, with --additional N or --half-width W",
         )
     if requested.file is not None and requested.file != table:
-        action = "Leave FILE out: the rows are those of the table."
-        raise InputError("--extend of a table draws from it", given=str(requested.file), action=action)
+        action = "Leave FILE out: the rows are drawn from the table."
+        raise InputError(
+            "--extend with a table draws from that table", given=str(requested.file), action=action
+        )
     options = selected_fields(requested, "id", "value", "chosen", "confidence_level", "tags")
     with show_progress("reading and drawing"):
         evaluation = stratal.evaluate(

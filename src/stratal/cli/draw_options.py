@@ -47,7 +47,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     design: Annotated[
         str,
         Option(
-            f"Design: {DESIGNS}; auto is the recommended one. Poisson and proportional-to-size take a "
+            f"Design: {DESIGNS}; auto chooses the recommended one. Poisson and proportional-to-size take a "
             "measure of size after a colon: sqrt-variance (default), equal or a column."
         ),
     ] = "auto"

@@ -80,7 +80,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     value : str, default label; recognised in a table
         Column of the label.
     id : str, default the sample's
-        Column of ids. For labels of a sample, row if the rows have the order of to_label.csv.
+        Column of ids. For labels of a sample, row if the rows are in the order of to_label.csv.
     positive : LABEL
         Label that counts as 1; all other labels count as 0.
     map : LABEL=NUMBER,…
@@ -88,7 +88,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     combine : str
         How answers of several annotators for one unit are combined: mean or majority.
     predicted : str, default that of the sample
-        Column of the model's answers, with which labels that are classes are compared; none if labels mean
+        Column of the model's answers, which are compared with labels that name classes; none if labels mean
         right (1) or wrong (0).
     predicts : COL=MEANING,…, default as drawn
         What a proxy predicts: right (probability that the answer is right), class:NAME (probability of a
@@ -98,8 +98,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     post_stratify : GROUP
         Post-stratify by this group, whose sizes are stored in the sample.
     margins : COL,… or FILE
-        Calibrate the weights to the sizes of these groups and the means of these proxies by raking; after
-        the word regression and a colon by regression. A file has totals: variable, level, total.
+        Calibrate the weights by raking to the sizes of these groups and the means of these proxies; with the
+        prefix 'regression:', by regression. A file contains the totals in the columns variable, level and
+        total.
     cross_fit : FOLDS
         Number of folds: λ of each unit is fitted on the labels of the other folds.
     calibration : str
@@ -113,14 +114,14 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     outcome : str
         Kind of outcome: binary, bounded or unbounded. It is inferred if that is safe.
     winsorise : LOW,HIGH
-        Replace values beyond these limits by the limits, and estimate the mean of the result.
+        Replace values beyond these limits with the limits, and estimate the mean of the result.
     look : int
         Number of this interim analysis, from 1, if several were planned (--looks): the intervals of all
         looks hold simultaneously.
     interval : str
         Interval method: auto, or a name from the table in the documentation.
     metric : NAME,…
-        Metrics: accuracy,precision,recall,f1,fpr,fnr,confusion; brier of a probability.
+        Metrics: accuracy,precision,recall,f1,fpr,fnr,confusion; brier for a probability.
     class_ : NAME,…
         Classes to report, with --metric.
     compare : COL,…
@@ -144,7 +145,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     new_labels : paths
         Labels of answers that changed, with --against.
     same_rows : bool
-        Accept labels whose ids are row numbers without a column sample_token.
+        Accept labels that have row numbers as ids and no column sample_token.
     chosen : HOW, default random if some rows have no label, else all
         How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
         (inclusion probabilities), all (every row is labelled) or unknown.
@@ -378,12 +379,13 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 @command(ReportOptions, needs=NEEDS)
 def report(requested: ReportOptions) -> Result:
-    """Write a report of the estimate in one page.
+    """Write a one-page report of the estimate.
 
     The files and options are those of `estimate`, and so are the results. The page loads nothing from the
     network and contains no items unless --items is given. With --against it reports what the labels show
     about a new version of the model, and which answers need labels. For a sample that was planned for a
-    threshold, and with --estimand 'threshold:REQUIREMENT', it has the accepted set of `threshold`.
+    threshold, and with --estimand 'threshold:REQUIREMENT', the report contains the accepted set of
+    `threshold`.
     """
     from stratal.thresholds import ReportRequest
 

@@ -118,7 +118,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         Format of sets of tags in answers and labels: json, or the separator ';', '|' or ','; none if values
         are not sets.
     bounds : LOW,HIGH
-        Bounds of the outcome, and of the proxy on its scale.
+        Bounds of the outcome, and of a proxy on the same scale.
     margin : bool
         Use only the order of the proxy's values, not their scale.
     delimiter : str, default detected in the header
@@ -204,7 +204,10 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             name for name in split_names(self.show) if name in (*split_names(self.proxy), *self.role_columns)
         ]
         if leading:
-            action = "Show what a person needs to judge the unit: no proxy, verdict or answer of the model."
+            action = (
+                "Show only what a person needs to judge the unit: no proxy, and no verdict or answer "
+                "of the model."
+            )
             raise InputError(f"--show: '{leading[0]}' would influence the annotators", action=action)
         texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
         lists: Keywords = {name: split_names(text) for name, text in texts.items() if text}
@@ -300,7 +303,7 @@ class Planning(Reading, frozen=True, kw_only=True):
         Target of the interval: population (these units) or superpopulation (all future units).
     previous : WAVE…
         Earlier waves, whose labels inform strata and allocation: folders that `draw` wrote, with the labels
-        in their to_label.csv, in their order in time.
+        in their to_label.csv, in chronological order.
     for_ : threshold:REQUIREMENT
         Plan for a requirement of `stratal threshold` instead of an estimand, such as threshold:'error<=.05'.
     """

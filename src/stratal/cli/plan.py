@@ -47,9 +47,9 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Difference to detect: between two models (with a file: --estimand difference:A,B), between two
         versions, or between kappa and a limit.
     sensitivity : float
-        Share of the outcomes 1 that a judge also rates 1, for a plan without a file.
+        Share of units with outcome 1 that a judge also rates 1, for a plan without a file.
     specificity : float
-        Share of the outcomes 0 that a judge also rates 0, for a plan without a file.
+        Share of units with outcome 0 that a judge also rates 0, for a plan without a file.
     equal_answers : float, default computed for independent errors
         Share of items on which both models give the same answer, for --detect without a file.
     power : float
@@ -98,10 +98,12 @@ WITH_FILE = " ".join(
 
 
 OF_THESE_UNITS = (
-    "The forecast is of the mean of these units. The interval for the superpopulation is wider: it also "
+    "The forecast is for the mean of these units. The interval for the superpopulation is wider: it also "
     "covers the error of the units themselves."
 )
-OF_ONE_MODEL = "The forecast is of the mean of one model; a difference of two models may be less precise."
+OF_ONE_MODEL = (
+    "The forecast is for the mean of one model; a difference between two models may be less precise."
+)
 
 
 @command(
@@ -148,7 +150,7 @@ def plan(requested: PlanOptions) -> Result:
     if requested.detect is not None:
         half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
         half_width = float(f"{half_width:.4g}")  # rounded, so that the next command repeats it exactly
-        power_text = f"with a chance of {requested.power:g} at ± {half_width:.3g}"
+        power_text = f"with probability {requested.power:g} at ± {half_width:.3g}"
         detection = f"A difference of {requested.detect:g} shows {power_text}."
         requested = structs.replace(requested, half_width=half_width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
@@ -171,7 +173,7 @@ def plan(requested: PlanOptions) -> Result:
         written = ["", f"Plan: {requested.output}"]
     remark = None
     if plan.half_width is not None and plan.budget == plan.population_size:
-        remark = "No sample short of all units reaches this half-width."
+        remark = "Only a sample of all units reaches this half-width."
     return Result(plan.to_dict(), detection, page, remark, written, ("draw", *draw_words))
 
 
@@ -202,9 +204,9 @@ def _write_plan(path: Path, options: SharedDrawOptions, plan: Plan) -> None:
     from stratal.designs.files import replacing
 
     if path.suffix.lower() != ".json":
-        raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
+        raise InputError("--output must be a JSON file", given=path, allowed="such as plan.json")
     if path.exists() and PlanFile.read(path) is None:
-        raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
+        raise InputError(f"{path}: already exists and is not a plan", action="Choose another --output.")
     with replacing(path) as partial_file:
         partial_file.write_text(PlanFile.of(options, plan.population).text(path.parent), encoding="utf-8")
 

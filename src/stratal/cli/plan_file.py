@@ -128,7 +128,7 @@ class PlanFile(
                 + (f":{changed}" if changed else ""),
                 given=f"{current.size:,} units",
                 allowed=f"{planned.size:,} units, as they were",
-                action="Bring the earlier file back, or plan again.",
+                action="Restore the earlier file, or plan again.",
             )
 
 
@@ -166,7 +166,7 @@ def refuse_other_question(path: Path, planned: JsonDict, present: JsonDict) -> N
                 f"{path}: the plan's question and the file's differ in {name!r}",
                 given=f"{present.get(name)} now",
                 allowed=f"{planned.get(name)}, as planned",
-                action="Bring the earlier file back, or plan again.",
+                action="Restore the earlier file, or plan again.",
             )
 
 

@@ -47,16 +47,19 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
 
 @command(ReadOptions, name="platform read")
 def read(requested: ReadOptions) -> Result:
-    """Read units with their scores into a file of JSON Lines.
+    """Read units with their scores into a JSON Lines file.
 
-    Each page is saved at once. If the command is repeated, even after an interruption, it appends the units
+    Each page of results is saved as soon as it is read. If the command is repeated, even after an
+    interruption, it appends the units
     that are not in the file. Answers of people on the platform are not read.
     """
     from stratal.tables.platforms.platform import open_platform
 
     path = requested.output
     if path.suffix != ".jsonl":
-        raise InputError("the file has another format", given=str(path), allowed="a name that ends in .jsonl")
+        raise InputError(
+            "the output must be a JSON Lines file", given=str(path), allowed="a name that ends in .jsonl"
+        )
     since = parse_date(requested.since, "--since") or 0
     until = parse_date(requested.until, "--until")
     saved = read_saved_units(path)
@@ -137,7 +140,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True):
 def queue(requested: QueueOptions) -> Result:
     """Put the drawn units into a queue for review on the platform.
 
-    The queue has the units in random order, and neither strata nor scores. A unit is queued once, however
+    The queue contains the units in random order, without strata or scores. A unit is queued once, however
     often the command is repeated; a further round is added to the same queue.
     """
     from stratal.study.question import DEFAULT_QUESTION
@@ -213,7 +216,7 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
 def write(requested: WriteOptions) -> Result:
     """Write labels and the estimate to the platform.
 
-    Each label becomes feedback of its unit, and the estimate becomes figures of the project. What the
+    Each label becomes feedback on its unit, and the estimate becomes figures of the project. What the
     platform already has is not written again.
     """
     from stratal.cli.parsing import mapping

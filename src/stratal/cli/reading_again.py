@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def file_unknown(sample: Path) -> InputError:
     """Return the error for a sample whose file of predictions is unknown."""
-    problem = f"{sample}: its folder has no plan.json, which names the file of its predictions"
-    return InputError(problem, action="Give their file: stratal draw FILE --extend SAMPLE ….")
+    problem = f"{sample}: its folder has no plan.json, so the file of its predictions is unknown"
+    return InputError(problem, action="Name that file: stratal draw FILE --extend SAMPLE ….")
 
 
 def reading_of(study: Study) -> Keywords:
@@ -35,8 +35,8 @@ def reading_of(study: Study) -> Keywords:
         if options:
             msgspec.convert(options, Reading, dec_hook=lambda _, value: place(value))
     except (msgspec.ValidationError, ValueError, AttributeError) as error:
-        problem = f"{study.folder}: how its predictions were read is damaged ({error})"
-        raise InputError(problem, action="Give their file: --population FILE.") from None
+        problem = f"{study.folder}: the record of how its predictions were read is damaged ({error})"
+        raise InputError(problem, action="Name that file: --population FILE.") from None
     if options:
         return options | {"file": place(options["file"])}
     return {}
@@ -82,8 +82,8 @@ def require_named(stored: Reading, named: Reading | None) -> None:
 
 
 _NAME_IT_IF_TRUSTED = (
-    "If you trust where it comes from, type the option too; or give a file of this computer "
-    "(--population FILE where the command has it)."
+    "If you trust its source, add the option; or give a file on this computer (--population FILE, if the "
+    "command has it)."
 )
 
 
@@ -117,7 +117,9 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
         return reading_again.with_columns_of(earlier.question.estimand).population()
     except InputError as error:
         action = "Give the file that it was drawn from, unchanged."
-        raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
+        raise InputError(
+            f"the sample's file cannot be read as it was when the sample was drawn: {error}", action=action
+        ) from error
 
 
 def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | None:

@@ -55,7 +55,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     map : LABEL=NUMBER,…
         Values of labels: a class (kitty=cat) or no answer (unsure=).
     same_rows : bool
-        Accept labels whose ids are row numbers without a column sample_token.
+        Accept labels that have row numbers as ids and no column sample_token.
     additional : int, default 50, then a quarter of those drawn
         Number of units of the next round.
     """

@@ -111,7 +111,7 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     workers : int
         Number of processes.
     resume : path
-        Parquet file of finished cells, with which an interrupted run continues.
+        Parquet file of finished cells, from which an interrupted run continues.
     output : path
         Parquet file to write the table to; an existing one is replaced.
     figures : path
@@ -146,7 +146,8 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 def simulate(requested: SimulateOptions) -> Result:
     """Compare designs and estimators on samples from labelled data.
 
-    With --estimand it measures the gain of a plan for F1, a difference of models or a quantile; --outcome is
+    With --estimand it measures the gain of a plan for F1, a difference between models or a quantile;
+    --outcome is
     then the column of the labels as annotators would give them.
     """
     from stratal.estimation import as_estimand
@@ -217,11 +218,11 @@ def check_places(requested: SimulateOptions) -> None:
     figures = requested.figures
     paths = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
     if len({*paths}) < len(paths):
-        problem = "--output or --resume would overwrite the data or the other"
+        problem = "--output or --resume would overwrite the data or each other"
         raise InputError(problem, action="Choose another file.")
     if output is not None:
         if output.suffix.lower() not in (".parquet", ".pq"):
-            raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
+            raise InputError("--output must be a Parquet file", given=output, allowed=".parquet or .pq")
         if not output.parent.is_dir():
             raise InputError(f"{output}: there is no directory {output.parent}", action="Create it first.")
         if output.exists():

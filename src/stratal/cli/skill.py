@@ -117,7 +117,7 @@ def skill(requested: SkillOptions) -> Result:
     try:
         if path.exists() and not path.read_text(encoding="utf-8").startswith(_FRONT_MATTER):
             action = "Choose another --output."
-            raise InputError(f"{path}: is not the skill of stratal, and is kept", action=action)
+            raise InputError(f"{path}: was not written by stratal, so it is kept", action=action)
         requested.output.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -36,11 +36,11 @@ def replace_standard_input(value: Any, command: str) -> Any:
     if STANDARD_INPUT not in names:
         return value
     if command not in READING_COMMANDS:
-        allowed = f"a path; - with {', '.join(READING_COMMANDS)}"
+        allowed = f"a path; - only with {', '.join(READING_COMMANDS)}"
         raise InputError(f"{command} cannot read standard input", allowed=allowed, action="Use a file.")
     if names.count(STANDARD_INPUT) > 1:
         action = "Store the other tables in files."
-        raise InputError("standard input can be read once", given="several -", action=action)
+        raise InputError("standard input can be read only once", given="several -", action=action)
     if sys.stdin is None or sys.stdin.isatty():
         action = "Write to it: cat labels.csv | stratal …"
         raise InputError("standard input is a terminal", action=action)

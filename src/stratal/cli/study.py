@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 OPEN_PAGE_WARNING = """\
 Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
-on the network can read labels and links. Better give a port alone, put a proxy with TLS before the page
-(caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
-(--address https://labels.example.org)."""
+on the network can read labels and links. It is better to give only a port, put a proxy with TLS in front of
+the page
+(caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and give its address (--address
+https://labels.example.org)."""
 
 # Exit status for a study or a copy with problems; 1 is a closed pipe, and 2 an error of the user.
 UNSOUND = 3
@@ -147,7 +148,7 @@ def new(requested: NewOptions) -> Result:
 
     for folder in (requested.file, requested.output):
         if (folder / DATABASE).is_file():
-            action = f"Go on with it: stratal study label {quote(str(folder))}."
+            action = f"Continue with it: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder}: is already a study", action=action)
     empty_folder(requested.output)
     kinds = selected_fields(requested, *ANSWER_KINDS)
@@ -235,7 +236,7 @@ def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
         if files and all(text.startswith("https://") for text in files):
             instructions[name] = "serve them with --allow-images https"
         elif len(files) > len(texts) / 2:
-            instructions[name] = f"put the files into {media}, or name their folder with --media"
+            instructions[name] = f"put the files in {media}, or name their folder with --media"
     return instructions
 
 
@@ -265,7 +266,7 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
         kinds_given = ", ".join(f"--{kind}" for kind in table if kind in ANSWER_KINDS) or "none"
         allowed = ", ".join(ANSWER_KINDS)
         raise InputError(
-            "a question needs one kind of answers", given=kinds_given, allowed=f"one of {allowed}"
+            "a question needs exactly one kind of answer", given=kinds_given, allowed=f"one of {allowed}"
         )
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
@@ -298,7 +299,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
         Folder of images and audio. Its name is stored in the study.
     allow_images : https, default study
         https shows images from https addresses too (their servers see each request); study shows only those
-        of the folder. It is stored in the study.
+        in the folder. It is stored in the study.
     new_links : bool
         Create new links; earlier ones become invalid.
     output : FILE
@@ -320,7 +321,7 @@ def label(requested: LabelOptions) -> None:
 
     Prints a secret link for each annotator. Whoever has a link labels as that annotator. Links remain valid
     when the page is served again, unless --new-links is given. Every answer is saved before the next item is
-    shown; if the server cannot be reached, answers wait in the browser. A further link shows the figures of
+    shown; if the server cannot be reached, answers wait in the browser. Another link shows the figures of
     `study status`.
     """
     from stratal.tables.files import csv_line
@@ -454,9 +455,10 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 def extend(requested: ExtendOptions) -> Result:
     """Draw more items for a study.
 
-    They are assigned to its annotators, even while a server is running. Drawn items remain in the sample, and
-    the new ones are allocated by the existing labels. With --until, no items are assigned once the interval
-    is narrow enough; such a study is extended by the number of items that the labels show to be needed.
+    They are assigned to its annotators, even while a server is running. Drawn items remain in the sample,
+    and the new ones are allocated on the basis of the existing labels. With --until, no items are assigned
+    once the interval
+    is narrow enough; otherwise the study is extended by as many items as the labels show to be needed.
     """
     from stratal.study.interim import selection_so_far, units_needed
 
@@ -637,7 +639,7 @@ class ExportOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(ExportOptions, name="study export")
 def export(requested: ExportOptions) -> Result:
-    """Write the items without an answer for another tool.
+    """Write the items that have no answer yet to a file for another tool.
 
     `study import` reads the answers. Items that are written for one annotator are reserved for that
     annotator. Proxies, predictions and strata are not written.
@@ -716,11 +718,13 @@ def _page(requested: ExportOptions) -> Result:
     output = requested.output
     annotator = requested.annotator
     if annotator is None:
-        action = "Say whom: --annotator NAME; or which other tool the items are for: --to TOOL."
+        action = (
+            "Name the annotator: --annotator NAME; or name another tool that the items are for: --to TOOL."
+        )
         raise InputError("a page requires one annotator", action=action)
     if output.suffix.lower() not in (".html", ".htm"):
         action = f"Call it {output.stem}.html, or say which other tool the items are for: --to TOOL."
-        raise InputError(f"{output}: a page needs another name", action=action)
+        raise InputError(f"{output}: a page needs a different file name", action=action)
     with stratal.study.open_study(study) as opened:
         size = write_page(opened, output, annotator, items=requested.items)
     return Result(
@@ -738,14 +742,14 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     from_ : str, default recognised
         Format: page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
     annotator : str, default stated in the file
-        Annotator of the answers: NAME, or several NAME_IN_FILE=NAME separated by commas. A file of the page
-        without a key needs it.
+        Annotator of the answers: NAME, or several NAME_IN_FILE=NAME separated by commas. Needed for a file
+        of the page that has no key.
     id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
         Meaning of other values in the file: n/a= for no answer, OK=Pass for an answer of the question.
     same_rows : bool
-        Accept ids that are row numbers without a column sample_token.
+        Accept ids that are row numbers, without a column sample_token.
     dry_run : bool
         Print what would be imported, and save nothing.
     """
@@ -779,7 +783,9 @@ def import_command(requested: ImportOptions) -> Result:
     next_command = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
-            raise InputError("a page saves answers of the question", action="Leave out --map.")
+            raise InputError(
+                "a file of the page already contains answers to the question", action="Leave out --map."
+            )
         text = text_of(file, MAX_LABELS_FILE_BYTES)
         who = requested.annotator
         with stratal.study.open_study(study) as opened:

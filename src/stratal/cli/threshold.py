@@ -24,7 +24,7 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
         Requirement of the accepted items: error<=.05, precision>=.9, recall>=.8 or false_positive_rate<=.01;
         for a class precision:spam>=.9.
     score : COL or COL,COL, default the proxy
-        Column of the score. With two scores, accepted items reach a threshold of each.
+        Column of the score. With two scores, accepted items reach a threshold on each.
     by : COL
         Find a threshold for each level of this group; the guarantee holds for all of them together.
     target : str
@@ -54,7 +54,8 @@ def threshold(requested: ThresholdOptions) -> Result:
     """Find the items that can be accepted without review.
 
     Prints the largest set of items with the highest scores that satisfies the requirement with 95%
-    confidence, however good the score is; for recall the smallest set. If there is none, it prints how many
+    confidence, however good the score is. For recall, it prints the smallest such set. If there is none, it
+    prints how many
     labels would be needed. The files are those of `estimate`.
 
     The exit status is 0 if a set is accepted (PASS), 4 if every set violates the requirement (FAIL),

@@ -34,17 +34,18 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     wave : COL
-        For one table with labels: column of the wave, such as 2026-03-02, 2026-W09 or a number; other
-        names keep the order of the rows.
+        For one table with labels: column of the wave, such as 2026-03-02, 2026-W09 or a number; waves with
+        other names keep the order of the rows.
     require : LEVEL or CHANGE
-        Raise an alarm unless every wave meets it: '>=.9', '<=.05', 'value@de>=.9' for a group of --by, or
-        since the reference 'fell<=.03', 'rose<=.03'; several with semicolons.
+        Raise an alarm unless every wave meets this requirement: a level ('>=.9', '<=.05', 'value@de>=.9' for
+        a group of --by) or a change since the reference ('fell<=.03', 'rose<=.03'); separate several with
+        semicolons.
     reference : int
         Number of first waves from which 'fell' and 'rose' are measured.
     max_change : float
-        Assumed largest change of the level between two waves; the pooled level then has an interval.
+        Largest assumed change in the level between two waves. If given, the pooled level has an interval.
     output : FILE
-        Write the report: a new .html.
+        Write the report to this new .html file.
     details : bool
         Print all waves.
     """
@@ -53,7 +54,7 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
         list[Path] | None,
         argument(
             "WAVE…",
-            "In their order in time: folders that `draw` wrote, with the labels in their to_label.csv or as "
+            "In chronological order: folders that `draw` wrote, with the labels in their to_label.csv or as "
             "FOLDER=FILE,…; studies; or one table with --wave.",
         ),
     ] = None
@@ -71,7 +72,7 @@ def trend(requested: TrendOptions) -> Result:
 
     Prints the level of each wave, and the change since the previous and since the first one.
     The intervals of the latest level, its changes and the groups of --by hold together; earlier waves keep
-    their own. A wave without labels counts for the drift of the score only.
+    their own. A wave without labels counts only towards the drift of the score.
 
     With --require the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because all
     are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability of a false alarm, ever,
@@ -86,7 +87,7 @@ def trend(requested: TrendOptions) -> Result:
     waves: Any = requested.files
     if requested.wave is not None and len(requested.files) > 1:
         raise InputError(
-            "--wave is a column of one table",
+            "--wave must be a column of one table",
             given=f"{len(requested.files)} files",
             allowed="one file with all waves",
         )

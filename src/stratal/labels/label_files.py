@@ -198,7 +198,8 @@ def _ids_of_rows(
         return _read_ids(table, id_name), table.notes
     if len(table) != len(order):
         raise LabelError(
-            f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order",
+            f"{table.label}: without ids there must be a row for each drawn unit, in the order of "
+            f"to_label.csv",
             given=f"{len(table)} rows",
             allowed=str(len(order)),
         )
@@ -234,7 +235,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             f"{table.label}: no id column",
             given=", ".join(table.lists),
             allowed=" or ".join(id_names),
-            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv. In a "
+            action="Name it: --id COLUMN; --id row if the rows are in the order of to_label.csv. In a "
             "dataframe, rename it to 'id'.",
         )
     ids = table.values(id_column)
@@ -244,7 +245,8 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
         if entry == "" or is_absent:
             raise LabelError(
                 f"{table.label}, {table.places[row]}: the id is missing",
-                action="Fill it in from the file that was handed out; an answer without one matches no unit.",
+                action="Fill it in from the file that was handed out; an answer without an id matches no "
+                "unit.",
             )
     return tuple(map(id_text, ids))
 
@@ -326,7 +328,7 @@ def _filling_advice(requested: ToolQuestion) -> str:
         choice_text += f" with {how_to_write(JSON_LISTS, requested.choices)}"
     return (
         f"Fill in the column {LABEL_COLUMN!r}{choice_text}; {NOTE!r} is for remarks. "
-        "Leave empty what cannot be said."
+        "If you cannot tell, leave the cell empty."
     )
 
 
@@ -410,11 +412,14 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
         raise InputError(
             f"{tool.title} cannot ask for sets of tags",
             allowed=", ".join(["html", *(table.name for table in _TABLE_TOOLS)]),
-            action="Use the page, or a table: stratal study export STUDY --output items.csv.",
+            action="Use the labelling page, or export a table: stratal study export STUDY --output "
+            "items.csv.",
         )
     allowed = _SUFFIXES.get(tool.name, ())
     if allowed and path.suffix.lower() not in allowed:
-        raise InputError(f"{path}: {tool.title} needs another name", allowed=f"a file {' or '.join(allowed)}")
+        raise InputError(
+            f"{path}: {tool.title} needs a different file name", allowed=f"a file {' or '.join(allowed)}"
+        )
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
     if not tasks:
@@ -473,8 +478,8 @@ def _refuse_other_tool(path: Path, tool: Tool, answers: ToolAnswers | None) -> N
 def require_answers(answers: ToolAnswers, source: str) -> None:
     """Refuse a file without an answer."""
     if not answers.answers:
-        action = "Check that the answers were saved, or that it is the file that came back."
-        raise LabelError(f"{source}: holds no answer", action=action)
+        action = "Check that the answers were saved, and that this is the file the annotator sent back."
+        raise LabelError(f"{source}: contains no answers", action=action)
 
 
 def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
@@ -600,8 +605,10 @@ def read_labels(
         elif part is not None:
             parts.append(part)
     if not parts:
-        action = "Give the files of the first labels too, before it."
-        raise InputError(f"{paths[0]}: is a review of labels that are not given", action=action)
+        action = "Give the files of the first labels before it."
+        raise InputError(
+            f"{paths[0]}: is a review, but the labels that it reviews are not given", action=action
+        )
     labels = parts[0] if len(parts) == 1 else _combine_files(parts)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)
@@ -647,7 +654,7 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
         unit_answers = answers_of.get(unit, [])
         if class_text(before) not in unit_answers:
             raise LabelError(
-                f"{review.place(row)}: the first label of {unit!r} is not that of the labels",
+                f"{review.place(row)}: the first label of {unit!r} differs from that in the labels",
                 given=f"{before!r}, and {', '.join(map(repr, unit_answers)) or 'none'}",
                 action="Give the labels from which the file was written.",
             )
@@ -673,7 +680,7 @@ def _review_note(review: Labels, change_count: int) -> str:
         return f"{source}: nothing is filled in yet"
     return (
         f"{source}: in {change_count} of {len(review.ids)} the first label was wrong; only items on which a "
-        "judge and people differed were looked at again, which can only bring them closer"
+        "judge and people differed were reviewed, which can only bring the two closer"
     )
 
 

@@ -238,9 +238,9 @@ class LabelMapping:
             return {text: class_text(value) for text, value in answered.items()}
         if self.positive is not None:
             raise LabelError(
-                "positive= makes labels 1 and 0, which cannot be compared with the model's answers",
+                "positive= turns labels into 1 and 0, which cannot be compared with the model's answers",
                 given=repr(self.positive),
-                action="Leave out positive= (--positive) or predicted= (--predicted). Of one class: "
+                action="Leave out positive= (--positive) or predicted= (--predicted). For one class: "
                 f"--metric precision,recall --class {quote(self.positive)}.",
             )
         spellings = _answer_spellings(model_answers)
@@ -349,7 +349,7 @@ class LabelMapping:
         if beyond:
             numbers = ", ".join(f"{text}={number:g}" for text, number in labels.items())
             raise LabelError(
-                f"the verdicts are numbers beyond those of the labels (such as {beyond[0]!r})",
+                f"the verdicts contain numbers outside the range of the labels (such as {beyond[0]!r})",
                 given=numbers,
                 allowed=f"verdicts from {low:g} to {high:g}",
                 action="If the verdicts are ratings, draw with the column as a score: proxy= (--proxy COL).",
@@ -458,7 +458,7 @@ def _normalize_mapping(mapping: Mapping[Any, object]) -> dict[str, float | str |
         key = _comparison_key(label)
         if key in meanings:
             entries = ", ".join(f"{name}={'' if other is None else other}" for name, other in mapping.items())
-            action = "Map each label once; case does not matter, and 1 is 1.0."
+            action = "Map each label once; case does not matter, and 1 equals 1.0."
             raise LabelError(f"labels: {str(label)!r} is mapped twice", given=entries, action=action)
         if not (value is None or isinstance(value, str | int | float | np.number)):
             problem = f"labels: {str(label)!r} cannot be mapped to {type_text(value)}"
@@ -518,7 +518,7 @@ def refuse_no_answer_words(
     raise LabelError(
         f"{source}: {no_answer_words[0]!r} says that there is no answer",
         given=", ".join(map(repr, no_answer_words[:MAX_VALUES_SHOWN])),
-        allowed="an empty label where there is none",
+        allowed="an empty label where there is no answer",
         action=f"If it is not an answer: {as_no_answer}; if it is {as_answer}.",
     )
 
@@ -544,7 +544,7 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
             action="Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no, "
             "pass and fail need no name.",
         )
-    return f"no label is {positive!r}, so that all count as 0; there are {label_list}"
+    return f"no label is {positive!r}, so all count as 0; the labels are {label_list}"
 
 
 def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -> None:
@@ -562,8 +562,8 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     if fraction_count > _MAX_FRACTIONS:
         raise LabelError(
             f"labels and answers are measurements ({fraction_count} have decimals), "
-            "which are hardly ever equal",
-            action="Label 1 or 0, or the error itself, and leave out predicted= (--predicted).",
+            "which are almost never equal",
+            action="Use the labels 1 and 0, or the error itself, and leave out predicted= (--predicted).",
         )
     _refuse_misspelt_classes(labels, distinct_answers)
     if not distinct_labels.isdisjoint(distinct_answers):
@@ -575,7 +575,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
         raise LabelError(
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(distinct_answers)[:MAX_VALUES_SHOWN])),
-            action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
+            action="If labels say right or wrong, or which of two models is better, they are outcomes, not "
             "classes: leave out predicted= (--predicted) and estimands of classes. Their mean is the share "
             "of right answers, or of wins.",
         )
@@ -594,7 +594,8 @@ def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:
     count = f"{len(misspelt_labels)} such label{'s' * (len(misspelt_labels) > 1)}"
     raise LabelError(
         f"labels say {first!r} where answers say {spellings[first]!r} ({count})",
-        action=f"Spell labels as the answers are, or they all count as wrong: {format_mapping(spellings)}.",
+        action=f"Spell the labels as in the answers; otherwise these labels all count as wrong: "
+        f"{format_mapping(spellings)}.",
     )
 
 

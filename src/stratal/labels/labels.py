@@ -406,7 +406,8 @@ class Labels(Record):
         if invalid_position is not None:
             row = rows[invalid_position]
             raise LabelError(
-                f"{self.place(row)}: the label of id {self.ids[row]!r} is not a set of tags, as others are",
+                f"{self.place(row)}: the label of id {self.ids[row]!r} is not a set of tags, although "
+                f"other labels are",
                 given=repr(answered_cells[invalid_position]),
                 allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
                 action="Correct it; if it is not an answer: "
@@ -434,7 +435,7 @@ class Labels(Record):
                         f"{self.place(row)}: the label of id {self.ids[row]!r} has the tag {tag!r}, where "
                         f"answers have {answer_tag!r}",
                         allowed=", ".join(map(repr, answer_tags)),
-                        action="Spell tags as the answers do, or they count as other tags.",
+                        action="Spell tags as in the answers; otherwise they count as different tags.",
                     )
 
     @property
@@ -575,7 +576,7 @@ class JoinedLabels(Record):
         has_stray_numbers = not unknown_word_rows and 0 < len(outside_rows) < len(invalid_rows)
         if has_stray_numbers:
             reported_rows = outside_rows
-            problem = f"stands among words such as {texts[invalid_rows[0]]!r}"
+            problem = f"appears among words such as {texts[invalid_rows[0]]!r}"
         else:
             reported_rows = unknown_word_rows or invalid_rows
             problem = "is not a finite number or a known word"
@@ -587,7 +588,10 @@ class JoinedLabels(Record):
         if has_stray_numbers:
             action = f"Correct it; if it is not an answer: {format_mapping({first_text: None})}."
         elif DECIMAL_COMMA.fullmatch(first_text):
-            action = "Write decimal points; in a file with ; between its columns decimal commas are read too."
+            action = (
+                "Use a decimal point; decimal commas are also read if the columns are separated by "
+                "semicolons."
+            )
         count_text = ""
         if len(reported_rows) > 1:
             count_text = f" ({len(reported_rows)} such labels)"
@@ -736,7 +740,9 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
         problem = f"{array_name} must have one entry per drawn unit, in the order of sample.ids"
         action = "Give a mapping of id to label instead."
         if len(shape) > 1:
-            action = "Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
+            action = (
+                "Give one column of it: labels[:, 0]; for columns of several models, use stratal.compare."
+            )
         raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
 
@@ -865,7 +871,7 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
             f"(first: {unit_labels.ids[first_row]!r})",
             allowed=f"the {sample.size} drawn ids",
             action=f"Labels can only be joined to drawn units; check that they belong to this sample "
-            f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
+            f"(seed {sample.seed}). If a spreadsheet changed the ids, format their column as text.",
         )
     # An annotator answers a unit once, but several annotators may answer it.
     answer_keys: Sequence[Any] = unit_labels.ids
@@ -879,8 +885,8 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
         raise LabelError(
             f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",
             allowed="one label per unit and annotator",
-            action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
-            "the column of theirs: --model COL.",
+            action="Keep one of them, or name the annotators in a column `annotator`; for labels of "
+            "several models, name the column of the models: --model COL.",
         )
     return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
 
@@ -890,7 +896,7 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
     token = sample.question.sample_token
     if token is None or labels.tokens is None:
         return
-    same_rows_hint = "If they are of the same rows: same_rows=True (--same-rows)."
+    same_rows_hint = "If they belong to the same rows: same_rows=True (--same-rows)."
     other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
     if other_row is not None:
         raise LabelError(
@@ -902,7 +908,8 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
     missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
     if missing_row is not None:
         raise LabelError(
-            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated of which rows",
+            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
+            f"they number",
             given=f"no {SAMPLE_TOKEN}",
             allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as to_label.csv has it",
             action="Fill in the file that was handed out, or draw with a column of ids (id=). "

@@ -141,14 +141,14 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
         fractions = sum(math.isfinite(number) and not number.is_integer() for number in numbers)
         if fractions > _MOST_FRACTIONS:
             raise InputError(
-                f"judge {judge!r} holds scores, not verdicts",
+                f"judge {judge!r} contains scores, not verdicts",
                 given=f"{fractions} numbers with decimals",
                 action=f"Declare it as a proxy too: proxy=[…, {judge!r}] (--proxy …,{judge}).",
             )
     if 0 < len(verdicts) < len(roles.judges):
         scores = [judge for judge in roles.judges if judge not in verdicts]
         raise InputError(
-            "judges that give scores cannot be declared beside judges that give verdicts",
+            "judges that give scores cannot be declared together with judges that give verdicts",
             given=f"scores {', '.join(scores)}; verdicts {', '.join(verdicts)}",
             action="Declare one kind only: judge= (--judge).",
         )

@@ -135,7 +135,8 @@ class Score(Record):
         if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
             return
         raise InputError(
-            f"the values of {self.name!r} contradict that it predicts {self.predicts}, {self.meaning}",
+            f"the values of {self.name!r} are not consistent with predicting {self.predicts!r}, "
+            f"{self.meaning}",
             given=f"{low:g} to {high:g}",
             allowed=f"{self.bounds[0]:g} to {self.bounds[1]:g}",
             action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
@@ -190,7 +191,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
     if isinstance(predicts, str):
         if len(columns) != 1:
             raise InputError(
-                "predicts= is one text, which is for the only proxy",
+                "predicts= can be a single text only if there is one proxy",
                 given=f"{predicts!r} and {len(columns)} proxies",
                 allowed="a mapping of column to what it predicts",
                 action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
@@ -218,7 +219,7 @@ def require_same_meaning(stored: Score | None, score: Score) -> None:
     if stored is None or not stored.declared or stored.predicts == score.predicts:
         return
     raise InputError(
-        f"predicts= (--predicts) contradicts what was declared of {score.name!r} before",
+        f"predicts= (--predicts) contradicts what was declared about {score.name!r} earlier",
         given=f"{score.name}={score.predicts}, {score.meaning}",
         allowed=f"{stored.name}={stored.predicts}, {stored.meaning}",
         action="Leave the option out, or draw again with it.",

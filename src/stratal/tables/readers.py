@@ -623,15 +623,15 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
         matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or fits(sheet[1])]
         if len(matching_sheets) != 1:
             raise InputError(
-                f"{file}: {len(matching_sheets)} of {len(sheets)} sheets have the columns",
+                f"{file}: {len(matching_sheets)} of {len(sheets)} sheets have these columns",
                 given=titles,
-                allowed="one sheet with them",
-                action="Save the sheet that is meant as a file of its own.",
+                allowed="exactly one",
+                action="Save the sheet you want as a separate file.",
             )
         page, names, filled_rows, blank_count = matching_sheets[0]
         if [name != "" for name in names] == [True] + [False] * (len(names) - 1) != [True]:
             raise InputError(
-                f"{file}: the first row of sheet {page.title!r} is a title, and no header",
+                f"{file}: the first row of sheet {page.title!r} is a title, not a header",
                 given=repr(names[0]),
                 allowed="a name for each column in the first row",
                 action="Delete the rows above the header.",

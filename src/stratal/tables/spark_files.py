@@ -111,7 +111,7 @@ def session_at(master: str | None) -> Foreign:
         active_session = _start_session(SparkSession.builder, master or EVERY_CORE)
     elif master not in (None, active_session.conf.get("spark.master")):
         raise InputError(
-            "another Spark runs in this process already",
+            "another Spark session is already running in this process",
             given=f"master {master!r}",
             allowed=f"master {active_session.conf.get('spark.master')!r}, or none",
             action="Stop that session first.",

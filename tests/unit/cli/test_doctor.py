@@ -118,7 +118,7 @@ def test_answers_of_nowhere_say_what_to_do(tmp_path, monkeypatch):
 def test_damaged_exports_say_what_is_wrong(tmp_path):
     (tmp_path / "export.json").write_text('[{"id": 1, "data": {}, "annotations": []}]')
 
-    assert "holds no answer" in str(run("doctor", tmp_path / "export.json").exception)
+    assert "contains no answers" in str(run("doctor", tmp_path / "export.json").exception)
 
 
 @pytest.mark.parametrize(

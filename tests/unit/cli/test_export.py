@@ -96,7 +96,7 @@ def test_what_is_written_is_what_the_name_says(study, tmp_path, name, starts):
 def test_a_page_goes_into_no_file_of_another_name(study, tmp_path, name, to):
     out = run("study", "export", study, "--annotator", "ann", *to, "--output", tmp_path / name)
 
-    assert "a page needs another name" in str(out.exception)
+    assert "a page needs a different file name" in str(out.exception)
     assert not (tmp_path / name).exists()
 
 
@@ -160,7 +160,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
         (("--to", "html"), "a page requires one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),
-        (("--to", "excel"), "Excel needs another name"),
+        (("--to", "excel"), "Excel needs a different file name"),
     ],
 )
 def test_options_that_do_not_fit_are_errors(study, tmp_path, options, said):
@@ -184,7 +184,7 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
 
     assert "1 action would be saved" in label_driven.output
     assert f"Next: stratal study import {study}" in label_driven.output.replace("\n", "")
-    assert "a page saves answers of the question" in str(mapped.exception)
+    assert "a file of the page already contains answers to the question" in str(mapped.exception)
     assert "new answers: ann 1" in label_driven.output
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

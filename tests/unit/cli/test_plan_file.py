@@ -199,7 +199,7 @@ def test_a_draw_without_a_file_says_what_to_give(truth):
     run("draw p.csv --proxy score --budget 40 --output audit")
     Path("audit/plan.json").unlink()
     line = "draw --extend audit/sample.parquet --labels audit/to_label.csv --additional 5 --output more"
-    assert "plan.json, which names the file of its predictions" in str(invoke(line).exception)
+    assert "plan.json, so the file of its predictions is unknown" in str(invoke(line).exception)
 
 
 def test_the_words_of_a_plan_are_those_of_a_shell(truth):

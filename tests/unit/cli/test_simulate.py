@@ -80,7 +80,7 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
     ("words", "message"),
     [
         (("--output", "missing/table.parquet"), "there is no directory missing"),
-        (("--output", "table.csv"), "--output is a Parquet file"),
+        (("--output", "table.csv"), "--output must be a Parquet file"),
         (("--resume", "missing/cells.parquet"), "there is no directory missing"),
         (("--workers", 0), "--workers cannot be read"),
         (("--seed", -4), "the seed must be a whole number"),

@@ -73,7 +73,7 @@ def test_no_next_command_reads_standard_input_again(words, content, tmp_path, mo
     ("words", "problem"),
     [
         (("draw", "-", "--budget", 5, "--output", "audit"), "draw cannot read standard input"),
-        (("estimate", "-", "-"), "standard input can be read once"),
+        (("estimate", "-", "-"), "standard input can be read only once"),
     ],
 )
 def test_what_cannot_read_standard_input_is_an_error(words, problem, tmp_path, monkeypatch):

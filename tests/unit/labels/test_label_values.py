@@ -233,7 +233,7 @@ def test_the_odd_label_is_named_and_not_the_good_ones(sample):
 
 
 def test_decimal_commas_are_said_to_be_so(sample):
-    with pytest.raises(LabelError, match="Write decimal points"):
+    with pytest.raises(LabelError, match="Use a decimal point"):
         stratal.estimate(sample, dict(zip(sample.ids.tolist(), ["1,0", "0,0"] * 10, strict=True)))
 
 

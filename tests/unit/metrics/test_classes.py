@@ -77,7 +77,7 @@ def test_another_spelling_of_an_answer_is_refused(change):
     wrong = {unit: change(label) if label == "cat" else label for unit, label in own.items()}
 
     for options in ({"predicted": True}, {"estimand": ClassReport()}):
-        with pytest.raises(stratal.LabelError, match="Spell labels as the answers"):
+        with pytest.raises(stratal.LabelError, match="Spell the labels as in the answers"):
             stratal.estimate(sample, wrong, **options)
     assert stratal.estimate(sample, own, predicted=True).value == 1.0
 
@@ -96,7 +96,7 @@ def test_measurements_are_not_compared_for_equality():
     )
     sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
 
-    with pytest.raises(stratal.LabelError, match="hardly ever equal"):
+    with pytest.raises(stratal.LabelError, match="almost never equal"):
         stratal.estimate(sample, {unit: values[unit] + 1e-4 for unit in sample.ids.tolist()}, predicted=True)
 
 

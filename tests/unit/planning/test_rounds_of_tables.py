@@ -140,7 +140,7 @@ def test_the_command_writes_the_labels_of_the_first_round(run_command, tmp_path,
     ("options", "problem"),
     [
         ([], "needs the number of rows to add"),
-        (["--additional", "5", "--labels", "table.csv"], "a table has its own"),
+        (["--additional", "5", "--labels", "table.csv"], "a table contains its own"),
         (["--additional", "5", "--show", "confidence"], "would influence the annotators"),
         (["--additional", "5000"], "this number of units cannot be added"),
     ],

@@ -223,8 +223,8 @@ def test_a_new_role_touches_three_files():
 @pytest.mark.parametrize(
     ("proxies", "judges", "what"),
     [
-        (["score"], ["grade"], "'grade' holds scores, not verdicts"),
-        (["score", "grade"], ["grade", "verdict"], "scores cannot be declared beside"),
+        (["score"], ["grade"], "'grade' contains scores, not verdicts"),
+        (["score", "grade"], ["grade", "verdict"], "scores cannot be declared together"),
     ],
 )
 def test_judges_that_no_label_can_be_compared_with_are_refused_before_labelling(data, proxies, judges, what):

@@ -157,7 +157,7 @@ def make_log(
         if numbers.count(None) < len(units):
             proxies.append(name)
     if not proxies:
-        score_notes.append("no unit has a number as score")
+        score_notes.append("no unit has a number as its score")
     # Units that are each alone in their cluster are not clustered.
     has_clusters = cluster is not None and len(set(columns[cluster])) < len(units)
     base_names = {name: name.partition(VARIANT_SEPARATOR)[0] for name in columns}
@@ -181,7 +181,7 @@ def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
             raise InputError(
                 f"{tool}: two answers of unit {row.unit!r}",
                 given=row.variant or None,
-                allowed="one of each filter or model",
+                allowed="one for each filter or model",
                 action="Read one run of the evaluation at a time.",
             )
         seen_answers.add((row.unit, row.variant))
@@ -226,7 +226,7 @@ def _log_summary(
     if len(names) <= 1:
         return summary
     example = next(iter(variant_of))
-    return f"{summary}; {len(names)} {variants} ({', '.join(names)}), a column of each, such as {example}"
+    return f"{summary}; {len(names)} {variants} ({', '.join(names)}), a column for each, such as {example}"
 
 
 def score_numbers(values: Sequence[object]) -> list[float | None] | None:
@@ -269,12 +269,15 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     shown = f"{text[:40]!r} of unit {units[first_row]!r}"
     number_count = sum(value is not None for value in values) - len(invalid_rows)
     if isinstance(values[first_row], list | dict):
-        return f"{name!r} is not a score: it holds several values per unit (first: {shown})"
+        return f"{name!r} is not a score: it contains several values per unit (first: {shown})"
     if number_count:
         valid_note = f", among {number_count:,} that are"
     else:
         valid_note = ""
-    return f"{name!r} is not a score: {shown} is not a number{valid_note}; as a verdict: --groups and --judge"
+    return (
+        f"{name!r} is not a score: {shown} is not a number{valid_note}; to use it as a verdict, give it "
+        f"to --groups and --judge"
+    )
 
 
 def unify_column(values: Sequence[Cell]) -> list[Cell]:
@@ -318,9 +321,11 @@ def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
             problem = f"{source}: has no {error}"
             given_text = None
         else:
-            problem = f"{source}: is not as {tool} writes it"
+            problem = f"{source}: does not have the format that {tool} writes"
             given_text = f"{type(error).__name__}: {error}"[:200]
-        raise InputError(problem, given=given_text, action=f"Take the file as {tool} wrote it.") from error
+        raise InputError(
+            problem, given=given_text, action=f"Use the file exactly as {tool} wrote it."
+        ) from error
 
 
 def occurrence_numbers(keys: Iterable[Hashable]) -> list[int]:

@@ -56,7 +56,7 @@ def test_free_words_need_no_choices(tasks, tmp_path):
 def test_what_is_no_record_among_records_is_named(tools, refusal):
     found = json.loads((tools / "argilla-2.8.0-list.json").read_text())
 
-    assert "record 6: is not as Argilla writes it" in refusal([*found, 1e308])
+    assert "record 6: does not have the format that Argilla writes" in refusal([*found, 1e308])
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_what_is_no_record_among_records_is_named(tools, refusal):
     [
         (lambda d: d[1].pop("id"), "record 2: has no 'id'"),
         (lambda d: d[1].update(id=None), "record 2: has no 'id'"),
-        (lambda d: d[0]["verdict.responses"].pop(), "record 1: is not as Argilla writes it"),
-        (lambda d: d.append(7), "record 6: is not as Argilla writes it"),
+        (lambda d: d[0]["verdict.responses"].pop(), "record 1: does not have the format that Argilla writes"),
+        (lambda d: d.append(7), "record 6: does not have the format that Argilla writes"),
         (
             lambda d: d[0].update(
                 {
@@ -80,7 +80,7 @@ def test_what_is_no_record_among_records_is_named(tools, refusal):
                 [entry.update({"verdict.responses.status": ["draft"] * 2}) for entry in d[:2]]
                 + [entry.update({"verdict.responses.status": ["draft"]}) for entry in d[2:]]
             ),
-            "holds no answer",
+            "contains no answers",
         ),
     ],
 )

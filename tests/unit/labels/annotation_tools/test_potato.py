@@ -59,19 +59,25 @@ def test_free_words_are_a_text(tasks, tmp_path, state, given):
     ("how", "said"),
     [
         (lambda d: d.update(user_id=""), "has no 'user_id'"),
-        (lambda d: d.update(instance_id_to_label_to_value=[]), "annotator 1: is not as Potato writes it"),
+        (
+            lambda d: d.update(instance_id_to_label_to_value=[]),
+            "annotator 1: does not have the format that Potato writes",
+        ),
         (
             lambda d: d["instance_id_to_label_to_value"].update({"007": [["Pass"]]}),
-            "is not as Potato writes it",
+            "does not have the format that Potato writes",
         ),
-        (lambda d: d["instance_id_to_label_to_value"].update({"007": 7}), "is not as Potato writes it"),
+        (
+            lambda d: d["instance_id_to_label_to_value"].update({"007": 7}),
+            "does not have the format that Potato writes",
+        ),
         (
             lambda d: d["instance_id_to_label_to_value"]["007"].append(
                 [{"schema": "verdict", "name": "Fail"}, "Fail"]
             ),
             "item '007' has several answers (given: Pass, Fail",
         ),
-        (lambda d: d["instance_id_to_label_to_value"].clear(), "holds no answer"),
+        (lambda d: d["instance_id_to_label_to_value"].clear(), "contains no answers"),
     ],
 )
 def test_damaged_files_end_in_one_error(state, changed, refusal, how, said):

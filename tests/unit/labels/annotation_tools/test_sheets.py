@@ -110,7 +110,7 @@ def test_nothing_but_classes_is_offered_without_a_list(tasks, tmp_path):
         ("item_id,label\n,Pass\n", "line 2: the id is missing"),
         ("item_id,label,status\na,Pass,done\n", "line 2: unknown status"),
         ("item_id,label\na,Pass\na,Fail\n", "line 3: item 'a' has two answers"),
-        ("item_id,label\na,\n", "holds no answer"),
+        ("item_id,label\na,\n", "contains no answers"),
         ("", "is empty"),
     ],
 )

@@ -53,7 +53,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(tasks, asked, tmp_path,
 
 
 def test_a_name_of_another_kind_is_refused(tasks, asked, tmp_path):
-    with pytest.raises(InputError, match="Excel needs another name"):
+    with pytest.raises(InputError, match="Excel needs a different file name"):
         write_tasks(TOOLS["excel"], tasks, asked, tmp_path / "a.csv")
 
 

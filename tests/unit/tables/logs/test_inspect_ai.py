@@ -107,8 +107,11 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
             "the evaluation did not finish (cancelled), and no sample was scored",
         ),
         (lambda d: d["samples"][2].pop("epoch"), "sample 3: has no 'epoch'"),
-        (lambda d: d["samples"].append("x"), "sample 9: is not as Inspect writes it"),
-        (lambda d: d["samples"][0].update(scores=["C"]), "sample 1: is not as Inspect writes it"),
+        (lambda d: d["samples"].append("x"), "sample 9: does not have the format that Inspect writes"),
+        (
+            lambda d: d["samples"][0].update(scores=["C"]),
+            "sample 1: does not have the format that Inspect writes",
+        ),
         (lambda d: [sample.pop("scores") for sample in d["samples"]], "no unit has a score"),
         (lambda d: d["samples"].append(d["samples"][0]), "two answers of unit '007#1'"),
     ],

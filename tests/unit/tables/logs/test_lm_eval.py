@@ -88,7 +88,10 @@ def test_its_scores_are_labels_of_the_units_that_were_drawn(tools):
     [
         (lambda lines: lines[1].pop("filtered_resps"), "line 2: has no 'filtered_resps'"),
         (lambda lines: [line.update(metrics=[]) for line in lines], "no unit has a score"),
-        (lambda lines: lines[2].update(metrics=[{}]), "is not as lm-evaluation-harness writes it"),
+        (
+            lambda lines: lines[2].update(metrics=[{}]),
+            "does not have the format that lm-evaluation-harness writes",
+        ),
     ],
 )
 def test_damaged_files_end_in_one_error(lines, changed, refusal, how, said):

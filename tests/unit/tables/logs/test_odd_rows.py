@@ -142,11 +142,14 @@ def test_inspect_logs_of_version_1_have_one_score():
 @pytest.mark.parametrize(
     ("values", "note"),
     [
-        (["A", "B", "C", "D"], "'grade' is not a score: 'A' of unit 'q0' is not a number; as a verdict: "),
+        (
+            ["A", "B", "C", "D"],
+            "'grade' is not a score: 'A' of unit 'q0' is not a number; to use it as a verdict, ",
+        ),
         ([1, 0, "odd", 1], "'grade' is not a score: 'odd' of unit 'q2' is not a number, among 3 that are"),
         (
             [[1, 0], [1], [0], [1]],
-            "'grade' is not a score: it holds several values per unit (first: '[1, 0]'",
+            "'grade' is not a score: it contains several values per unit (first: '[1, 0]'",
         ),
     ],
 )
@@ -159,7 +162,7 @@ def test_a_column_with_a_value_that_is_no_score_stays_text_and_the_row_is_named(
     assert log.proxies == ()
     assert all(isinstance(value, str) for value in log.columns["grade"])
     assert any(entry.startswith(note) for entry in log.notes)
-    assert "no unit has a number as score" in log.notes
+    assert "no unit has a number as its score" in log.notes
     with pytest.raises(
         InputError, match=r"column 'grade' holds .* not (a number|numbers) \(first: .*unit 'q"
     ):

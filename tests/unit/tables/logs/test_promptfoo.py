@@ -82,8 +82,11 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
         (lambda d: d["results"].pop("results"), "contains no results"),
         (lambda d: d["results"]["results"].clear(), "contains no results"),
         (lambda d: d["results"]["results"][2].pop("score"), "result 3: has no 'score'"),
-        (lambda d: d["results"]["results"][0].update(vars="x"), "is not as promptfoo writes it"),
-        (lambda d: d["results"]["results"].append(7), "is not as promptfoo writes it"),
+        (
+            lambda d: d["results"]["results"][0].update(vars="x"),
+            "does not have the format that promptfoo writes",
+        ),
+        (lambda d: d["results"]["results"].append(7), "does not have the format that promptfoo writes"),
         (lambda d: d["results"]["results"].append(d["results"]["results"][0]), "two answers of unit"),
     ],
 )
