@@ -254,9 +254,13 @@ def cheapest_samples(
             raise not_positive_error(name, value)
     shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
     if not shares or (standard_error is None) == (difference is None):
-        problem = "give a standard error or a difference, a correlation, and shares as power and level"
+        problem = "give either a standard error or a difference, and a correlation, power and level"
         options = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
-        raise InputError(problem, given=options, allowed="shares below 1")
+        raise InputError(
+            problem,
+            given=options,
+            allowed="power and level between 0 and 1, correlation between -1 and 1",
+        )
     normal = NormalDist()
     if standard_error is None:
         quantiles = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)

@@ -339,7 +339,7 @@ def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: li
             f"{labels.source}: {len(unknown)} of {len(label_ids)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
             allowed="ids of the planned units, or other labels with the proxy's column",
-            action="Add that column, or leave the others out.",
+            action="Add that column, or leave the other labels out.",
         )
 
 

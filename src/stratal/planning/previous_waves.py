@@ -122,10 +122,10 @@ class PreviousWaves:
             without bounds.
         """
         if isinstance(waves, str | Path) or not isinstance(waves, Sequence) or len(waves) == 0:
-            raise InputError("previous= (--previous) is a list of earlier waves", allowed=WAVE_FORMS)
+            raise InputError("previous= (--previous) must be a list of earlier waves", allowed=WAVE_FORMS)
         if not population.proxies:
             raise InputError(
-                "earlier waves divide the strata of a proxy", action="Name it: proxy= (--proxy COL)."
+                "earlier waves can only be used with a proxy", action="Name it: proxy= (--proxy COL)."
             )
         info = population.proxy_info(proxy)
         if info.bounds is None or not info.scaled:

@@ -537,7 +537,7 @@ def _refuse_outcome_options(sample: Sample, *, learner: object, deviations: str,
     is_joint_remainder = isinstance(requested, Several) and allocation_of != "total"
     if is_joint_remainder or learner is not None or deviations != "recalibrated":
         raise InputError(
-            f"a round for {requested.quoted_name} is allocated by the variance of its influence",
+            f"a round for {requested.quoted_name} can only be allocated by the variance of its influence",
             given=f"{learner=}, {deviations=}, {allocation_of=}",
             action="Leave these out.",
         )
@@ -577,7 +577,7 @@ def _calibration_options(
         )
     if half_width is not None or sample.design.strata is None:
         action = "Omit the learner here, and use it in the estimate: calibration=learner."
-        raise InputError("a learner chooses between strata, for additional= units", action=action)
+        raise InputError("a learner can only be used with strata and additional=", action=action)
     first = [0] if sample.proxy_names else []
     return Calibrating(column=first, method=learner, features=features, population=sample.population)
 

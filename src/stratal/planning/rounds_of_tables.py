@@ -60,7 +60,7 @@ def as_pilot(sample: Sample) -> Sample:
     design = sample.design
     if design.kind not in ("simple-random", "stratified"):
         raise InputError(
-            "labels of this table have no next round",
+            "a next round is not possible for the labels of this table",
             given=f"design {design.kind!r}",
             allowed="labels of rows that were chosen at random, in all or within groups",
             action="Draw a new sample, allocated by these labels: chosen='unknown' (--chosen unknown).",

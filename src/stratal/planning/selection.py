@@ -208,7 +208,7 @@ class Selection(PageDisplay):
             sample = replace(sample, question=sample.question.refine(predicted=False))
         elif sample.question.compares is False:
             action = "Give a column of right and wrong for each model, as in the earlier rounds."
-            raise LabelError("the labels of this selection are verdicts on each model", action=action)
+            raise LabelError("the labels of this selection must be verdicts on each model", action=action)
         else:
             truth = self._with_truth(labels)
         updated = type(self)(sample, truth, self._units, verdicts)
@@ -255,7 +255,9 @@ class Selection(PageDisplay):
         classes = class_column(self.sample, labels, "labels", allowed)
         for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
-                "a preference is the name of a model's column", given=repr(label), allowed=", ".join(names)
+                "a preference must be the name of a model's column",
+                given=repr(label),
+                allowed=", ".join(names),
             )
         truth = np.where(classes == None, self.truth, classes)  # noqa: E711
         rows = np.flatnonzero(truth != None)  # noqa: E711
@@ -650,7 +652,7 @@ def select(
     of_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
     if of_sets and criterion not in ("accuracy", PREFERENCE):
         raise InputError(
-            "models that answer with sets of tags are selected by exact match",
+            "models that answer with sets of tags can only be selected by exact match",
             given=f"criterion {criterion!r}",
             allowed=f"accuracy, {PREFERENCE}",
         )

@@ -38,10 +38,11 @@ def population_tags(population: Population, answers: str) -> tuple[str, ...]:
 def mixed_answers(column: str, cell: str, place: str, declared: str | None) -> InputError:
     """Return the error of a column of answers of which only some are sets of tags."""
     action = (
-        f'Write every answer as a list, such as ["a", "b"], or state that none is a set: tags={NO_SETS!r} '
+        'Write every answer as a list, such as ["a", "b"], or state that no answer is a set: '
+        f"tags={NO_SETS!r} "
     )
     return InputError(
-        f"the answers in {column!r} are sets of tags, but the one of {place} is none",
+        f"the answers in {column!r} are sets of tags, but the one of {place} is not",
         given=repr(str(cell)),
         allowed="lists or JSON lists" if declared is None else f"sets of tags in the format {declared!r}",
         action=f"{action}(--tags {NO_SETS}).",

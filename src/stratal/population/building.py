@@ -215,7 +215,7 @@ def _note_on_outliers(info: ProxyInfo, values: FloatArray) -> str | None:
     verb = "lies" if len(outside) == 1 else "lie"
     return (
         f"{len(outside):,} of {len(values):,} values of {info.name!r} {verb} outside [0, 1] (such as "
-        f"{outside[0]:g}), so that it is taken as an order only; correct them, or declare what it predicts: "
+        f"{outside[0]:g}), so it is only used to order units; correct them, or declare what it predicts: "
         "predicts= (--predicts)"
     )
 
@@ -243,7 +243,7 @@ def _group_column(name: str, values: object) -> AnyArray:
         array = object_column(values)
     else:
         array = array_of(values)
-    problem = f"group column '{name}' cannot be a group"
+    problem = f"group column '{name}' cannot be used as a group"
     if array.ndim != 1 or array.dtype.kind in "SVc":
         array_text = f"shape {array.shape}, dtype {array.dtype}"
         raise InputError(problem, given=array_text, allowed="text, numbers or dates, one per unit")
@@ -321,7 +321,8 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             "the model is not a fitted classifier with one answer per unit",
             given=type(model).__name__,
             allowed="a model with classes_, and predict_proba or decision_function",
-            action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
+            action="For any other model, give its predictions of the outcome to "
+            "Population.from_arrays(proxy=…).",
         )
     if has_probabilities:
         scores = np.asarray(model.predict_proba(rows))
@@ -350,7 +351,7 @@ Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
 def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Population:
     """Build a population from a file; see `Population.read`."""
     if not isinstance(path, str | os.PathLike):
-        action = "A dataframe is read by Population.from_table, arrays by Population.from_arrays."
+        action = "Read a dataframe with Population.from_table, arrays with Population.from_arrays."
         raise InputError("a file must be given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(keywords)
     reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}

@@ -247,7 +247,11 @@ def declaration_of(
     proxies = read_columns("proxy", proxy)
     groups = read_columns("groups", keywords.get("groups"))
     if softmax and proxies:
-        raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
+        raise InputError(
+            "softmax= and proxy= are mutually exclusive",
+            given=f"softmax= and {proxies[0]!r}",
+            action="Give one of them.",
+        )
     roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
     if roles.answer in computed:
         roles = replace(roles, answer=None)
@@ -300,7 +304,7 @@ def _check_agreements(
     refuse_taken(agreements, existing, label)
     if any(set(answers) <= {model} for model in agreements.values()):
         raise InputError(
-            f"{label}: answers name no model but the evaluated one",
+            f"{label}: answers= names only the evaluated model",
             given=", ".join(answers),
             allowed="other models' columns",
             action="Name those too.",
@@ -310,7 +314,7 @@ def _check_agreements(
 def _missing_option(missing: str | None) -> str | None:
     """Return the option for units without a proxy; None if they are refused."""
     if missing not in (None, "refuse", OWN_STRATUM):
-        problem = "missing says what becomes of units without a proxy"
+        problem = "missing= must state how to treat units without a proxy"
         raise InputError(problem, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
     if missing == OWN_STRATUM:
         return OWN_STRATUM
@@ -339,7 +343,7 @@ def _refuse_revealing_history(history: History, answers: Sequence[str], label: s
         raise InputError(
             f"{label}: answers and past results of the same models reveal what is right",
             given=", ".join(revealing[:5]),
-            action="Where one of them was right, its answer is the true one: compare the evaluated "
+            action="If one of them was right, its answer is the true one: compare the evaluated "
             "model's with it, and label the other items alone. Else leave history or these answers out.",
         )
 
@@ -356,9 +360,11 @@ def _second_moment_columns(
     if isinstance(columns, str):
         if len(proxies) != 1:
             action = "Give a mapping of proxy to column."
-            raise InputError("second_moment names one column", given=f"{len(proxies)} proxies", action=action)
+            raise InputError(
+                "second_moment must name one column", given=f"{len(proxies)} proxies", action=action
+            )
         columns = {proxies[0]: columns}
-    problem = "second_moment names what is not a proxy"
+    problem = "second_moment names a column that is not a proxy"
     by_proxy = {_require(name, list(proxies), problem): column for name, column in (columns or {}).items()}
     return {name: _require(column, existing, label) for name, column in by_proxy.items()}
 
@@ -509,7 +515,9 @@ def columns_fitting(
 def _require(name: str, existing: list[str], label: str) -> str:
     """Return the column of this name, without regard to case where that is unique."""
     if not isinstance(name, str):
-        raise InputError("a column is named by text", given=repr(name), allowed=suggest_names("", existing))
+        raise InputError(
+            "a column must be named by text", given=repr(name), allowed=suggest_names("", existing)
+        )
     column = same_name(name, existing)
     if column is None:
         action = _other_delimiter(existing)

@@ -149,7 +149,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
             nonempty = [entry for entry in entries if entry]
             with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
             if _all_numbers(with_points) and not _all_numbers(nonempty):
-                text = f"{name!r} holds numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
+                text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
                 notes.append(Note(NUMBERS_AS_TEXT, text))
     if rows_in_memory is None:
         added = None

@@ -84,7 +84,7 @@ def _history_of(table: Table) -> History:
     rows = table.take(EveryColumn(table.names))
     if not isinstance(rows, Rows):
         action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
-        raise InputError("past results are read from a file or a dataframe", given=table.label, action=action)
+        raise InputError("past results must be a file or a dataframe", given=table.label, action=action)
     model = lowered.get(MODEL)
     if model is None:
         names: list[Any] = other_columns
@@ -103,9 +103,9 @@ def _history_of(table: Table) -> History:
             column = names[int(invalid[0])]
         else:
             column = result_columns[0]
-        problem = f"{rows.label}: column {column!r} holds what is neither right nor wrong"
+        problem = f"{rows.label}: column {column!r} contains a value that is neither right nor wrong"
         allowed = "1 or 0, true or false, pass or fail; nothing where there is no result"
-        raise InputError(problem, allowed=allowed, action="Leave other columns than those of models out.")
+        raise InputError(problem, allowed=allowed, action="Leave out columns that are not models.")
     if None in items or len(set(items)) < len(items):
         allowed = f"each item once; results in rows have a column {MODEL!r}"
         raise InputError(f"{rows.label}: an item has no id, or occurs twice", allowed=allowed)

@@ -542,7 +542,7 @@ def require_population(value: object, verb: str) -> Population:
     if isinstance(value, Population):
         return value
     description = type_text(value)
-    action = "Make one by stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
+    action = "Make one with stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
     if isinstance(value, str | os.PathLike):
         description = f"the path {os.fspath(value)!r}"
         action = f"Read it first: stratal.Population.read({os.fspath(value)!r}, {_READING})."

@@ -175,7 +175,7 @@ class Categories(Rule, kind="categories"):
     def __post_init__(self) -> None:
         self._freeze()
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
-            action = "Make such strata by stratal.strata.stratify(population, 'category', by=…)."
+            action = "Make such strata with stratal.strata.stratify(population, 'category', by=…)."
             raise InputError("levels must be sorted and distinct, with one code each", action=action)
 
     @property
@@ -292,7 +292,7 @@ class NearestCentre(Rule, kind="nearest-centre"):
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
             problem = "centres need one coordinate per column, and scales must be positive"
             raise InputError(
-                problem, action="Make such strata by stratal.strata.stratify(population, 'features')."
+                problem, action="Make such strata with stratal.strata.stratify(population, 'features')."
             )
 
     @property

@@ -495,7 +495,7 @@ def learn(
         low, high = bounds
         if not np.isfinite(high - low):
             raise InputError(
-                "a history predicts an outcome with bounds", action="Give bounds=(lowest, highest)."
+                "a history can only predict an outcome with bounds", action="Give bounds=(lowest, highest)."
             )
         # Without weights: given the factors, the outcomes do not depend on the selection of the units.
         posterior = FactorPosterior.of(matrix, (y - low) / (high - low))

@@ -281,7 +281,7 @@ def regress(
 
         if features or formula is not None or population is not None:
             raise InputError(
-                "features=, formula= and population= describe a sample",
+                "features=, formula= and population= can only be used with a sample",
                 action="Write the features in the formula, or give the arrays only.",
             )
         if isinstance(sample, str):
@@ -592,7 +592,7 @@ class Coefficient(Estimand):
             raise InputError(
                 f"the population has no column of numbers {name!r}",
                 allowed=suggest_names(name, number_names),
-                action="Several features are written coefficient:length,features=length+age.",
+                action="Write several features as coefficient:length,features=length+age.",
             )
         if self.family == "poisson":
             return AnticipatedMoments(mean=moments.mean, variance=moments.mean)

@@ -391,7 +391,9 @@ def m_estimate(
     """
     rectified = RectifiedLoss.of(loss=loss, outcome=outcome, weighting=weighting, **options)
     if rectified.form == "fits" and not loss.quadratic:
-        raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
+        raise InputError(
+            "form='fits' can only be used for linear regression", given=loss.name, allowed="form='loss'"
+        )
     rectified, stretch, bias_share = moved(rectified)
     fit, solution = minimise_with_lam(rectified)
     theta = solution.theta

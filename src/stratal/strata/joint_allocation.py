@@ -411,9 +411,11 @@ def _bounds(bounds: AllocationBounds, deviations: FloatArray, known_strata: obje
         free = np.asarray(known_strata, dtype=bool)
     varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
     for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
-        problem = f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}"
+        problem = f"stratum {h} varies, but {'is declared known' if free[h] else 'may have no label'}"
         deviation_text = f"standard deviation {deviations[:, h].max():g}"
-        raise InputError(problem, given=deviation_text, action="Leave it out of known, or raise its maximum.")
+        raise InputError(
+            problem, given=deviation_text, action="Leave it out of known=, or raise its maximum."
+        )
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
     return AllocationBounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 

@@ -472,7 +472,7 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
         overall_rows = [label for label in wave.rows if "domain" not in dict(label)]
         if len(overall_rows) != 1 or _outcomes_of_mean(wave) is None:
             raise InputError(
-                "an alarm is for the mean outcome of all items",
+                "an alarm can only be set for the mean outcome of all items",
                 given=f"other estimands in wave {wave.name}",
                 action="Leave out the requirement (require=, --require), or the estimand, metric or judge.",
             )

@@ -294,9 +294,11 @@ def trend(
     level = options.get("confidence_level", 0.95)
     tail_shares(level, "two-sided")
     if reference < 1:
-        raise InputError("reference= (--reference) counts waves", given=reference, allowed="1 or more")
+        raise InputError(
+            "reference= (--reference) must be a number of waves", given=reference, allowed="1 or more"
+        )
     if max_change is not None and not 0 <= max_change < np.inf:
-        raise InputError("max_change= (--max-change) is not a change", given=max_change, allowed="0 or more")
+        raise InputError("max_change= (--max-change) is out of range", given=max_change, allowed="0 or more")
     results = read_waves(waves, wave, options)
     labelled = [one for one in results if one.evaluation is not None]
     if not labelled:

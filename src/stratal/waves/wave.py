@@ -214,7 +214,7 @@ def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
         items = [(name, *part) for name, part in zip(names, parts, strict=True)]
     else:
         raise InputError(
-            "waves are a list, a mapping of names, or a table with wave= (--wave)", allowed=WAVE_FORMS
+            "waves must be a list, a mapping of names, or a table with wave= (--wave)", allowed=WAVE_FORMS
         )
     names = [name for name, _, _ in items]
     for name in names:
@@ -247,7 +247,7 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
     if isinstance(wave, tuple | list):
         if len(wave) != 2:
             raise InputError(
-                "a wave is a pair (sample, labels)", given=f"{len(wave)} values", allowed=WAVE_FORMS
+                "a wave must be a pair (sample, labels)", given=f"{len(wave)} values", allowed=WAVE_FORMS
             )
         return wave[0], wave[1]
     if not isinstance(wave, str | Path):

@@ -237,7 +237,7 @@ def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, wri
 
     said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
 
-    assert "'score' holds numbers with a decimal comma or a percent sign" in said
+    assert "'score' contains numbers with a decimal comma or a percent sign" in said
     assert "Write them with a decimal point" in said
 
 

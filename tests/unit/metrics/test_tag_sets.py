@@ -352,7 +352,7 @@ def test_models_that_answer_with_sets_are_compared_and_selected(table):
     while not selection.done:
         selection = selection.update(labelled(table, selection.sample))
     assert selection.winner == "good"
-    with pytest.raises(InputError, match="sets of tags are selected by exact match"):
+    with pytest.raises(InputError, match="sets of tags can only be selected by exact match"):
         stratal.select(population, ["good", "bad"], criterion="f1")
 
 

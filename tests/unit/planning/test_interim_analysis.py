@@ -182,9 +182,9 @@ def test_what_decides_nothing_is_refused():
     classes, z = part[one.ids], (proxy > 0.7)[several.ids]
 
     for options in ({"deviations": "raw"}, {"learner": "ridge"}):
-        with pytest.raises(InputError, match="is allocated by the variance of its influence"):
+        with pytest.raises(InputError, match="can only be allocated by the variance of its influence"):
             stratal.next_round(one, classes, additional=10, **options)
     with pytest.raises(InputError, match="takes no bounds="):
         stratal.next_round(one, classes, additional=10, bounds=(0, 2))
-    with pytest.raises(InputError, match="is allocated by the variance of its influence"):
+    with pytest.raises(InputError, match="can only be allocated by the variance of its influence"):
         stratal.next_round(several, z, additional=10, allocation_of="remainder")

@@ -194,7 +194,7 @@ def test_what_cannot_be_meant_is_refused(waves):
             stratal.plan(options.pop("population", population), 100, previous=previous, **options)
         return str(raised.value)
 
-    assert "is a list of earlier waves" in message(InputError, "week1")
+    assert "must be a list of earlier waves" in message(InputError, "week1")
     assert "the wrong form" in message(InputError, [sample])
     assert "no earlier wave has a label" in message(InputError, [(sample, [None] * 150)])
     assert "mutually exclusive" in message(InputError, waves, labels={"now-1": 1})

@@ -43,7 +43,7 @@ def test_all_kinds_of_columns() -> None:
         ({"groups": ["languages"]}, "'language'"),
         ({"show": [3]}, "show must name columns"),
         ({"proxy": 3}, "proxy must name columns"),
-        ({"id": 3}, "a column is named by text"),
+        ({"id": 3}, "a column must be named by text"),
         ({"second_moment": "second"}, "0 proxies"),
         ({"second_moment": {"judge": "second"}}, "not a proxy: no such column: 'judge'"),
         ({"proxy": "proxy", "second_moment": "third"}, "no such column: 'third'"),

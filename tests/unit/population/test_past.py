@@ -138,7 +138,7 @@ def test_another_history_is_another_population(files):
     ("text", "words"),
     [
         ("a,m1,m2\nq1,1,0\n", "lack a column of ids"),
-        ("id,m1,m2\nq1,1,perhaps\n", "'m2' holds what is neither"),
+        ("id,m1,m2\nq1,1,perhaps\n", "'m2' contains a value that is neither"),
         ("id,m1,m2\nq1,1,0\nq1,0,1\n", "occurs twice"),
         ("id,model,a,b\nq1,m,1,0\n", "column of the results is not recognised"),
         ("id,model,a\nq1,m,1\nq1,m,0\n", "two results for one item"),

@@ -67,7 +67,7 @@ def test_what_is_no_formula_or_no_column_is_refused(arrays, table):
         stratal.regress("y ~ nope", table)
     with pytest.raises(InputError, match="wrong number of arrays"):
         stratal.regress((*arrays, arrays[1]))
-    with pytest.raises(InputError, match="describe a sample"):
+    with pytest.raises(InputError, match="can only be used with a sample"):
         stratal.regress("y ~ x1", table, features="x2")
 
 

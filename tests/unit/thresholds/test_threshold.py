@@ -304,7 +304,7 @@ def test_a_precision_of_a_class_needs_a_score_of_that_class(units):
 
 def test_a_score_in_words_is_refused(units):
     table = {"id": ["a", "b", "c"], "label": [1, 0, 1], "site": ["here", "there", "here"]}
-    with pytest.raises(InputError, match="'site' holds words"):
+    with pytest.raises(InputError, match="'site' contains words"):
         stratal.threshold(table, population_size=3, require="error<=.5", score="site")
 
 

@@ -227,7 +227,7 @@ def test_requirements_that_no_alarm_follows_are_refused(falling):
     unbounded = [(drawn, np.arange(drawn.size) * 1.3 + wave) for wave, (drawn, _) in enumerate(falling[:2])]
     with pytest.raises(InputError, match="same bounds in every wave"):
         stratal.trend(unbounded, require=">=10")
-    with pytest.raises(InputError, match="counts waves"):
+    with pytest.raises(InputError, match="must be a number of waves"):
         stratal.trend(falling[:2], require="fell<=.03", reference=0)
 
 

@@ -124,5 +124,5 @@ def test_what_cannot_be_pooled_is_refused():
     )
     with pytest.raises(InputError, match="3 waves or more"):
         stratal.trend(waves([90, 92]), max_change=0.01)
-    with pytest.raises(InputError, match="is not a change"):
+    with pytest.raises(InputError, match="is out of range"):
         stratal.trend(waves([90, 92, 91]), max_change=-1)

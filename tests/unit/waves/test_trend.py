@@ -322,7 +322,7 @@ def test_what_is_no_trend_is_refused(waves):
         stratal.trend(waves[:1])
     with pytest.raises(InputError, match="no wave has a label"):
         stratal.trend([(waves[0][0], None), (waves[1][0], None)])
-    with pytest.raises(InputError, match="a wave is a pair"):
+    with pytest.raises(InputError, match="a wave must be a pair"):
         stratal.trend([waves[0], (*waves[1], 3)])
     with pytest.raises(InputError, match="two waves are called"):
         stratal.trend(["somewhere/week1", "somewhere/week1"])

@@ -186,7 +186,9 @@ def category(column: Foreign, label: str) -> Foreign:
     if kind.is_array() and not kind.value_type.is_nested():
         return _json_text(column)
     if kind.is_binary() or kind.is_nested():
-        raise InputError(f"{label} cannot be a group", given=str(kind), allowed="text, numbers, dates")
+        raise InputError(
+            f"{label} cannot be used as a group", given=str(kind), allowed="text, numbers, dates"
+        )
     if kind.is_timestamp():
         return timestamp_text(column)
     return column.cast("string")
@@ -286,9 +288,9 @@ _TEXT_VALUE = "value that is not a number"
 _REMEDIES = {
     _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
     _TEXT_VALUE: (
-        "In an object of JSON name the number: judge.score. Words are not scores: as categories they make "
+        "In a JSON object, name the number: judge.score. Words are not scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
-        "by --map and --positive of estimate; else write 1 and 0. If these are a few that are missing: "
+        "by --map and --positive of estimate; else write 1 and 0. If these are a few missing values: "
         f"{_FILL[0].lower()}{_FILL[1:]}"
     ),
 }
@@ -409,7 +411,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         if not source.ordered:
             raise InputError(
-                f"{source.label}: rows on a connection have no order, and so no number",
+                f"{source.label}: rows on a connection have no order, so they cannot be numbered",
                 action="Name a column of unique ids: id=….",
             )
         # The number of each row, stored once.

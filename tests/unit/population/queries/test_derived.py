@@ -389,7 +389,7 @@ def test_models_that_guess_make_no_proxy():
     ("keywords", "message"),
     [
         ({"answers": "answer_*"}, "evaluated model, which is not named"),
-        ({"answers": "answer_a", "predicted": "answer_a"}, "no model but the evaluated one"),
+        ({"answers": "answer_a", "predicted": "answer_a"}, "names only the evaluated model"),
         ({"proxy": "peer_agreement"}, "made of other models' answers: name their columns"),
         ({"answers": "reply_*", "predicted": "answer_a"}, "no column fits answers"),
         ({"answers": "answer_*", "proxy": ["score", "id"]}, "evaluated model, which is not named"),
